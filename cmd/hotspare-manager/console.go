@@ -21,7 +21,7 @@ func (f *flags) addConsole(log logr.Logger, cfg *rest.Config, mgr ctrl.Manager) 
 		return nil
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	watcher, err := certify(settings, "console", f.consoleCertificates, f.consoleHosts)
+	watcher, err := configureCertificate(settings, "console", f.consoleCertificates, f.consoleHosts)
 	if err != nil {
 		return err
 	}
@@ -30,16 +30,16 @@ func (f *flags) addConsole(log logr.Logger, cfg *rest.Config, mgr ctrl.Manager) 
 			return err
 		}
 	}
-	l, err := listen(log, "console", f.console)
+	l, err := listenUnlessOff(log, "console", f.console)
 	if err != nil {
 		return err
 	}
-	return mgr.Add(&screen{log: log.WithName("console"), cfg: cfg, settings: settings, hosts: f.consoleHosts, listener: l})
+	return mgr.Add(&consoleServer{log: log.WithName("console"), cfg: cfg, settings: settings, hosts: f.consoleHosts, listener: l})
 }
 
-// screen is the console as a part of a manager. Every replica has one, for it asks the
+// consoleServer is the console as a part of a manager. Every replica has one, for it asks the
 // hub, not the controllers.
-type screen struct {
+type consoleServer struct {
 	log      logr.Logger
 	cfg      *rest.Config
 	settings *tls.Config
@@ -48,12 +48,12 @@ type screen struct {
 }
 
 // NeedLeaderElection tells the manager that replicas that stand by serve it, too.
-func (s *screen) NeedLeaderElection() bool { return false }
+func (s *consoleServer) NeedLeaderElection() bool { return false }
 
 // Start serves it until ctx ends.
-func (s *screen) Start(ctx context.Context) error {
+func (s *consoleServer) Start(ctx context.Context) error {
 	server, err := console.New(ctx, console.Options{
-		Hub:     console.OnHub(ctx, s.cfg, nil, version.Get(), clock.RealClock{}),
+		Hub:     console.NewHub(ctx, s.cfg, nil, version.Get(), clock.RealClock{}),
 		Hosts:   s.hosts,
 		Secure:  true,
 		Version: version.Get(),

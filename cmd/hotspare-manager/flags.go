@@ -52,7 +52,7 @@ const off = "0"
 // anyUser leaves the user of installers' pods to the hub and the image.
 const anyUser = -1
 
-func (f *flags) add(cmd *cobra.Command) {
+func (f *flags) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that tells how to reach the hub (default: $KUBECONFIG, else the cluster that this runs in)")
 	set.BoolVar(&f.elect, "leader-elect", true, "let replicas agree on one that acts; without it this one acts, whoever else does")
@@ -84,13 +84,13 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "how much to log: 0 what has happened, 1 decisions, 2 details")
 }
 
-// check says what is wrong with the flags.
-func (f *flags) check() error {
+// validate says what is wrong with the flags.
+func (f *flags) validate() error {
 	var errs []error
 	if err := platform.CheckNames(f.platforms); err != nil {
 		errs = append(errs, fmt.Errorf("--platforms: %w", err))
 	}
-	errs = append(errs, f.checkWhere(), f.checkAgents())
+	errs = append(errs, f.validateAddresses(), f.validateAgentFlags())
 	if f.elect && f.namespace == "" {
 		errs = append(errs, errors.New("--leader-elect-namespace is empty: name the namespace of the Lease"))
 	}
@@ -112,8 +112,8 @@ func (f *flags) check() error {
 	return errors.Join(errs...)
 }
 
-// checkWhere says what is wrong with the addresses to serve on.
-func (f *flags) checkWhere() error {
+// validateAddresses says what is wrong with the addresses to serve on.
+func (f *flags) validateAddresses() error {
 	var errs []error
 	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics, "console": f.console} {
 		if _, _, err := net.SplitHostPort(address); err != nil && address != off {
@@ -128,8 +128,8 @@ func (f *flags) checkWhere() error {
 	return errors.Join(errs...)
 }
 
-// checkAgents says what is wrong with what agents of data planes are told.
-func (f *flags) checkAgents() error {
+// validateAgentFlags says what is wrong with what agents of data planes are told.
+func (f *flags) validateAgentFlags() error {
 	var errs []error
 	if u, err := url.Parse(f.server); f.server != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
 		errs = append(errs, fmt.Errorf("--hub-server %q is no address of an API: give one such as https://hub.example.com:6443", f.server))

@@ -36,7 +36,7 @@ func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 		"a command that there is not":  {"start", `"start"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := command()
+			cmd := newCommand()
 			cmd.SetArgs([]string{c.args})
 			cmd.SetOut(io.Discard)
 			cmd.SetErr(io.Discard)
@@ -60,13 +60,13 @@ func TestFlagsThatAreRightAreAccepted(t *testing.T) {
 		"--global-pull-secret=hotspare-system/pull --additional-certificate-authorities=hotspare-system/a,hotspare-system/b",
 	} {
 		var f flags
-		cmd := command()
+		cmd := newCommand()
 		cmd.ResetFlags()
-		f.add(cmd)
+		f.addFlags(cmd)
 		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.check(); err != nil {
+		if err := f.validate(); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -90,13 +90,13 @@ func TestAgentsKnowTheHubByTheCertificateThatWasNamed(t *testing.T) {
 		"and our own way, if alone": {flags{}, own, "https://here", "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, err := c.f.hub(c.cfg)
+			hub, err := c.f.agentHub(c.cfg)
 			if err != nil || hub.Server != c.server || string(hub.CA) != c.ca {
 				t.Errorf("got %s, %s, %v", hub.Server, hub.CA, err)
 			}
 		})
 	}
-	if _, err := (&flags{authority: file + ".gone"}).hub(own); err == nil {
+	if _, err := (&flags{authority: file + ".gone"}).agentHub(own); err == nil {
 		t.Error("a file that is not there was accepted")
 	}
 }
@@ -110,7 +110,7 @@ func TestTheImageIsThatOfOurContainer(t *testing.T) {
 		pod("of-another", corev1.Container{Name: "proxy", Image: "p"}),
 	).Build()
 	for name, want := range map[string]string{"with-a-sidecar": "q/m:v1", "of-another": "", "gone": ""} {
-		got, err := imageOf(t.Context(), c, types.NamespacedName{Namespace: "ns", Name: name})
+		got, err := readPodImage(t.Context(), c, types.NamespacedName{Namespace: "ns", Name: name})
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: image %q, %v; want %q", name, got, err, want)
 		}

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// program is where this program is in its image: see Containerfile.
-	program = "/hotspare-manager"
-	// container is ours in the pod, which may have others.
-	container = "manager"
+	// programPath is where this program is in its image: see Containerfile.
+	programPath = "/hotspare-manager"
+	// managerContainer is ours in the pod, which may have others.
+	managerContainer = "manager"
 )
 
-// jobs says how clusters are made; nil: they are not, for no image has this program.
-func (f *flags) jobs(ctx context.Context, log logr.Logger, cfg *rest.Config) (*job.Options, error) {
+// jobOptions says how clusters are made; nil: they are not, for no image has this program.
+func (f *flags) jobOptions(ctx context.Context, log logr.Logger, cfg *rest.Config) (*job.Options, error) {
 	image := f.image
 	pod := types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(podName)}
 	if image == "" && pod.Name != "" {
@@ -31,7 +31,7 @@ func (f *flags) jobs(ctx context.Context, log logr.Logger, cfg *rest.Config) (*j
 		if err != nil {
 			return nil, fmt.Errorf("making a client to look up the image: %w", err)
 		}
-		if image, err = imageOf(ctx, c, pod); err != nil {
+		if image, err = readPodImage(ctx, c, pod); err != nil {
 			return nil, err
 		}
 	}
@@ -39,23 +39,23 @@ func (f *flags) jobs(ctx context.Context, log logr.Logger, cfg *rest.Config) (*j
 		log.Info("no clusters are made: there is no --image, and this runs in no pod")
 		return nil, nil
 	}
-	o := &job.Options{Image: image, Program: program, InstallerImage: f.installer}
+	o := &job.Options{Image: image, Program: programPath, InstallerImage: f.installer}
 	if f.installerUser != anyUser {
 		o.RunAsUser = &f.installerUser
 	}
 	return o, nil
 }
 
-// imageOf is the image of our container in a pod.
-func imageOf(ctx context.Context, c client.Reader, name types.NamespacedName) (string, error) {
+// readPodImage is the image of our container in a pod.
+func readPodImage(ctx context.Context, c client.Reader, name types.NamespacedName) (string, error) {
 	var pod corev1.Pod
 	if err := c.Get(ctx, name, &pod); err != nil {
 		return "", fmt.Errorf("looking up the image of pod %s (or set --image): %w", name, err)
 	}
 	for _, one := range pod.Spec.Containers {
-		if one.Name == container {
+		if one.Name == managerContainer {
 			return one.Image, nil
 		}
 	}
-	return "", fmt.Errorf("pod %s has no container %s: set --image", name, container)
+	return "", fmt.Errorf("pod %s has no container %s: set --image", name, managerContainer)
 }

@@ -26,12 +26,12 @@ metrics of their own process. docs/operate/install.md tells more.
 
 Exit codes: 0 when told to stop, 1 failed (the Lease lost, among others), 2 wrong usage.`
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(runCommand()) }
 
-func run() int {
+func runCommand() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := command().ExecuteContext(ctx)
+	err := newCommand().ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 	}
@@ -56,32 +56,32 @@ type usageError struct{ error }
 func (e *usageError) Error() string { return e.error.Error() + "\n  see: hotspare-manager --help" }
 func (e *usageError) Unwrap() error { return e.error }
 
-func command() *cobra.Command {
+func newCommand() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:           "hotspare-manager",
 		Short:         "Run hotspare's controllers on a hub",
 		Long:          long,
 		Version:       version.Get(),
-		Args:          noArgs,
+		Args:          rejectArguments,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
+			if err := f.validate(); err != nil {
 				return &usageError{err}
 			}
-			return f.run(cmd.Context(), cmd.ErrOrStderr())
+			return f.runManager(cmd.Context(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.SetVersionTemplate("hotspare-manager {{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.AddCommand(pod.NewCommand(pod.CurrentHost()))
 	return cmd
 }
 
-func noArgs(_ *cobra.Command, args []string) error {
+func rejectArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &usageError{fmt.Errorf("there is no command %q", args[0])}
 	}

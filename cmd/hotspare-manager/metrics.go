@@ -18,30 +18,30 @@ import (
 	"hotspare.io/hotspare/internal/manager/guard"
 )
 
-// watched has one serve metrics. What it returns, if anything, is to run with the
+// configureMetrics has one serve metrics. What it returns, if anything, is to run with the
 // manager: it reads the certificate again when that changes.
-func (f *flags) watched(log logr.Logger, cfg *rest.Config, one *manager.Replica) (crmanager.Runnable, error) {
+func (f *flags) configureMetrics(log logr.Logger, cfg *rest.Config, one *manager.Replica) (crmanager.Runnable, error) {
 	if f.metrics == off {
 		return nil, nil
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	watcher, err := certify(settings, "metrics", f.certificates, nil)
+	watcher, err := configureCertificate(settings, "metrics", f.certificates, nil)
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(log, "metrics", f.metrics)
+	l, err := listenUnlessOff(log, "metrics", f.metrics)
 	if err != nil {
 		return nil, err
 	}
-	one.Scrapes, one.Guard = tls.NewListener(l, settings), guarded(log, cfg)
+	one.Scrapes, one.Guard = tls.NewListener(l, settings), newMetricsGuard(log, cfg)
 	if watcher == nil { // not a nil pointer in an interface
 		return nil, nil
 	}
 	return watcher, nil
 }
 
-// guarded lets in whoever the hub knows by their token, and lets get /metrics.
-func guarded(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler, error) {
+// newMetricsGuard lets in whoever the hub knows by their token, and lets get /metrics.
+func newMetricsGuard(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler, error) {
 	return func(h http.Handler) (http.Handler, error) {
 		g, err := guard.New(cfg, log.WithName("metrics"))
 		if err != nil {
@@ -51,9 +51,9 @@ func guarded(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler
 	}
 }
 
-// certify gives the settings a certificate for what is served: that of the folder, or
+// configureCertificate gives the settings a certificate for what is served: that of the folder, or
 // one made now, for these names and this computer's.
-func certify(settings *tls.Config, what, folder string, names []string) (*certwatcher.CertWatcher, error) {
+func configureCertificate(settings *tls.Config, what, folder string, names []string) (*certwatcher.CertWatcher, error) {
 	if folder != "" {
 		w, err := certwatcher.New(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
 		if err != nil {

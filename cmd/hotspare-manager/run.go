@@ -27,18 +27,18 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-// answerLimit is how long the hub may take to say what kinds it has.
-const answerLimit = 10 * time.Second
+// discoveryTimeout is how long the hub may take to say what kinds it has.
+const discoveryTimeout = 10 * time.Second
 
-// run serves probes, and runs the controllers when the hub has their kinds. It returns
+// runManager serves probes, and runs the controllers when the hub has their kinds. It returns
 // nil when ctx has ended and all has stopped.
-func (f *flags) run(ctx context.Context, out io.Writer) error {
-	log := f.logger(out)
+func (f *flags) runManager(ctx context.Context, out io.Writer) error {
+	log := f.newLogger(out)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	log.Info("started", "version", version.Get())
 
-	cfg, err := f.connect()
+	cfg, err := f.loadHubConfig()
 	if err != nil {
 		return err
 	}
@@ -46,21 +46,21 @@ func (f *flags) run(ctx context.Context, out io.Writer) error {
 	defer stop()
 	var p probe.Probe
 	probes := make(chan error, 1)
-	l, err := listen(log, "probes", f.health)
+	l, err := listenUnlessOff(log, "probes", f.health)
 	if err != nil {
 		return err
 	}
 	go func() {
-		probes <- answer(ctx, &p, l)
+		probes <- serveProbes(ctx, &p, l)
 		stop() // nobody would know how this is
 	}()
-	err = f.control(ctx, log, cfg, &p)
+	err = f.runControllers(ctx, log, cfg, &p)
 	stop()
 	return errors.Join(err, <-probes)
 }
 
-// answer serves probes until ctx ends; nobody asks without a listener.
-func answer(ctx context.Context, p *probe.Probe, l net.Listener) error {
+// serveProbes serves probes until ctx ends; nobody asks without a listener.
+func serveProbes(ctx context.Context, p *probe.Probe, l net.Listener) error {
 	if l == nil {
 		<-ctx.Done()
 		return nil
@@ -68,13 +68,13 @@ func answer(ctx context.Context, p *probe.Probe, l net.Listener) error {
 	return p.Serve(ctx, l)
 }
 
-// control runs the controllers until ctx ends, or the Lease is lost.
-func (f *flags) control(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
-	if ready, err := awaitKinds(ctx, log, cfg, p); !ready || err != nil {
+// runControllers runs the controllers until ctx ends, or the Lease is lost.
+func (f *flags) runControllers(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
+	if ready, err := waitForKinds(ctx, log, cfg, p); !ready || err != nil {
 		return err
 	}
 	p.SetUnready("reading what there is on the hub")
-	mgr, err := f.build(ctx, log, cfg)
+	mgr, err := f.buildManager(ctx, log, cfg)
 	if err != nil {
 		return err
 	}
@@ -99,11 +99,11 @@ func (f *flags) control(ctx context.Context, log logr.Logger, cfg *rest.Config, 
 	return nil
 }
 
-// awaitKinds waits until the hub has the kinds that the controllers work with; false: it
+// waitForKinds waits until the hub has the kinds that the controllers work with; false: it
 // was told to stop before.
-func awaitKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) (bool, error) {
+func waitForKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) (bool, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = answerLimit
+	cfg.Timeout = discoveryTimeout
 	hub, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return false, fmt.Errorf("making a client of the hub: %w", err)
@@ -115,9 +115,9 @@ func awaitKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe
 	}), nil
 }
 
-// build makes the manager.
-func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (ctrl.Manager, error) {
-	jobs, err := f.jobs(ctx, log, cfg)
+// buildManager makes the manager.
+func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Config) (ctrl.Manager, error) {
+	jobs, err := f.jobOptions(ctx, log, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +133,11 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 	if f.elect {
 		one.LeaseNamespace = f.namespace
 	}
-	watcher, err := f.watched(log, cfg, &one)
+	watcher, err := f.configureMetrics(log, cfg, &one)
 	if err != nil {
 		return nil, err
 	}
-	hub, err := f.hub(cfg)
+	hub, err := f.agentHub(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +163,8 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 	return mgr, mgr.Add(crmanager.RunnableFunc(set.Tend))
 }
 
-// hub says how agents of data planes find back, and what they run.
-func (f *flags) hub(cfg *rest.Config) (dataplane.Hub, error) {
+// agentHub says how agents of data planes find back, and what they run.
+func (f *flags) agentHub(cfg *rest.Config) (dataplane.Hub, error) {
 	hub := dataplane.Hub{Server: cmp.Or(f.server, cfg.Host), CA: cfg.CAData, Image: f.agent}
 	path := f.authority
 	if path == "" && len(hub.CA) == 0 {
@@ -180,8 +180,8 @@ func (f *flags) hub(cfg *rest.Config) (dataplane.Hub, error) {
 	return hub, nil
 }
 
-// connect finds the hub.
-func (f *flags) connect() (*rest.Config, error) {
+// loadHubConfig finds the hub.
+func (f *flags) loadHubConfig() (*rest.Config, error) {
 	path := f.kubeconfig
 	if path == "" {
 		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
@@ -196,13 +196,13 @@ func (f *flags) connect() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the hub (see --kubeconfig): %w", err)
 	}
-	cfg.Wrap(patiently)
+	cfg.Wrap(retryUnavailable)
 	cfg.UserAgent = "hotspare-manager/" + version.Get()
 	return cfg, nil
 }
 
-// listen listens on an address, and tells where that is; nil if that is nowhere.
-func listen(log logr.Logger, what, address string) (net.Listener, error) {
+// listenUnlessOff listens on an address, and tells where that is; nil if that is nowhere.
+func listenUnlessOff(log logr.Logger, what, address string) (net.Listener, error) {
 	if address == off {
 		return nil, nil
 	}
@@ -214,7 +214,7 @@ func listen(log logr.Logger, what, address string) (net.Listener, error) {
 	return l, nil
 }
 
-func (f *flags) logger(out io.Writer) logr.Logger {
+func (f *flags) newLogger(out io.Writer) logr.Logger {
 	o := &slog.HandlerOptions{Level: slog.Level(-f.verbosity)}
 	if f.format == "json" {
 		return logr.FromSlogHandler(slog.NewJSONHandler(out, o))

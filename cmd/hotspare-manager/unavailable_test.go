@@ -34,7 +34,7 @@ func TestAHubThatIsUnavailableOnceIsAskedAgain(t *testing.T) {
 		t.Error("client-go tries again by itself: this is not needed")
 	}
 	cfg := &rest.Config{Host: hub.URL}
-	cfg.Wrap(patiently)
+	cfg.Wrap(retryUnavailable)
 	if err := read(cfg); err != nil || asked.Load() != 2 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}

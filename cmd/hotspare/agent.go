@@ -32,8 +32,8 @@ docs/agent.md says how it gets there and what it may do.
 
 Without --kubeconfig the data plane is the cluster that it runs in.`
 
-// farewell is how long the agent may take to end after whoever started it has ended.
-const farewell = 5 * time.Second
+// shutdownGrace is how long the agent may take to end after whoever started it has ended.
+const shutdownGrace = 5 * time.Second
 
 type agentFlags struct {
 	hub, plane                            string
@@ -60,7 +60,7 @@ func agentCommand() *cobra.Command {
 	return cmd
 }
 
-func (f agentFlags) check() error {
+func (f agentFlags) validate() error {
 	for flag, value := range map[string]string{"hub-kubeconfig": f.hub, "name": f.name, "namespace": f.namespace} {
 		if value == "" {
 			return fmt.Errorf("--%s is missing", flag)
@@ -73,8 +73,8 @@ func (f agentFlags) check() error {
 }
 
 func runAgent(ctx context.Context, f agentFlags) error {
-	if err := f.check(); err != nil {
-		return cli.Usage(err)
+	if err := f.validate(); err != nil {
+		return cli.NewUsageError(err)
 	}
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
 	ctrl.SetLogger(log)
@@ -82,13 +82,13 @@ func runAgent(ctx context.Context, f agentFlags) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if os.Getenv(spoke.ParentPipe) == "1" {
-		go endWith(os.Stdin, cancel)
+		go endWithPipe(os.Stdin, cancel)
 	}
-	hub, err := hubConfig(f.hub)
+	hub, err := loadHubConfig(f.hub)
 	if err != nil {
 		return fmt.Errorf("reading --hub-kubeconfig: %w", err)
 	}
-	plane, err := planeConfig(f.plane)
+	plane, err := loadPlaneConfig(f.plane)
 	if err != nil {
 		return fmt.Errorf("reading how to reach the data plane: %w", err)
 	}
@@ -98,17 +98,17 @@ func runAgent(ctx context.Context, f agentFlags) error {
 	})
 }
 
-// endWith ends this process when the pipe does, for nobody is left to do it later.
-func endWith(pipe io.Reader, cancel context.CancelFunc) {
+// endWithPipe ends this process when the pipe does, for nobody is left to do it later.
+func endWithPipe(pipe io.Reader, cancel context.CancelFunc) {
 	_, _ = io.Copy(io.Discard, pipe) // how it ended makes no difference
 	cancel()
-	time.AfterFunc(farewell, func() { os.Exit(1) })
+	time.AfterFunc(shutdownGrace, func() { os.Exit(1) })
 }
 
-// hubConfig reads a kubeconfig that others have written. It may not name files or
+// loadHubConfig reads a kubeconfig that others have written. It may not name files or
 // programs of this machine: their content would go to a server of the writer's choice.
-func hubConfig(path string) (*rest.Config, error) {
-	if err := inPod(path); err != nil {
+func loadHubConfig(path string) (*rest.Config, error) {
+	if err := checkPathInPod(path); err != nil {
 		return nil, err
 	}
 	raw, err := clientcmd.LoadFromFile(path)
@@ -125,16 +125,16 @@ func hubConfig(path string) (*rest.Config, error) {
 			return nil, errors.New("a cluster in it has a file: write certificate-authority-data")
 		}
 	}
-	return configOf(raw)
+	return newClientConfig(raw)
 }
 
-func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
+func newClientConfig(raw *clientcmdapi.Config) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
 }
 
-// planeConfig is the cluster that the agent runs in, if no other is named. On a local
+// loadPlaneConfig is the cluster that the agent runs in, if no other is named. On a local
 // machine that is the cluster of the pod, and there can be no other.
-func planeConfig(path string) (*rest.Config, error) {
+func loadPlaneConfig(path string) (*rest.Config, error) {
 	if os.Getenv(node.PodDir) != "" {
 		if path != "" {
 			return nil, errors.New("--kubeconfig is of no use in a pod of a local machine: leave it out")
@@ -147,9 +147,9 @@ func planeConfig(path string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", path)
 }
 
-// inPod is an error for a path outside the pod, if this runs in one of a local machine,
+// checkPathInPod is an error for a path outside the pod, if this runs in one of a local machine,
 // which nothing else keeps from reading what is there.
-func inPod(path string) error {
+func checkPathInPod(path string) error {
 	dir := os.Getenv(node.PodDir)
 	if dir == "" {
 		return nil

@@ -25,7 +25,7 @@ func TestAKubeconfigOfOthersNamesNothingOfThisComputer(t *testing.T) {
 			if err := os.WriteFile(path, []byte(cluster+c.rest), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			config, err := hubConfig(path)
+			config, err := loadHubConfig(path)
 			if c.want == "" {
 				if err != nil || config.BearerToken != "t" {
 					t.Errorf("%+v, %v", config, err)
@@ -50,19 +50,19 @@ func TestAPodOfALocalMachineReadsItsOwnFilesOnly(t *testing.T) {
 	if err := os.Symlink(outside, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := inPod(outside); err != nil {
+	if err := checkPathInPod(outside); err != nil {
 		t.Errorf("outside a pod: %v", err)
 	}
 	t.Setenv(node.PodDir, dir)
-	if err := inPod(inside); err != nil {
+	if err := checkPathInPod(inside); err != nil {
 		t.Errorf("its own: %v", err)
 	}
 	for _, path := range []string{outside, link, filepath.Join(dir, "..", filepath.Base(filepath.Dir(outside)))} {
-		if err := inPod(path); err == nil {
+		if err := checkPathInPod(path); err == nil {
 			t.Errorf("it may read %s", path)
 		}
 	}
-	if _, err := planeConfig(outside); err == nil {
+	if _, err := loadPlaneConfig(outside); err == nil {
 		t.Error("it may go to any cluster")
 	}
 }

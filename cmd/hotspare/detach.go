@@ -16,8 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-// upDetached starts hotspare in a process of its own and returns when it is ready.
-func upDetached(cmd *cobra.Command, o up.Options) error {
+// startDetached starts hotspare in a process of its own and returns when it is ready.
+func startDetached(cmd *cobra.Command, o up.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -47,19 +47,19 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 		return fmt.Errorf("starting hotspare in the background: %w", err)
 	}
 	began := time.Now()
-	if err := untilReady(cmd, child, o.Dir, said.Name()); err != nil {
+	if err := waitUntilReady(cmd, child, o.Dir, said.Name()); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "hotspare %s runs in the background (pid %d), ready in %.1fs\n", version.Get(), child.Process.Pid, time.Since(began).Seconds())
-	next(out, o, "Next:", true)
+	printNextCommands(out, o, "Next:", true)
 	fmt.Fprintf(out, "\nThis stops it; the data stays:\n  %s down\n", os.Args[0])
 	return child.Process.Release()
 }
 
-// untilReady waits until the child is ready. If the child ends before, or we are
+// waitUntilReady waits until the child is ready. If the child ends before, or we are
 // interrupted, the error says what it said.
-func untilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
+func waitUntilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -70,7 +70,7 @@ func untilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
 			err := child.Process.Signal(syscall.SIGTERM)
 			return errors.Join(cmd.Context().Err(), err, <-ended)
 		case err := <-ended:
-			return fmt.Errorf("hotspare ended before it was ready: %w\n%s", err, text(said))
+			return fmt.Errorf("hotspare ended before it was ready: %w\n%s", err, readText(said))
 		case <-tick.C:
 			if up.IsReady(dir, child.Process.Pid) {
 				return nil
@@ -79,8 +79,8 @@ func untilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
 	}
 }
 
-// text is what a file says; without it there is only the exit code.
-func text(path string) string {
+// readText is what a file says; without it there is only the exit code.
+func readText(path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return ""

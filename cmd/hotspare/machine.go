@@ -20,7 +20,7 @@ func machineCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
-				return cli.Usage(errors.New("--dir is missing: it names the machine's folder"))
+				return cli.NewUsageError(errors.New("--dir is missing: it names the machine's folder"))
 			}
 			return spoke.Run(cmd.Context(), dir)
 		},

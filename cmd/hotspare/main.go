@@ -18,7 +18,7 @@ func main() {
 	// Packages of Kubernetes put flags of their own here, and cobra would make them ours.
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
 	cmd := cli.New(cli.Options{
-		Name:     cli.CalledAs(os.Args[0]),
+		Name:     cli.ProgramName(os.Args[0]),
 		Version:  version.Get(),
 		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.NewCommand(pod.CurrentHost())},
 	})

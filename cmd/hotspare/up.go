@@ -38,29 +38,29 @@ func upCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
-				return cli.Usage(err)
+				return cli.NewUsageError(err)
 			}
 			err := door.CheckAddress(o.ConsoleAddress)
 			if err != nil {
-				return cli.Usage(err)
+				return cli.NewUsageError(err)
 			}
-			if o.Installer, err = program(o.Installer); err != nil {
-				return cli.Usage(err)
+			if o.Installer, err = resolveInstaller(o.Installer); err != nil {
+				return cli.NewUsageError(err)
 			}
 			if o.GlobalPullSecret, err = manager.ParseSecretName(pullSecret); err != nil {
-				return cli.Usage(fmt.Errorf("--global-pull-secret %w", err))
+				return cli.NewUsageError(fmt.Errorf("--global-pull-secret %w", err))
 			}
 			if o.CertificateAuthorities, err = manager.ParseSecretNames(authorities); err != nil {
-				return cli.Usage(fmt.Errorf("--additional-certificate-authorities %w", err))
+				return cli.NewUsageError(fmt.Errorf("--additional-certificate-authorities %w", err))
 			}
 			o.Dir = cli.DataDir(cmd)
 			if detach {
-				return upDetached(cmd, o)
+				return startDetached(cmd, o)
 			}
 			if untilEOF {
 				endWithInput(cmd)
 			}
-			return upHere(cmd, o)
+			return runInForeground(cmd, o)
 		},
 	}
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the one it had last time, else any that is free)")
@@ -78,7 +78,7 @@ func upCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start the API alone, without controllers and local clusters: for hotspare-manager, or to look at the data")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
 	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input ends: with the program that holds its other end")
-	must(cmd.Flags().MarkHidden("until-eof"))
+	mustSucceed(cmd.Flags().MarkHidden("until-eof"))
 	return cmd
 }
 
@@ -93,15 +93,15 @@ func endWithInput(cmd *cobra.Command) {
 	}()
 }
 
-// must is for what can only fail by a mistake in this program.
-func must(err error) {
+// mustSucceed is for what can only fail by a mistake in this program.
+func mustSucceed(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// program is the absolute path of a program that can be run, or empty.
-func program(path string) (string, error) {
+// resolveInstaller is the absolute path of a program that can be run, or empty.
+func resolveInstaller(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -112,8 +112,8 @@ func program(path string) (string, error) {
 	return filepath.Abs(found)
 }
 
-// upHere runs hotspare in this process.
-func upHere(cmd *cobra.Command, o up.Options) error {
+// runInForeground runs hotspare in this process.
+func runInForeground(cmd *cobra.Command, o up.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -125,7 +125,7 @@ func upHere(cmd *cobra.Command, o up.Options) error {
 	o.Progress = func(step string) { fmt.Fprintf(out, "  %s\n", step) }
 	err = up.Run(cmd.Context(), o, func(url string) {
 		fmt.Fprintf(out, "ready in %.1fs: %s\n", time.Since(began).Seconds(), url)
-		next(out, o, "Next, in another terminal:", os.Getenv("HOTSPARE_DATA_DIR") == "" && filepath.IsAbs(o.Dir))
+		printNextCommands(out, o, "Next, in another terminal:", os.Getenv("HOTSPARE_DATA_DIR") == "" && filepath.IsAbs(o.Dir))
 		fmt.Fprintln(out, "\nCtrl-C stops everything; the data stays.")
 	})
 	if cmd.Context().Err() != nil && err == nil {
@@ -134,16 +134,16 @@ func upHere(cmd *cobra.Command, o up.Options) error {
 	return err
 }
 
-// next tells what to type next: this program, as it was called, on this hub. alike says
+// printNextCommands tells what to type next: this program, as it was called, on this hub. alike says
 // that the data folder is looked for there as it is here.
-func next(out io.Writer, o up.Options, heading string, alike bool) {
+func printNextCommands(out io.Writer, o up.Options, heading string, alike bool) {
 	self, dir := os.Args[0], o.Dir
 	if o.HubOnly {
 		fmt.Fprintf(out, "kubeconfig: %s\n\nNext, in another terminal:\n  hotspare-manager --kubeconfig %s\n",
-			absolute(up.KubeconfigPath(dir)), absolute(up.ManagerKubeconfigPath(dir)))
+			absolutePath(up.KubeconfigPath(dir)), absolutePath(up.ManagerKubeconfigPath(dir)))
 		return
 	}
-	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", absolute(dir))
+	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", absolutePath(dir))
 	if alike && cli.DefaultDataDir() == dir {
 		found = ""
 	}
@@ -159,8 +159,8 @@ func next(out io.Writer, o up.Options, heading string, alike bool) {
 	}
 }
 
-// absolute is dir from wherever the next terminal is.
-func absolute(dir string) string {
+// absolutePath is dir from wherever the next terminal is.
+func absolutePath(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		return abs
 	}

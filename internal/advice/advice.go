@@ -16,27 +16,27 @@ type Remedy struct {
 	Wait bool `json:"wait,omitempty"`
 }
 
-// Do is something that a person can do.
-func Do(text, command string) *Remedy { return &Remedy{Text: text, Command: command} }
+// NewRemedy is something that a person can do.
+func NewRemedy(text, command string) *Remedy { return &Remedy{Text: text, Command: command} }
 
-// Patience is what needs no more than time.
-func Patience(text string) *Remedy { return &Remedy{Text: text, Wait: true} }
+// NewWaitRemedy is what needs no more than time.
+func NewWaitRemedy(text string) *Remedy { return &Remedy{Text: text, Wait: true} }
 
-// Speller writes a command to type about things of a namespace, from a format without
+// CommandFormatter writes a command to type about things of a namespace, from a format without
 // the program's name: "claim release %s". An empty namespace is for things that have none.
-type Speller func(namespace, format string, args ...any) string
+type CommandFormatter func(namespace, format string, args ...any) string
 
-// Plain spells commands for somebody of whom no flags are known.
-func Plain(namespace, format string, args ...any) string {
-	return Spell([]Flag{{"-n", namespace}}, fmt.Sprintf(format, args...))
+// FormatPlainCommand spells commands for somebody of whom no flags are known.
+func FormatPlainCommand(namespace, format string, args ...any) string {
+	return FormatCommand([]Flag{{"-n", namespace}}, fmt.Sprintf(format, args...))
 }
 
 // Flag is a flag of hotspare with its value; one without a value is left out.
 type Flag struct{ Name, Value string }
 
-// Spell puts the program's name and flags to a command. Those for kubectl stand before
+// FormatCommand puts the program's name and flags to a command. Those for kubectl stand before
 // it: what follows it kubectl takes as its own.
-func Spell(flags []Flag, command string) string {
+func FormatCommand(flags []Flag, command string) string {
 	words := []string{"hotspare"}
 	for _, f := range flags {
 		if f.Value != "" {

@@ -6,16 +6,16 @@ type Task struct {
 	For []string
 }
 
-// ToDo gathers remedies, each once, in the order in which they come: Act are for a person
+// TaskList gathers remedies, each once, in the order in which they come: Act are for a person
 // to do, Wait need no more than time. The zero value is empty.
-type ToDo struct {
+type TaskList struct {
 	Act, Wait []Task
 
-	at map[Remedy]int
+	indexes map[Remedy]int
 }
 
-// Note adds a remedy for something; nil is none.
-func (l *ToDo) Note(name string, do *Remedy) {
+// AddRemedy adds a remedy for something; nil is none.
+func (l *TaskList) AddRemedy(name string, do *Remedy) {
 	if do == nil {
 		return
 	}
@@ -23,13 +23,13 @@ func (l *ToDo) Note(name string, do *Remedy) {
 	if do.Wait {
 		list = &l.Wait
 	}
-	if l.at == nil {
-		l.at = map[Remedy]int{}
+	if l.indexes == nil {
+		l.indexes = map[Remedy]int{}
 	}
-	at, known := l.at[*do]
+	at, known := l.indexes[*do]
 	if !known {
 		at = len(*list)
-		l.at[*do], *list = at, append(*list, Task{Remedy: *do})
+		l.indexes[*do], *list = at, append(*list, Task{Remedy: *do})
 	}
 	(*list)[at].For = append((*list)[at].For, name)
 }

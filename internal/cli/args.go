@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// known accepts no argument: whatever stands after a group is a command that
+// rejectUnknownCommand accepts no argument: whatever stands after a group is a command that
 // does not exist.
-func known(cmd *cobra.Command, args []string) error {
+func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -26,8 +26,8 @@ func known(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// one accepts the name of one thing.
-func one(what string) cobra.PositionalArgs {
+// requireOneName accepts the name of one thing.
+func requireOneName(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch len(args) {
 		case 0:
@@ -40,8 +40,8 @@ func one(what string) cobra.PositionalArgs {
 	}
 }
 
-// some accepts the names of one thing or more.
-func some(what string) cobra.PositionalArgs {
+// requireNames accepts the names of one thing or more.
+func requireNames(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return fmt.Errorf("name one %s or more", what)
@@ -50,8 +50,8 @@ func some(what string) cobra.PositionalArgs {
 	}
 }
 
-// poolAndCommand accepts POOL -- COMMAND...
-func poolAndCommand(cmd *cobra.Command, args []string) error {
+// requirePoolAndCommand accepts POOL -- COMMAND...
+func requirePoolAndCommand(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 1 && len(args) > 1:
 		return nil
@@ -62,12 +62,12 @@ func poolAndCommand(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// bare is the name in what -o name prints: clusterclaim.hive.openshift.io/dev-x7k2p.
-func bare(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+// stripKindPrefix is the name in what -o name prints: clusterclaim.hive.openshift.io/dev-x7k2p.
+func stripKindPrefix(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// inWords says what is wrong with a flag's value in words of ours: the flag, the value,
+// explainFlagError says what is wrong with a flag's value in words of ours: the flag, the value,
 // and what it should be.
-func inWords(err error) error {
+func explainFlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err

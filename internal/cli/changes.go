@@ -12,33 +12,33 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// statesOf are the states of a pool, its clusters and its claims, in that order.
-func statesOf(p *hivev1.ClusterPool, s *scene, now time.Time) []change {
-	out := []change{{Time: now, Kind: "pool", Name: p.Name, State: cmp.Or(p.Status.Plan, "not looked at yet")}}
+// listObjectStates are the states of a pool, its clusters and its claims, in that order.
+func listObjectStates(p *hivev1.ClusterPool, s *hubSnapshot, now time.Time) []stateChange {
+	out := []stateChange{{Time: now, Kind: "pool", Name: p.Name, State: cmp.Or(p.Status.Plan, "not looked at yet")}}
 	for i := range s.clusters.Items {
 		cd := &s.clusters.Items[i]
-		state := orNone(standing.Cluster(cd))
-		if claim := standing.PoolOf(cd).ClaimName; claim != "" {
+		state := valueOrNone(standing.ClusterState(cd))
+		if claim := standing.PoolReference(cd).ClaimName; claim != "" {
 			state += ", claimed by " + claim
 		}
-		out = append(out, change{Time: now, Kind: "cluster", Name: cd.Name, State: state})
+		out = append(out, stateChange{Time: now, Kind: "cluster", Name: cd.Name, State: state})
 	}
 	for i := range s.claims.Items {
 		c := &s.claims.Items[i]
-		state := standing.Claim(c)
+		state := standing.ClaimState(c)
 		if c.Spec.Namespace != "" {
 			state += " on " + c.Spec.Namespace
 		}
-		out = append(out, change{Time: now, Kind: "claim", Name: c.Name, State: state})
+		out = append(out, stateChange{Time: now, Kind: "claim", Name: c.Name, State: state})
 	}
 	return out
 }
 
-// differences are what is new, what has changed, and then what is gone.
-func differences(before, after []change, now time.Time) []change {
-	var out []change
-	find := func(list []change, c change) int {
-		return slices.IndexFunc(list, func(o change) bool { return o.Kind == c.Kind && o.Name == c.Name })
+// diffStates are what is new, what has changed, and then what is gone.
+func diffStates(before, after []stateChange, now time.Time) []stateChange {
+	var out []stateChange
+	find := func(list []stateChange, c stateChange) int {
+		return slices.IndexFunc(list, func(o stateChange) bool { return o.Kind == c.Kind && o.Name == c.Name })
 	}
 	for _, c := range after {
 		i := find(before, c)
@@ -52,29 +52,29 @@ func differences(before, after []change, now time.Time) []change {
 	}
 	for _, c := range before {
 		if find(after, c) < 0 {
-			out = append(out, change{Time: now, Kind: c.Kind, Name: c.Name, Was: c.State})
+			out = append(out, stateChange{Time: now, Kind: c.Kind, Name: c.Name, Was: c.State})
 		}
 	}
 	return out
 }
 
-// news tells that something of these kinds may have changed. Changes in quick succession
+// watchForChanges tells that something of these kinds may have changed. Changes in quick succession
 // are told once. It ends with ctx.
-func (a *app) news(ctx context.Context, h *hub, kinds ...client.ObjectList) <-chan struct{} {
+func (a *app) watchForChanges(ctx context.Context, h *hub, kinds ...client.ObjectList) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	for _, list := range kinds {
 		namespace := h.namespace
 		if _, each := list.(*hivev1.ClusterDeploymentList); each {
 			namespace = "" // each is in its own
 		}
-		go a.listen(ctx, h, list, namespace, out)
+		go a.forwardChanges(ctx, h, list, namespace, out)
 	}
 	return out
 }
 
-// listen passes on that something changed, and opens the watch again when it ends: to
+// forwardChanges passes on that something changed, and opens the watch again when it ends: to
 // miss one only means to hear of it with the next tick.
-func (a *app) listen(ctx context.Context, h *hub, list client.ObjectList, namespace string, out chan<- struct{}) {
+func (a *app) forwardChanges(ctx context.Context, h *hub, list client.ObjectList, namespace string, out chan<- struct{}) {
 	for ctx.Err() == nil {
 		if w, err := h.Watch(ctx, list, client.InNamespace(namespace)); err == nil {
 			for open := true; open; _, open = <-w.ResultChan() { // once at first: for what changed before it was open
@@ -85,7 +85,7 @@ func (a *app) listen(ctx context.Context, h *hub, list client.ObjectList, namesp
 			}
 			w.Stop()
 		}
-		timer := a.Clock.NewTimer(reopen)
+		timer := a.Clock.NewTimer(watchRetryDelay)
 		select {
 		case <-timer.C():
 		case <-ctx.Done():

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// runChild runs a command to its end. Signals that are heard go to it, and SIGTERM
+// runChildProcess runs a command to its end. Signals that are heard go to it, and SIGTERM
 // when ctx ends for another reason. It returns an error with the command's exit
 // code, or 128 and the number of the signal that ended it.
-func (a *app) runChild(ctx context.Context, command []string, heard <-chan os.Signal, env ...string) error {
+func (a *app) runChildProcess(ctx context.Context, command []string, heard <-chan os.Signal, env ...string) error {
 	// The end of ctx must not kill the child, which may have something to clean up.
 	child := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = a.Stdin, a.Stdout, a.Stderr
@@ -26,20 +26,20 @@ func (a *app) runChild(ctx context.Context, command []string, heard <-chan os.Si
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
-	err := a.relay(ctx, child.Process, heard, ended)
+	err := a.relaySignals(ctx, child.Process, heard, ended)
 	var failed *exec.ExitError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &failed):
-		return &exit{code: codeOf(failed.ProcessState)}
+		return &exitError{code: processExitCode(failed.ProcessState)}
 	default:
 		return fmt.Errorf("running %s: %w", command[0], err)
 	}
 }
 
-// relay passes signals on until the child has ended.
-func (a *app) relay(ctx context.Context, p *os.Process, heard <-chan os.Signal, ended <-chan error) error {
+// relaySignals passes signals on until the child has ended.
+func (a *app) relaySignals(ctx context.Context, p *os.Process, heard <-chan os.Signal, ended <-chan error) error {
 	cancelled := ctx.Done()
 	for {
 		select {
@@ -47,12 +47,12 @@ func (a *app) relay(ctx context.Context, p *os.Process, heard <-chan os.Signal, 
 			// Ctrl-C on a terminal has reached the child already, and to many programs
 			// a second one means to give up at once.
 			if s != syscall.SIGINT || !a.IsTerminal(a.Stdin) {
-				a.send(p, s)
+				a.signalChild(p, s)
 			}
 		case <-cancelled:
 			cancelled = nil
-			if by := (interrupt{}); !errors.As(context.Cause(ctx), &by) {
-				a.send(p, syscall.SIGTERM)
+			if by := (interruptError{}); !errors.As(context.Cause(ctx), &by) {
+				a.signalChild(p, syscall.SIGTERM)
 			}
 		case err := <-ended:
 			return err
@@ -60,14 +60,14 @@ func (a *app) relay(ctx context.Context, p *os.Process, heard <-chan os.Signal, 
 	}
 }
 
-// send sends a signal to a child, which may have ended.
-func (a *app) send(p *os.Process, s os.Signal) {
+// signalChild sends a signal to a child, which may have ended.
+func (a *app) signalChild(p *os.Process, s os.Signal) {
 	if err := p.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		fmt.Fprintf(a.Stderr, "warning: %v was not passed on to the command: %v\n", s, err)
 	}
 }
 
-func codeOf(s *os.ProcessState) int {
+func processExitCode(s *os.ProcessState) int {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return exitSignal + int(w.Signal())
 	}

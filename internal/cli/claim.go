@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) claimCommand() *cobra.Command {
-	cmd := a.group("claim", "Claims on clusters of pools",
+	cmd := a.newCommandGroup("claim", "Claims on clusters of pools",
 		a.claimListCommand(), a.claimCreateCommand(), a.claimReleaseCommand(), a.claimRunCommand())
 	cmd.Aliases = []string{"claims"}
 	return cmd
@@ -30,24 +30,24 @@ func (a *app) claimListCommand() *cobra.Command {
 		Short:             "List claims and their clusters",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
+		RunE: a.withHub(func(ctx context.Context, h *hub, _ []string) error {
 			var list hivev1.ClusterClaimList
-			if err := h.List(ctx, &list, client.InNamespace(scope(h, everywhere))); err != nil {
+			if err := h.List(ctx, &list, client.InNamespace(listNamespace(h, everywhere))); err != nil {
 				return err
 			}
-			return a.show(&list, func(w io.Writer) error {
+			return a.printObject(&list, func(w io.Writer) error {
 				if len(list.Items) == 0 {
-					return a.nothing("claims", h, everywhere, "claim create POOL --wait")
+					return a.reportEmptyList("claims", h, everywhere, "claim create POOL --wait")
 				}
-				return a.claimTable(list.Items, everywhere).write(w, a.palette(w))
+				return a.buildClaimTable(list.Items, everywhere).writeTo(w, a.paletteFor(w))
 			})
 		}),
 	}
-	allNamespaces(cmd, &everywhere)
+	addAllNamespacesFlag(cmd, &everywhere)
 	return cmd
 }
 
-func (a *app) claimTable(claims []hivev1.ClusterClaim, namespaces bool) *table {
+func (a *app) buildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *table {
 	t := newTable("CLAIM", "POOL", "STATE", "CLUSTER", "AGE", "EXPIRES")
 	places := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool { return c.Status.Position != nil })
 	if places {
@@ -59,23 +59,23 @@ func (a *app) claimTable(claims []hivev1.ClusterClaim, namespaces bool) *table {
 	for i := range claims {
 		c, now := &claims[i], a.Clock.Now()
 		row := []string{
-			c.Name, c.Spec.ClusterPoolName, standing.Claim(c), orNone(c.Spec.Namespace),
-			a.age(c.CreationTimestamp.Time), orNone(standing.Expiry(c, now)),
+			c.Name, c.Spec.ClusterPoolName, standing.ClaimState(c), valueOrNone(c.Spec.Namespace),
+			a.formatAge(c.CreationTimestamp.Time), valueOrNone(standing.DescribeExpiry(c, now)),
 		}
 		if places {
-			row = append(row, placeCell(c, now))
+			row = append(row, formatQueuePosition(c, now))
 		}
 		if namespaces {
 			row = append([]string{c.Namespace}, row...)
 		}
-		t.add(row...)
+		t.addRow(row...)
 	}
 	return t
 }
 
-// place tells where a claim stands that waits, "2nd", and when a cluster for it
+// describeQueuePosition tells where a claim stands that waits, "2nd", and when a cluster for it
 // is expected, "in 3m". Both may be empty.
-func place(c *hivev1.ClusterClaim, now time.Time) (nth, when string) {
+func describeQueuePosition(c *hivev1.ClusterClaim, now time.Time) (nth, when string) {
 	if c.Status.Position == nil {
 		return "", ""
 	}
@@ -93,11 +93,11 @@ func place(c *hivev1.ClusterClaim, now time.Time) (nth, when string) {
 	}
 }
 
-// placeCell is the place of a claim as tables have it: "2nd, in 3m".
-func placeCell(c *hivev1.ClusterClaim, now time.Time) string {
-	nth, when := place(c, now)
+// formatQueuePosition is the place of a claim as tables have it: "2nd, in 3m".
+func formatQueuePosition(c *hivev1.ClusterClaim, now time.Time) string {
+	nth, when := describeQueuePosition(c, now)
 	if when == "" {
-		return orNone(nth)
+		return valueOrNone(nth)
 	}
 	return nth + ", " + when
 }

@@ -27,7 +27,7 @@ func TestPlace(t *testing.T) {
 			if tc.position > 0 {
 				c.Status.Position = &tc.position
 			}
-			if got := placeCell(c, now); got != tc.want {
+			if got := formatQueuePosition(c, now); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -20,50 +20,50 @@ func (a *app) claimReleaseCommand() *cobra.Command {
 		Use:               "release CLAIM...",
 		Aliases:           []string{"delete"},
 		Short:             "Give clusters back; they are destroyed",
-		Args:              some("claim"),
+		Args:              requireNames("claim"),
 		ValidArgsFunction: a.completeClaims,
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the clusters are gone")
 	cmd.Flags().DurationVar(&timeout, "timeout", defaultTimeout, "with --wait, the longest to wait (0: for ever)")
-	cmd.RunE = a.on(func(ctx context.Context, h *hub, names []string) error {
-		if err := a.release(ctx, h, names); err != nil || !wait {
+	cmd.RunE = a.withHub(func(ctx context.Context, h *hub, names []string) error {
+		if err := a.releaseClaims(ctx, h, names); err != nil || !wait {
 			return err
 		}
-		return a.awaitGone(ctx, h, names, timeout)
+		return a.waitForClaimsGone(ctx, h, names, timeout)
 	})
 	return cmd
 }
 
-// release deletes every claim that it can, and prints those.
-func (a *app) release(ctx context.Context, h *hub, names []string) error {
+// releaseClaims deletes every claim that it can, and prints those.
+func (a *app) releaseClaims(ctx context.Context, h *hub, names []string) error {
 	var released hivev1.ClusterClaimList
 	var errs []error
 	for _, name := range names {
-		c, err := h.releaseOne(ctx, name)
+		c, err := h.deleteClaim(ctx, name)
 		switch {
-		case apierrors.IsNotFound(err) && !noSuchAPI(err):
-			errs = append(errs, advise(fmt.Errorf("namespace %s has no claim %q", h.namespace, name), "see: "+a.next("claim list")))
+		case apierrors.IsNotFound(err) && !isAPIMissing(err):
+			errs = append(errs, withRemedy(fmt.Errorf("namespace %s has no claim %q", h.namespace, name), "see: "+a.formatCommand("claim list")))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("releasing claim %s: %w", name, err))
 		default:
 			released.Items = append(released.Items, *c)
 		}
 	}
-	return errors.Join(append(errs, a.showReleased(&released, len(names) == 1))...)
+	return errors.Join(append(errs, a.printReleasedClaims(&released, len(names) == 1))...)
 }
 
-// releaseOne deletes a claim, and returns it as it was.
-func (h *hub) releaseOne(ctx context.Context, name string) (*hivev1.ClusterClaim, error) {
+// deleteClaim deletes a claim, and returns it as it was.
+func (h *hub) deleteClaim(ctx context.Context, name string) (*hivev1.ClusterClaim, error) {
 	c := &hivev1.ClusterClaim{}
-	if err := h.Get(ctx, h.key(name), c); err != nil {
+	if err := h.Get(ctx, h.objectKey(name), c); err != nil {
 		return nil, err
 	}
 	return c, h.Delete(ctx, c)
 }
 
-// showReleased prints claims in the format asked for: one that was asked for alone as an
+// printReleasedClaims prints claims in the format asked for: one that was asked for alone as an
 // object, and otherwise a list.
-func (a *app) showReleased(released *hivev1.ClusterClaimList, alone bool) error {
+func (a *app) printReleasedClaims(released *hivev1.ClusterClaimList, alone bool) error {
 	text := func(w io.Writer) error {
 		for _, c := range released.Items {
 			if _, err := fmt.Fprintf(w, "claim %s released\n", c.Name); err != nil {
@@ -74,23 +74,23 @@ func (a *app) showReleased(released *hivev1.ClusterClaimList, alone bool) error 
 	}
 	switch {
 	case !alone:
-		return a.show(released, text)
+		return a.printObject(released, text)
 	case len(released.Items) == 1:
-		return a.show(&released.Items[0], text)
+		return a.printObject(&released.Items[0], text)
 	default:
 		return nil
 	}
 }
 
-// awaitGone waits until none of the claims exists any longer; each is held until
+// waitForClaimsGone waits until none of the claims exists any longer; each is held until
 // its cluster is gone.
-func (a *app) awaitGone(ctx context.Context, h *hub, names []string, timeout time.Duration) error {
-	ctx, cancel := within(ctx, timeout)
+func (a *app) waitForClaimsGone(ctx context.Context, h *hub, names []string, timeout time.Duration) error {
+	ctx, cancel := withWaitTimeout(ctx, timeout)
 	defer cancel()
 	for _, name := range names {
-		err := a.awaitOneGone(ctx, h, name)
+		err := a.waitForClaimGone(ctx, h, name)
 		if errors.Is(err, errTimedOut) {
-			return &exit{exitTimedOut, fmt.Errorf("%w after %s: claim %s is released, but its cluster is not gone yet", err, timeout, name)}
+			return &exitError{exitTimedOut, fmt.Errorf("%w after %s: claim %s is released, but its cluster is not gone yet", err, timeout, name)}
 		}
 		if err != nil {
 			return err
@@ -99,18 +99,18 @@ func (a *app) awaitGone(ctx context.Context, h *hub, names []string, timeout tim
 	return nil
 }
 
-func (a *app) awaitOneGone(ctx context.Context, h *hub, name string) error {
-	v := a.watching("claim " + name)
+func (a *app) waitForClaimGone(ctx context.Context, h *hub, name string) error {
+	v := a.startProgressView("claim " + name)
 	defer v.close()
-	l := lookout[*hivev1.ClusterClaim]{
+	l := objectWaiter[*hivev1.ClusterClaim]{
 		hub: h, view: v,
-		object: &hivev1.ClusterClaim{ObjectMeta: h.object(name)}, list: &hivev1.ClusterClaimList{},
-		look: func(_ *hivev1.ClusterClaim, exists bool) (bool, error) {
+		object: &hivev1.ClusterClaim{ObjectMeta: h.objectMeta(name)}, list: &hivev1.ClusterClaimList{},
+		checkDone: func(_ *hivev1.ClusterClaim, exists bool) (bool, error) {
 			if exists {
-				v.show("its cluster is being destroyed")
+				v.showState("its cluster is being destroyed")
 			}
 			return !exists, nil
 		},
 	}
-	return l.wait(ctx)
+	return l.waitUntilDone(ctx)
 }

@@ -18,15 +18,15 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// safetyNet is the lifetime of a claim that claim run makes: should this process
+// runClaimLifetime is the lifetime of a claim that claim run makes: should this process
 // be killed, and no other claim run follow, the hub gives the cluster back.
-const safetyNet = 4 * time.Hour
+const runClaimLifetime = 4 * time.Hour
 
-// lastWords is how long giving the cluster back may take.
-const lastWords = 30 * time.Second
+// releaseTimeout is how long giving the cluster back may take.
+const releaseTimeout = 30 * time.Second
 
 func (a *app) claimRunCommand() *cobra.Command {
-	o := &order{}
+	o := &claimOptions{}
 	cmd := &cobra.Command{
 		Use:   "run POOL -- COMMAND...",
 		Short: "Run a command with a claimed cluster, then release it",
@@ -43,7 +43,7 @@ claim run of the same user on this machine releases the claim and removes the fi
 without one the claim ends with its lifetime.`,
 		Example: `  hotspare claim run dev -- make e2e
   hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
-		Args: poolAndCommand,
+		Args: requirePoolAndCommand,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
@@ -51,68 +51,68 @@ without one the claim ends with its lifetime.`,
 			return a.completePools(cmd, args, typed)
 		},
 	}
-	cmd.Flags().DurationVar(&o.lifetime, "lifetime", safetyNet, "release it by itself after this time")
+	cmd.Flags().DurationVar(&o.lifetime, "lifetime", runClaimLifetime, "release it by itself after this time")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "the longest to wait for the cluster (0: for ever)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.check(); err != nil {
-			return usage(err, cmd)
+		if err := o.validate(); err != nil {
+			return usageErrorFor(err, cmd)
 		}
 		if _, err := exec.LookPath(args[1]); err != nil { // before it costs a cluster
-			return &exit{exitNotFound, err}
+			return &exitError{exitNotFound, err}
 		}
-		return a.on(func(ctx context.Context, h *hub, _ []string) error {
-			return a.claimRun(ctx, h, bare(args[0]), args[1:], o)
+		return a.withHub(func(ctx context.Context, h *hub, _ []string) error {
+			return a.runWithClaim(ctx, h, stripKindPrefix(args[0]), args[1:], o)
 		})(cmd, args[:1])
 	}
 	return cmd
 }
 
-// claimRun keeps hearing signals until the claim is released, so that a second
+// runWithClaim keeps hearing signals until the claim is released, so that a second
 // one does not leave the cluster behind.
-func (a *app) claimRun(ctx context.Context, h *hub, poolName string, command []string, o *order) error {
-	c, err := a.newClaim(ctx, h, poolName, o)
+func (a *app) runWithClaim(ctx context.Context, h *hub, poolName string, command []string, o *claimOptions) error {
+	c, err := a.prepareClaim(ctx, h, poolName, o)
 	if err != nil {
 		return err
 	}
-	a.cleanUp(ctx, h)
+	a.cleanUpKilledRuns(ctx, h)
 	heard := make(chan os.Signal, 8)
-	signal.Notify(heard, stops...)
+	signal.Notify(heard, stopSignals...)
 	defer signal.Stop(heard)
 
-	defer a.giveBack(ctx, h, c) // before it is made: an interrupted request may have been served
-	if err := a.claim(ctx, h, c); err != nil {
+	defer a.releaseClaim(ctx, h, c) // before it is made: an interrupted request may have been served
+	if err := a.createClaim(ctx, h, c); err != nil {
 		return err
 	}
-	c, took, err := a.awaitClaim(ctx, h, c.Name, o.timeout)
+	c, took, err := a.waitForClaim(ctx, h, c.Name, o.timeout)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Stderr, "claim %s has cluster %s after %s\n", c.Name, c.Spec.Namespace, took)
-	return a.runWith(ctx, h, c, command, heard)
+	return a.runWithKubeconfig(ctx, h, c, command, heard)
 }
 
-// giveBack releases the claim even when ctx has ended. Its failure does not change
+// releaseClaim releases the claim even when ctx has ended. Its failure does not change
 // the exit code: that is the command's.
-func (a *app) giveBack(ctx context.Context, h *hub, c *hivev1.ClusterClaim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+func (a *app) releaseClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	err := h.Delete(ctx, &hivev1.ClusterClaim{ObjectMeta: h.object(c.Name)})
+	err := h.Delete(ctx, &hivev1.ClusterClaim{ObjectMeta: h.objectMeta(c.Name)})
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		fmt.Fprintf(a.Stderr, "warning: claim %s could not be released: %v\n  release it with: %s\n",
-			c.Name, h.explain(err), a.next("claim release %s", c.Name))
+			c.Name, h.explainAPIError(err), a.formatCommand("claim release %s", c.Name))
 	case err == nil:
 		fmt.Fprintf(a.Stderr, "claim %s released\n", c.Name)
 	}
 }
 
-// runWith runs the command with the claim's kubeconfig in a private folder.
-func (a *app) runWith(ctx context.Context, h *hub, c *hivev1.ClusterClaim, command []string, heard <-chan os.Signal) (err error) {
-	cd, err := a.clusterOf(ctx, h, c)
+// runWithKubeconfig runs the command with the claim's kubeconfig in a private folder.
+func (a *app) runWithKubeconfig(ctx context.Context, h *hub, c *hivev1.ClusterClaim, command []string, heard <-chan os.Signal) (err error) {
+	cd, err := a.getClaimCluster(ctx, h, c)
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := h.kubeconfig(ctx, cd)
+	kubeconfig, err := h.readKubeconfig(ctx, cd)
 	if err != nil {
 		return err
 	}
@@ -120,33 +120,33 @@ func (a *app) runWith(ctx context.Context, h *hub, c *hivev1.ClusterClaim, comma
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, folder.remove()) }()
+	defer func() { err = errors.Join(err, folder.removeAndUnlock()) }()
 	path := filepath.Join(folder.dir, "kubeconfig")
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	held, stop := a.holding(ctx, h, c)
+	held, stop := a.contextWhileAssigned(ctx, h, c)
 	defer stop()
-	return a.runChild(held, command, heard,
+	return a.runChildProcess(held, command, heard,
 		"KUBECONFIG="+path, "HOTSPARE_CLAIM="+c.Name, "HOTSPARE_CLUSTER="+cd.Name)
 }
 
-// holding is ctx for as long as the claim has its cluster. When it loses that, people are
+// contextWhileAssigned is ctx for as long as the claim has its cluster. When it loses that, people are
 // told. Call stop when the cluster is needed no more.
-func (a *app) holding(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (held context.Context, stop func()) {
+func (a *app) contextWhileAssigned(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (held context.Context, stop func()) {
 	held, lose := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	l := lookout[*hivev1.ClusterClaim]{
-		hub: h, view: &view{w: io.Discard, clock: a.Clock}, object: &hivev1.ClusterClaim{ObjectMeta: h.object(c.Name)}, list: &hivev1.ClusterClaimList{},
-		look: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
-			return false, lossOf(c, exists, a.Clock.Now())
+	l := objectWaiter[*hivev1.ClusterClaim]{
+		hub: h, view: &progressView{w: io.Discard, clock: a.Clock}, object: &hivev1.ClusterClaim{ObjectMeta: h.objectMeta(c.Name)}, list: &hivev1.ClusterClaimList{},
+		checkDone: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
+			return false, claimLossError(c, exists, a.Clock.Now())
 		},
-		known: true, // it was there: a hub that does not answer now has only lost its way
+		hasAnswered: true, // it was there: a hub that does not answer now has only lost its way
 	}
 	go func() {
 		defer close(ended)
-		var lost refusal
-		if err := l.wait(held); errors.As(err, &lost) {
+		var lost permanentError
+		if err := l.waitUntilDone(held); errors.As(err, &lost) {
 			fmt.Fprintf(a.Stderr, "error: claim %s %v: the command is ended\n", c.Name, lost)
 			lose()
 		}
@@ -154,20 +154,20 @@ func (a *app) holding(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (held
 	return held, func() { lose(); <-ended }
 }
 
-// expired reports whether the lifetime of a claim has ended.
-func expired(c *hivev1.ClusterClaim, now time.Time) bool {
-	at := standing.ExpiresAt(c)
+// isClaimExpired reports whether the lifetime of a claim has ended.
+func isClaimExpired(c *hivev1.ClusterClaim, now time.Time) bool {
+	at := standing.ClaimExpiryTime(c)
 	return !at.IsZero() && !at.After(now)
 }
 
-// lossOf says why a claim has no cluster any more; nil while it has.
-func lossOf(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
+// claimLossError says why a claim has no cluster any more; nil while it has.
+func claimLossError(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
 	switch {
-	case exists && c.DeletionTimestamp != nil && expired(c, now):
-		return fmt.Errorf("has come to the end of its lifetime, %s, and its cluster is being destroyed", span(c.Status.Lifetime))
+	case exists && c.DeletionTimestamp != nil && isClaimExpired(c, now):
+		return fmt.Errorf("has come to the end of its lifetime, %s, and its cluster is being destroyed", formatDuration(c.Status.Lifetime))
 	case !exists || c.DeletionTimestamp != nil:
 		return errors.New("was released by somebody else, and its cluster is being destroyed")
-	case standing.Claim(c) == standing.Lost:
+	case standing.ClaimState(c) == standing.Lost:
 		return errors.New("has lost its cluster, which was deleted")
 	default:
 		return nil

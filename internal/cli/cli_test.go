@@ -63,7 +63,7 @@ func TestKubeconfigIsFoundInTheDataFolder(t *testing.T) {
 
 func TestNextCommandRepeatsTheFlags(t *testing.T) {
 	a := &app{flags: flags{namespace: "team-a", dataDir: "/d", context: "c"}}
-	if got, want := a.next("claim release %s", "x"), "hotspare claim release x -n team-a --data-dir /d --context c"; got != want {
+	if got, want := a.formatCommand("claim release %s", "x"), "hotspare claim release x -n team-a --data-dir /d --context c"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -182,11 +182,11 @@ func TestDurationsAreShort(t *testing.T) {
 		4 * time.Hour: "4h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m", 30 * time.Second: "30s", 61 * time.Minute: "1h1m",
 		time.Hour + time.Second: "1h0m1s", 20 * time.Hour: "20h",
 	} {
-		if got := durationOf(d); *got != want {
+		if got := toAPIDuration(d); *got != want {
 			t.Errorf("%v: %s, want %s", d, *got, want)
 		}
 	}
-	if durationOf(0) != nil {
+	if toAPIDuration(0) != nil {
 		t.Error("0 is a lifetime")
 	}
 }

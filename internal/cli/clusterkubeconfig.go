@@ -23,22 +23,22 @@ func (a *app) clusterKubeconfigCommand() *cobra.Command {
 only you can read. NAME is a claim of the namespace or, failing that, a cluster.`,
 		Example: `  hotspare cluster kubeconfig dev-x7k2p -o dev.kubeconfig
   KUBECONFIG=dev.kubeconfig kubectl get nodes`,
-		Args:              one("cluster or claim"),
+		Args:              requireOneName("cluster or claim"),
 		ValidArgsFunction: a.completeClusters,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			find := a.cluster
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			find := a.findCluster
 			if claimOnly {
-				find = a.claimed
+				find = a.findClaimedCluster
 			}
 			cd, err := find(ctx, h, args[0])
 			if err != nil {
 				return err
 			}
-			raw, err := h.kubeconfig(ctx, cd)
+			raw, err := h.readKubeconfig(ctx, cd)
 			if err != nil {
 				return err
 			}
-			return a.deliver(cd, raw, file)
+			return a.writeKubeconfig(cd, raw, file)
 		}),
 	}
 	cmd.Flags().BoolVar(&claimOnly, "claim", false, "NAME is a claim, never a cluster")
@@ -46,10 +46,10 @@ only you can read. NAME is a claim of the namespace or, failing that, a cluster.
 	return cmd
 }
 
-// kubeconfig reads the administrator's kubeconfig of a cluster.
-func (h *hub) kubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]byte, error) {
+// readKubeconfig reads the administrator's kubeconfig of a cluster.
+func (h *hub) readKubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]byte, error) {
 	if cd.Spec.ClusterMetadata == nil || !cd.Spec.Installed {
-		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, orNone(standing.Cluster(cd)))
+		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, valueOrNone(standing.ClusterState(cd)))
 	}
 	name := cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
 	var s corev1.Secret
@@ -63,9 +63,9 @@ func (h *hub) kubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]b
 	return raw, nil
 }
 
-// deliver prints the kubeconfig or writes the file, and says when it is of no use yet.
-func (a *app) deliver(cd *hivev1.ClusterDeployment, raw []byte, file string) error {
-	if state := standing.Cluster(cd); state != standing.Running {
+// writeKubeconfig prints the kubeconfig or writes the file, and says when it is of no use yet.
+func (a *app) writeKubeconfig(cd *hivev1.ClusterDeployment, raw []byte, file string) error {
+	if state := standing.ClusterState(cd); state != standing.Running {
 		fmt.Fprintf(a.Stderr, "note: cluster %s is not running but %s\n", cd.Name, state)
 	}
 	if file == "" {

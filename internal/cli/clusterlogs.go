@@ -24,8 +24,8 @@ A local cluster's logs are files in the data folder, so this must be the compute
 which its hub runs. Of others the log of the installer's pod is printed, and of
 attempts that failed what is kept of it.`
 
-// logQuery is what cluster logs is asked.
-type logQuery struct {
+// logOptions is what cluster logs is asked.
+type logOptions struct {
 	machine string
 	tail    int
 	// printed is set once a log has been printed.
@@ -33,65 +33,65 @@ type logQuery struct {
 }
 
 func (a *app) clusterLogsCommand() *cobra.Command {
-	q := &logQuery{}
+	q := &logOptions{}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
 		Short: "Print the logs of a cluster's install, and of a local cluster's machines",
 		Long:  clusterLogsLong,
 		Example: `  hotspare cluster logs mine
   hotspare cluster logs mine --machine mine-x7k2p-master-0 --tail 500`,
-		Args:              one("cluster or claim"),
+		Args:              requireOneName("cluster or claim"),
 		ValidArgsFunction: a.completeClusters,
 	}
 	cmd.Flags().StringVar(&q.machine, "machine", "", "print the log of this machine only")
 	cmd.Flags().IntVar(&q.tail, "tail", 100, "how many lines of each log, from its end (-1: all)")
-	must(cmd.RegisterFlagCompletionFunc("machine", cobra.NoFileCompletions))
-	cmd.RunE = a.on(func(ctx context.Context, h *hub, args []string) error {
-		cd, err := a.cluster(ctx, h, args[0])
+	mustSucceed(cmd.RegisterFlagCompletionFunc("machine", cobra.NoFileCompletions))
+	cmd.RunE = a.withHub(func(ctx context.Context, h *hub, args []string) error {
+		cd, err := a.findCluster(ctx, h, args[0])
 		if err != nil {
 			return err
 		}
-		return a.clusterLogs(ctx, h, cd, q)
+		return a.printClusterLogs(ctx, h, cd, q)
 	})
 	return cmd
 }
 
-func (a *app) clusterLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, q *logQuery) error {
-	found, err := a.logFiles(cd, q)
+func (a *app) printClusterLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, q *logOptions) error {
+	found, err := a.findLogFiles(cd, q)
 	if err != nil {
 		return err
 	}
 	for _, f := range found {
-		if err := a.printLog(f, q); err != nil {
+		if err := a.printLogFile(f, q); err != nil {
 			return err
 		}
 	}
 	if q.machine != "" {
 		return nil
 	}
-	n, err := a.installLogs(ctx, h, cd, q)
+	n, err := a.printInstallLogs(ctx, h, cd, q)
 	if err != nil {
 		return err
 	}
 	if n+len(found) == 0 {
-		return advise(fmt.Errorf("there is no log of cluster %s to be had here", cd.Name), a.whereLogsAre(cd))
+		return withRemedy(fmt.Errorf("there is no log of cluster %s to be had here", cd.Name), a.describeLogLocation(cd))
 	}
 	return nil
 }
 
-// whereLogsAre says where else to look.
-func (a *app) whereLogsAre(cd *hivev1.ClusterDeployment) string {
+// describeLogLocation says where else to look.
+func (a *app) describeLogLocation(cd *hivev1.ClusterDeployment) string {
 	if cd.Spec.Platform.Local != nil {
 		return "those of local clusters are in the data folder of their hub, on its computer: name it with --data-dir"
 	}
-	return "its installs left none, and no installer runs; see: " + a.next("cluster describe %s", cd.Name)
+	return "its installs left none, and no installer runs; see: " + a.formatCommand("cluster describe %s", cd.Name)
 }
 
 // logFile is a log in the data folder.
 type logFile struct{ title, path string }
 
-// logFiles finds the logs of a local cluster, or of one machine.
-func (a *app) logFiles(cd *hivev1.ClusterDeployment, q *logQuery) ([]logFile, error) {
+// findLogFiles finds the logs of a local cluster, or of one machine.
+func (a *app) findLogFiles(cd *hivev1.ClusterDeployment, q *logOptions) ([]logFile, error) {
 	if cd.Spec.Platform.Local == nil || cd.Spec.ClusterMetadata == nil {
 		if q.machine != "" {
 			return nil, fmt.Errorf("cluster %s has no machines here: only those of local clusters that are installed have logs", cd.Name)
@@ -99,26 +99,26 @@ func (a *app) logFiles(cd *hivev1.ClusterDeployment, q *logQuery) ([]logFile, er
 		return nil, nil
 	}
 	infraID := cd.Spec.ClusterMetadata.InfraID
-	m := machines{dir: filepath.Join(dataDir(a.flags.dataDir), "machines", infraID)}
+	m := machines{dir: filepath.Join(resolveDataDir(a.flags.dataDir), "machines", infraID)}
 	var err error
 	if m.all, err = machine.LoadConfigs(m.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("looking for the machines of cluster %s: %w", cd.Name, err)
 	}
 	if len(m.all) == 0 && q.machine != "" {
-		return nil, advise(fmt.Errorf("cluster %s has no machines in %s", cd.Name, m.dir), a.whereLogsAre(cd))
+		return nil, withRemedy(fmt.Errorf("cluster %s has no machines in %s", cd.Name, m.dir), a.describeLogLocation(cd))
 	}
 	var out []logFile
 	if q.machine == "" {
-		out = append(out, logFile{"install", filepath.Join(dataDir(a.flags.dataDir), "installs", infraID, ".openshift_install.log")})
+		out = append(out, logFile{"install", filepath.Join(resolveDataDir(a.flags.dataDir), "installs", infraID, ".openshift_install.log")})
 	} else {
-		c, err := m.named(q.machine)
+		c, err := m.findMachine(q.machine)
 		if err != nil {
-			return nil, Usage(err)
+			return nil, NewUsageError(err)
 		}
 		m.all = []machine.Config{c}
 	}
 	for _, c := range m.all {
-		out = append(out, logFile{"machine " + c.Name, machine.LogPath(m.folder(c))})
+		out = append(out, logFile{"machine " + c.Name, machine.LogPath(m.machineFolder(c))})
 	}
 	return slices.DeleteFunc(out, func(f logFile) bool {
 		_, err := os.Stat(f.path)
@@ -126,16 +126,16 @@ func (a *app) logFiles(cd *hivev1.ClusterDeployment, q *logQuery) ([]logFile, er
 	}), nil
 }
 
-func (a *app) printLog(f logFile, q *logQuery) error {
+func (a *app) printLogFile(f logFile, q *logOptions) error {
 	raw, err := os.ReadFile(f.path)
 	if err != nil {
 		return fmt.Errorf("reading the log of %s: %w", f.title, err)
 	}
-	return a.writeLog(f.title+", "+f.path, raw, q)
+	return a.writeLogTail(f.title+", "+f.path, raw, q)
 }
 
-// writeLog prints the end of a log below a title, as tail does.
-func (a *app) writeLog(title string, raw []byte, q *logQuery) error {
+// writeLogTail prints the end of a log below a title, as tail does.
+func (a *app) writeLogTail(title string, raw []byte, q *logOptions) error {
 	between := ""
 	if q.printed {
 		between = "\n"
@@ -161,9 +161,9 @@ func lastLines(raw []byte, n int) []byte {
 	return append(bytes.Join(lines, []byte("\n")), '\n')
 }
 
-// installLogs prints what is kept of attempts that failed, and the log of the installer's
+// printInstallLogs prints what is kept of attempts that failed, and the log of the installer's
 // pod, and returns how many there were.
-func (a *app) installLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, q *logQuery) (int, error) {
+func (a *app) printInstallLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, q *logOptions) (int, error) {
 	var attempts hivev1.ClusterProvisionList
 	if err := h.List(ctx, &attempts, client.InNamespace(cd.Namespace)); err != nil {
 		return 0, fmt.Errorf("listing the installs of cluster %s: %w", cd.Name, err)
@@ -175,16 +175,16 @@ func (a *app) installLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeploym
 			continue
 		}
 		n++
-		if err := a.writeLog(fmt.Sprintf("attempt %d, which failed", p.Spec.Attempt+1), []byte(*p.Spec.InstallLog), q); err != nil {
+		if err := a.writeLogTail(fmt.Sprintf("attempt %d, which failed", p.Spec.Attempt+1), []byte(*p.Spec.InstallLog), q); err != nil {
 			return n, err
 		}
 	}
-	pods, err := a.podLogs(ctx, h, cd, q)
+	pods, err := a.printPodLogs(ctx, h, cd, q)
 	return n + pods, err
 }
 
-// podLogs prints the logs of the pods that run, or ran, the cluster's installer.
-func (a *app) podLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, q *logQuery) (int, error) {
+// printPodLogs prints the logs of the pods that run, or ran, the cluster's installer.
+func (a *app) printPodLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, q *logOptions) (int, error) {
 	if cd.Spec.Platform.Local != nil {
 		return 0, nil // it is installed without
 	}
@@ -193,25 +193,25 @@ func (a *app) podLogs(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment,
 		return 0, fmt.Errorf("listing the pods of the installer: %w", err)
 	}
 	for _, p := range pods.Items {
-		if err := a.podLog(ctx, h, &p, q); err != nil {
+		if err := a.printPodLog(ctx, h, &p, q); err != nil {
 			return 0, err
 		}
 	}
 	return len(pods.Items), nil
 }
 
-// podLog prints the log of a pod: a file where hotspare up ran it, else the kubelet has it.
-func (a *app) podLog(ctx context.Context, h *hub, p *corev1.Pod, q *logQuery) error {
-	file := filepath.Join(dataDir(a.flags.dataDir), "pods", p.Name, "log")
+// printPodLog prints the log of a pod: a file where hotspare up ran it, else the kubelet has it.
+func (a *app) printPodLog(ctx context.Context, h *hub, p *corev1.Pod, q *logOptions) error {
+	file := filepath.Join(resolveDataDir(a.flags.dataDir), "pods", p.Name, "log")
 	if _, err := os.Stat(file); err == nil {
-		return a.printLog(logFile{"pod " + p.Name, file}, q)
+		return a.printLogFile(logFile{"pod " + p.Name, file}, q)
 	}
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-		raw, err := h.podLog(ctx, p.Namespace, p.Name, c.Name, q.tail)
+		raw, err := h.fetchPodLog(ctx, p.Namespace, p.Name, c.Name, q.tail)
 		if err != nil { // one that did not begin has none, and the others are wanted all the same
 			raw = fmt.Appendf(nil, "no log: %v\n", err)
 		}
-		if err := a.writeLog("pod "+p.Name+", "+c.Name, raw, q); err != nil {
+		if err := a.writeLogTail("pod "+p.Name+", "+c.Name, raw, q); err != nil {
 			return err
 		}
 	}

@@ -16,53 +16,53 @@ import (
 )
 
 func (a *app) clusterHibernateCommand() *cobra.Command {
-	return a.powerCommand(&cobra.Command{
+	return a.newPowerCommand(&cobra.Command{
 		Use:   "hibernate NAME",
 		Short: "Put a cluster, or a claim's cluster, to sleep",
 	}, hivev1.PowerHibernating, "wait until the cluster sleeps")
 }
 
 func (a *app) clusterResumeCommand() *cobra.Command {
-	return a.powerCommand(&cobra.Command{
+	return a.newPowerCommand(&cobra.Command{
 		Use:   "resume NAME",
 		Short: "Wake a cluster, or a claim's cluster",
 	}, hivev1.PowerRunning, "wait until the cluster can be used")
 }
 
-// powerCommand makes a command that sets the power state of a cluster.
-func (a *app) powerCommand(cmd *cobra.Command, want hivev1.PowerState, help string) *cobra.Command {
+// newPowerCommand makes a command that sets the power state of a cluster.
+func (a *app) newPowerCommand(cmd *cobra.Command, want hivev1.PowerState, help string) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
-	cmd.Args, cmd.ValidArgsFunction = one("cluster or claim"), a.completeClusters
+	cmd.Args, cmd.ValidArgsFunction = requireOneName("cluster or claim"), a.completeClusters
 	cmd.Flags().BoolVar(&wait, "wait", false, help)
 	cmd.Flags().DurationVar(&timeout, "timeout", defaultTimeout, "with --wait, the longest to wait (0: for ever)")
-	cmd.RunE = a.on(func(ctx context.Context, h *hub, args []string) error {
-		cd, err := a.tell(ctx, h, args[0], want)
+	cmd.RunE = a.withHub(func(ctx context.Context, h *hub, args []string) error {
+		cd, err := a.setPowerState(ctx, h, args[0], want)
 		if err != nil {
 			return err
 		}
 		if wait {
-			if cd, err = a.awaitPower(ctx, h, cd, want, timeout); err != nil {
+			if cd, err = a.waitForPowerState(ctx, h, cd, want, timeout); err != nil {
 				return err
 			}
 		}
-		return a.show(cd, func(w io.Writer) error {
-			_, err := io.WriteString(w, a.toldInWords(cd, args[0], want, wait))
+		return a.printObject(cd, func(w io.Writer) error {
+			_, err := io.WriteString(w, a.describePowerChange(cd, args[0], want, wait))
 			return err
 		})
 	})
 	return cmd
 }
 
-// toldInWords says what a cluster was told, and whether it has happened.
-func (a *app) toldInWords(cd *hivev1.ClusterDeployment, name string, want hivev1.PowerState, waited bool) string {
+// describePowerChange says what a cluster was told, and whether it has happened.
+func (a *app) describePowerChange(cd *hivev1.ClusterDeployment, name string, want hivev1.PowerState, waited bool) string {
 	switch {
-	case want == hivev1.PowerHibernating && cannotHibernate(cd) != "":
-		return fmt.Sprintf("cluster %s runs on until it can hibernate: %s\n\nUndo it:\n  %s\n", cd.Name, cannotHibernate(cd), a.next("cluster resume %s", name))
+	case want == hivev1.PowerHibernating && cannotHibernateReason(cd) != "":
+		return fmt.Sprintf("cluster %s runs on until it can hibernate: %s\n\nUndo it:\n  %s\n", cd.Name, cannotHibernateReason(cd), a.formatCommand("cluster resume %s", name))
 	case want == hivev1.PowerHibernating && waited:
-		return fmt.Sprintf("cluster %s sleeps\n\nWake it:\n  %s\n", cd.Name, a.next("cluster resume %s --wait", name))
+		return fmt.Sprintf("cluster %s sleeps\n\nWake it:\n  %s\n", cd.Name, a.formatCommand("cluster resume %s --wait", name))
 	case want == hivev1.PowerHibernating:
-		return fmt.Sprintf("cluster %s hibernates\n\nWake it:\n  %s\n", cd.Name, a.next("cluster resume %s --wait", name))
+		return fmt.Sprintf("cluster %s hibernates\n\nWake it:\n  %s\n", cd.Name, a.formatCommand("cluster resume %s --wait", name))
 	case waited:
 		return fmt.Sprintf("cluster %s runs\n", cd.Name)
 	default:
@@ -70,16 +70,16 @@ func (a *app) toldInWords(cd *hivev1.ClusterDeployment, name string, want hivev1
 	}
 }
 
-// tell sets the power state of a cluster that is not its pool's to set.
-func (a *app) tell(ctx context.Context, h *hub, name string, want hivev1.PowerState) (*hivev1.ClusterDeployment, error) {
-	cd, err := a.cluster(ctx, h, name)
+// setPowerState sets the power state of a cluster that is not its pool's to set.
+func (a *app) setPowerState(ctx context.Context, h *hub, name string, want hivev1.PowerState) (*hivev1.ClusterDeployment, error) {
+	cd, err := a.findCluster(ctx, h, name)
 	if err != nil {
 		return nil, err
 	}
-	if ref := standing.PoolOf(cd); ref.PoolName != "" && ref.ClaimName == "" {
-		return nil, advise(
+	if ref := standing.PoolReference(cd); ref.PoolName != "" && ref.ClaimName == "" {
+		return nil, withRemedy(
 			fmt.Errorf("cluster %s is a spare of pool %s/%s, which decides when it runs", cd.Name, ref.Namespace, ref.PoolName),
-			"change how many run with: "+a.nextIn(ref.Namespace, "pool scale %s --running N", ref.PoolName))
+			"change how many run with: "+a.formatCommandIn(ref.Namespace, "pool scale %s --running N", ref.PoolName))
 	}
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = want
@@ -89,34 +89,34 @@ func (a *app) tell(ctx context.Context, h *hub, name string, want hivev1.PowerSt
 	return cd, nil
 }
 
-// awaitPower waits until a cluster is in the power state that it was told to have.
-func (a *app) awaitPower(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, want hivev1.PowerState, timeout time.Duration) (*hivev1.ClusterDeployment, error) {
-	ctx, cancel := within(ctx, timeout)
+// waitForPowerState waits until a cluster is in the power state that it was told to have.
+func (a *app) waitForPowerState(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, want hivev1.PowerState, timeout time.Duration) (*hivev1.ClusterDeployment, error) {
+	ctx, cancel := withWaitTimeout(ctx, timeout)
 	defer cancel()
-	v := a.watching("cluster " + cd.Name)
+	v := a.startProgressView("cluster " + cd.Name)
 	defer v.close()
 	last, doing, state := cd, "resume", standing.Running
 	if want == hivev1.PowerHibernating {
 		doing, state = "hibernate", standing.Hibernating
 	}
-	l := lookout[*hivev1.ClusterDeployment]{
+	l := objectWaiter[*hivev1.ClusterDeployment]{
 		hub: h, view: v, object: cd.DeepCopy(), list: &hivev1.ClusterDeploymentList{},
-		look: func(seen *hivev1.ClusterDeployment, exists bool) (bool, error) {
+		checkDone: func(seen *hivev1.ClusterDeployment, exists bool) (bool, error) {
 			if !exists || seen.DeletionTimestamp != nil {
 				return false, fmt.Errorf("cluster %s was deleted while it was to %s", cd.Name, doing)
 			}
 			last = seen.DeepCopy()
-			v.show(powerInWords(last))
-			if why := cannotHibernate(last); why != "" && want == hivev1.PowerHibernating {
+			v.showState(describePower(last))
+			if why := cannotHibernateReason(last); why != "" && want == hivev1.PowerHibernating {
 				return false, fmt.Errorf("cluster %s cannot hibernate: %s", cd.Name, strings.TrimSuffix(why, "."))
 			}
-			return standing.Cluster(last) == state, nil
+			return standing.ClusterState(last) == state, nil
 		},
 	}
-	err := l.wait(ctx)
+	err := l.waitUntilDone(ctx)
 	if errors.Is(err, errTimedOut) {
-		err = &exit{exitTimedOut, advise(fmt.Errorf("%w after %s: cluster %s %s", err, timeout, cd.Name, powerInWords(last)),
-			"it goes on; see: "+a.next("cluster describe %s", cd.Name))}
+		err = &exitError{exitTimedOut, withRemedy(fmt.Errorf("%w after %s: cluster %s %s", err, timeout, cd.Name, describePower(last)),
+			"it goes on; see: "+a.formatCommand("cluster describe %s", cd.Name))}
 	}
 	return last, err
 }

@@ -10,32 +10,32 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// keystroke is how long completing a name may take.
-const keystroke = 2 * time.Second
+// completionTimeout is how long completing a name may take.
+const completionTimeout = 2 * time.Second
 
-// names lists names for the shell to complete.
-type names func(context.Context, *hub) ([]string, error)
+// nameLister lists names for the shell to complete.
+type nameLister func(context.Context, *hub) ([]string, error)
 
-// completing offers names that are not among the arguments yet. Without a hub it
+// completeNames offers names that are not among the arguments yet. Without a hub it
 // offers none: a shell has no place for errors.
-func (a *app) completing(cmd *cobra.Command, given []string, all names) ([]string, cobra.ShellCompDirective) {
-	h, err := a.connect()
+func (a *app) completeNames(cmd *cobra.Command, given []string, all nameLister) ([]string, cobra.ShellCompDirective) {
+	h, err := a.connectToHub()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), keystroke)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	found, err := all(ctx, h)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return without(found, given), cobra.ShellCompDirectiveNoFileComp
+	return excludeGiven(found, given), cobra.ShellCompDirectiveNoFileComp
 }
 
-func without(all, given []string) []string {
+func excludeGiven(all, given []string) []string {
 	seen := map[string]bool{}
 	for _, name := range given {
-		seen[bare(name)] = true
+		seen[stripKindPrefix(name)] = true
 	}
 	var out []string
 	for _, name := range all {
@@ -51,18 +51,18 @@ func (a *app) completePools(cmd *cobra.Command, args []string, _ string) ([]stri
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.completing(cmd, args, poolNames)
+	return a.completeNames(cmd, args, listPoolNames)
 }
 
 func (a *app) completeClaims(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.completing(cmd, args, claimNames)
+	return a.completeNames(cmd, args, listClaimNames)
 }
 
 func (a *app) completeOneClaim(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.completing(cmd, args, claimNames)
+	return a.completeNames(cmd, args, listClaimNames)
 }
 
 // completeClusters offers claims too: they are what a person knows a cluster by.
@@ -70,12 +70,12 @@ func (a *app) completeClusters(cmd *cobra.Command, args []string, _ string) ([]s
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.completing(cmd, args, func(ctx context.Context, h *hub) ([]string, error) {
-		claims, err := claimNames(ctx, h)
+	return a.completeNames(cmd, args, func(ctx context.Context, h *hub) ([]string, error) {
+		claims, err := listClaimNames(ctx, h)
 		if err != nil {
 			return nil, err
 		}
-		clusters, err := h.seeClusters(ctx, h.namespace)
+		clusters, err := h.listClusters(ctx, h.namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (a *app) completeClusters(cmd *cobra.Command, args []string, _ string) ([]s
 	})
 }
 
-func poolNames(ctx context.Context, h *hub) ([]string, error) {
+func listPoolNames(ctx context.Context, h *hub) ([]string, error) {
 	var list hivev1.ClusterPoolList
 	err := h.List(ctx, &list, client.InNamespace(h.namespace))
 	var out []string
@@ -96,7 +96,7 @@ func poolNames(ctx context.Context, h *hub) ([]string, error) {
 	return out, err
 }
 
-func claimNames(ctx context.Context, h *hub) ([]string, error) {
+func listClaimNames(ctx context.Context, h *hub) ([]string, error) {
 	var list hivev1.ClusterClaimList
 	err := h.List(ctx, &list, client.InNamespace(h.namespace))
 	var out []string

@@ -32,44 +32,44 @@ func (a *app) consoleCommand() *cobra.Command {
 		Long:              consoleLong,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.console(cmd.Context(), open) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.openConsole(cmd.Context(), open) },
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser, too")
 	return cmd
 }
 
-// answerLimit is how long the console may take to say that it is there.
-const answerLimit = 5 * time.Second
+// consoleTimeout is how long the console may take to say that it is there.
+const consoleTimeout = 5 * time.Second
 
-func (a *app) console(ctx context.Context, open bool) error {
-	dir := dataDir(a.flags.dataDir)
-	plate, err := door.Read(door.FilePath(dir))
+func (a *app) openConsole(ctx context.Context, open bool) error {
+	dir := resolveDataDir(a.flags.dataDir)
+	plate, err := door.ReadEndpoint(door.EndpointPath(dir))
 	if errors.Is(err, os.ErrPermission) {
-		return advise(err, "only who has started hotspare may open the console as its admin; others sign in there with a token")
+		return withRemedy(err, "only who has started hotspare may open the console as its admin; others sign in there with a token")
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return advise(fmt.Errorf("no console is served from %s", dir), "start hotspare with: hotspare up")
+		return withRemedy(fmt.Errorf("no console is served from %s", dir), "start hotspare with: hotspare up")
 	}
 	if err != nil {
 		return err
 	}
-	if plate.Key == nil || !answers(ctx, plate.URL) {
-		return advise(fmt.Errorf("no hotspare runs on %s that serves a console", dir), "start it with: hotspare up")
+	if plate.Key == nil || !isConsoleReachable(ctx, plate.URL) {
+		return withRemedy(fmt.Errorf("no hotspare runs on %s that serves a console", dir), "start it with: hotspare up")
 	}
-	link := plate.Link(a.Clock.Now())
+	link := plate.LoginLink(a.Clock.Now())
 	fmt.Fprintln(a.Stdout, link)
 	if a.IsTerminal(a.Stderr) {
 		fmt.Fprintln(a.Stderr, "Open it in a browser on this machine within a minute; it works once.")
 	}
 	if open {
-		return browse(ctx, a.Stderr, dir, link)
+		return openInBrowser(ctx, a.Stderr, dir, link)
 	}
 	return nil
 }
 
-// answers reports whether there is a console at a URL.
-func answers(ctx context.Context, url string) bool {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+// isConsoleReachable reports whether there is a console at a URL.
+func isConsoleReachable(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, consoleTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/healthz", nil)
 	if err != nil {
@@ -82,10 +82,10 @@ func answers(ctx context.Context, url string) bool {
 	return res.Body.Close() == nil && res.StatusCode == http.StatusOK
 }
 
-// browse opens a link in whatever browser there is. Others on this computer can see with
+// openInBrowser opens a link in whatever browser there is. Others on this computer can see with
 // what a program was started, so that is a page that only its owner may read.
-func browse(ctx context.Context, out io.Writer, dir, link string) error {
-	page := door.LinkPath(dir)
+func openInBrowser(ctx context.Context, out io.Writer, dir, link string) error {
+	page := door.LinkPagePath(dir)
 	text := fmt.Sprintf("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=%[1]s\"><a href=\"%[1]s\">hotspare</a>\n", link)
 	if err := os.Remove(page); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("making a page that leads to the console: %w", err)
@@ -100,19 +100,19 @@ func browse(ctx context.Context, out io.Writer, dir, link string) error {
 	cmd := exec.CommandContext(ctx, opener, page)
 	cmd.Stderr = out
 	if err := cmd.Run(); err != nil {
-		return advise(fmt.Errorf("opening a browser with %s: %w", opener, err), "open the link above yourself")
+		return withRemedy(fmt.Errorf("opening a browser with %s: %w", opener, err), "open the link above yourself")
 	}
 	return nil
 }
 
-// consoleURL is where the hub has its console; "" unless it is one of hotspare up that
+// readConsoleURL is where the hub has its console; "" unless it is one of hotspare up that
 // serves one.
-func (a *app) consoleURL() string {
-	dir := dataDir(a.flags.dataDir)
-	if path, err := a.kubeconfig(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+func (a *app) readConsoleURL() string {
+	dir := resolveDataDir(a.flags.dataDir)
+	if path, err := a.kubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
 		return ""
 	}
-	plate, err := door.Read(door.FilePath(dir))
+	plate, err := door.ReadEndpoint(door.EndpointPath(dir))
 	if err != nil || plate.Key == nil {
 		return ""
 	}

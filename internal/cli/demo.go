@@ -39,138 +39,138 @@ func (a *app) demoCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.flags.kubeconfig != "" || a.flags.context != "" || a.flags.namespace != "" {
-				return usage(errors.New("a demo plays on the hub of a data folder, in a namespace of its own: leave out --kubeconfig, --context and --namespace"), cmd)
+				return usageErrorFor(errors.New("a demo plays on the hub of a data folder, in a namespace of its own: leave out --kubeconfig, --context and --namespace"), cmd)
 			}
-			return a.demo(cmd.Context())
+			return a.runDemo(cmd.Context())
 		},
 	}
 }
 
-func (a *app) demo(ctx context.Context) (err error) {
-	s, err := a.newStage(ctx)
+func (a *app) runDemo(ctx context.Context) (err error) {
+	s, err := a.newDemoRunner(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.clear(ctx, err)) }()
-	if err := s.open(ctx); err != nil {
+	defer func() { err = errors.Join(err, s.cleanUpDemo(ctx, err)) }()
+	if err := s.connectAndCheckNamespace(ctx); err != nil {
 		return err
 	}
-	for n, act := range acts {
-		if err := s.play(ctx, n+1, act); err != nil {
+	for n, act := range demoSteps {
+		if err := s.runStep(ctx, n+1, act); err != nil {
 			return err
 		}
 	}
-	s.say("\nThat is all. To go on by yourself:\n" + s.onwards())
+	s.printLine("\nThat is all. To go on by yourself:\n" + s.suggestCommands())
 	return nil
 }
 
-// onwards are commands to go on with.
-func (s *stage) onwards() string {
+// suggestCommands are commands to go on with.
+func (s *demoRunner) suggestCommands() string {
 	commands := []string{
 		"pool create dev --size 3 --running 1", "claim run dev -- " + s.Name + " kubectl get nodes", "pool watch dev", "explain pool dev",
 	}
-	if s.up != nil {
+	if s.hubProcess != nil {
 		commands = append([]string{"up --detach"}, commands...)
 	}
 	return "  " + s.Name + " " + strings.Join(commands, "\n  "+s.Name+" ")
 }
 
-// stage is where a demo plays: a hub.
-type stage struct {
+// demoRunner is where a demo plays: a hub.
+type demoRunner struct {
 	*app
 	hub *hub
 	// self is this program, as a file.
 	self string
-	// up is the hub, if the demo has started it; else nil. ended is closed when it has.
-	up    *exec.Cmd
-	stdin io.Closer
-	ended chan struct{}
-	// spare is the stand-by that is broken.
-	spare string
+	// hubProcess is the hub, if the demo has started it; else nil. ended is closed when it has.
+	hubProcess *exec.Cmd
+	stdin      io.Closer
+	hubExited  chan struct{}
+	// standbyName is the stand-by that is broken.
+	standbyName string
 }
 
-// newStage finds a hub on this machine, or makes a data folder for one.
-func (a *app) newStage(ctx context.Context) (*stage, error) {
+// newDemoRunner finds a hub on this machine, or makes a data folder for one.
+func (a *app) newDemoRunner(ctx context.Context) (*demoRunner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	there := *a
-	s := &stage{app: &there, self: self}
-	s.flags.dataDir, s.flags.output = dataDir(a.flags.dataDir), ""
-	if s.answers(ctx) {
+	s := &demoRunner{app: &there, self: self}
+	s.flags.dataDir, s.flags.output = resolveDataDir(a.flags.dataDir), ""
+	if s.isHubReachable(ctx) {
 		s.flags.namespace = demoNamespace
 		return s, nil
 	}
 	if a.flags.dataDir != "" {
-		return nil, advise(fmt.Errorf("no hub runs on %s", a.flags.dataDir), "start it with: "+a.next("up --detach")+", or leave out --data-dir")
+		return nil, withRemedy(fmt.Errorf("no hub runs on %s", a.flags.dataDir), "start it with: "+a.formatCommand("up --detach")+", or leave out --data-dir")
 	}
 	if s.flags.dataDir, err = os.MkdirTemp("", "hotspare-demo-"); err != nil {
 		return nil, fmt.Errorf("making a data folder: %w", err)
 	}
-	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(err, s.stop(ctx, err))
+	if err := s.startHub(ctx); err != nil {
+		return nil, errors.Join(err, s.stopHub(ctx, err))
 	}
 	return s, nil
 }
 
-// answers reports whether a hub runs on the stage's data folder.
-func (s *stage) answers(ctx context.Context) bool {
+// isHubReachable reports whether a hub runs on the stage's data folder.
+func (s *demoRunner) isHubReachable(ctx context.Context) bool {
 	if _, err := os.Stat(filepath.Join(s.flags.dataDir, "ready")); err != nil {
 		return false
 	}
-	h, err := s.connect()
+	h, err := s.connectToHub()
 	if err != nil {
 		return false
 	}
-	soon, cancel := context.WithTimeout(ctx, patience)
+	soon, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	_, err = h.version(soon)
+	_, err = h.fetchVersion(soon)
 	return err == nil
 }
 
-// readyWords begin the line by which hotspare up says that its hub can be used.
-const readyWords = "ready in "
+// readyPrefix begin the line by which hotspare up says that its hub can be used.
+const readyPrefix = "ready in "
 
-// start runs hotspare up on the stage's data folder. It ends with this process, however
+// startHub runs hotspare up on the stage's data folder. It ends with this process, however
 // that ends: its standard input is ours to close.
-func (s *stage) start(ctx context.Context) error {
-	s.say("No hub runs on this machine, so the demo starts one, in a folder of its own.\n")
+func (s *demoRunner) startHub(ctx context.Context) error {
+	s.printLine("No hub runs on this machine, so the demo starts one, in a folder of its own.\n")
 	fmt.Fprintf(s.Stdout, "%s$ %s up --data-dir %s\n", indent, s.Name, s.flags.dataDir)
-	s.up = exec.CommandContext(context.WithoutCancel(ctx), s.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", s.flags.dataDir)
-	s.up.Env = s.environment()
-	stdin, err := s.up.StdinPipe()
+	s.hubProcess = exec.CommandContext(context.WithoutCancel(ctx), s.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", s.flags.dataDir)
+	s.hubProcess.Env = s.childEnvironment()
+	stdin, err := s.hubProcess.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("starting a hub: %w", err)
 	}
-	said, err := s.up.StdoutPipe()
+	said, err := s.hubProcess.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("starting a hub: %w", err)
 	}
 	var wrong strings.Builder
-	s.up.Stderr = &wrong
-	if err := s.up.Start(); err != nil {
+	s.hubProcess.Stderr = &wrong
+	if err := s.hubProcess.Start(); err != nil {
 		return fmt.Errorf("starting a hub: %w", err)
 	}
-	s.stdin, s.ended = stdin, make(chan struct{})
+	s.stdin, s.hubExited = stdin, make(chan struct{})
 	ready := make(chan struct{})
 	go func() {
-		defer close(s.ended)
-		heard(said, readyWords, func(line string) { s.say(indent + "  " + line); close(ready) })
-		_ = s.up.Wait() // how it ended is in ProcessState
+		defer close(s.hubExited)
+		scanForPrefix(said, readyPrefix, func(line string) { s.printLine(indent + "  " + line); close(ready) })
+		_ = s.hubProcess.Wait() // how it ended is in ProcessState
 	}()
 	select {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.ended: // perhaps by the Ctrl-C that ends us, too
+	case <-s.hubExited: // perhaps by the Ctrl-C that ends us, too
 		return cmp.Or(context.Cause(ctx), fmt.Errorf("the hub has ended: %s", strings.TrimSpace(wrong.String())))
 	}
 }
 
-// heard reads all that is said, and passes on the first line that begins so.
-func heard(said io.Reader, prefix string, tell func(line string)) {
+// scanForPrefix reads all that is said, and passes on the first line that begins so.
+func scanForPrefix(said io.Reader, prefix string, tell func(line string)) {
 	var once sync.Once
 	lines := bufio.NewScanner(said)
 	for lines.Scan() {
@@ -180,8 +180,8 @@ func heard(said io.Reader, prefix string, tell func(line string)) {
 	}
 }
 
-// environment is this process's, with the stage's hub.
-func (s *stage) environment(more ...string) []string {
+// childEnvironment is this process's, with the stage's hub.
+func (s *demoRunner) childEnvironment(more ...string) []string {
 	var out []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "KUBECONFIG=") && !strings.HasPrefix(v, "HOTSPARE_DATA_DIR=") {
@@ -191,68 +191,68 @@ func (s *stage) environment(more ...string) []string {
 	return append(append(out, "HOTSPARE_DATA_DIR="+s.flags.dataDir), more...)
 }
 
-// open looks whether the stage is free.
-func (s *stage) open(ctx context.Context) error {
+// connectAndCheckNamespace looks whether the stage is free.
+func (s *demoRunner) connectAndCheckNamespace(ctx context.Context) error {
 	var err error
-	if s.hub, err = s.connect(); err != nil {
+	if s.hub, err = s.connectToHub(); err != nil {
 		return err
 	}
-	if s.up != nil {
+	if s.hubProcess != nil {
 		return nil
 	}
-	s.say(fmt.Sprintf("A hub runs on %s. The demo plays there, in namespace %s.", s.flags.dataDir, demoNamespace))
-	sc, err := s.hub.see(ctx, demoNamespace)
+	s.printLine(fmt.Sprintf("A hub runs on %s. The demo plays there, in namespace %s.", s.flags.dataDir, demoNamespace))
+	sc, err := s.hub.readSnapshot(ctx, demoNamespace)
 	if err != nil {
-		return s.hub.explain(err)
+		return s.hub.explainAPIError(err)
 	}
 	if len(sc.pools.Items)+len(sc.claims.Items) > 0 {
 		s.hub = nil // it is somebody else's: leave it alone
-		return advise(fmt.Errorf("namespace %s is in use: another demo plays, or one was killed", demoNamespace),
-			"to take away what it left: "+s.nextIn("", "kubectl delete namespace "+demoNamespace))
+		return withRemedy(fmt.Errorf("namespace %s is in use: another demo plays, or one was killed", demoNamespace),
+			"to take away what it left: "+s.formatCommandIn("", "kubectl delete namespace "+demoNamespace))
 	}
 	return nil
 }
 
 const (
-	// curtain is how long taking everything away may take.
-	curtain = 2 * time.Minute
-	indent  = "   "
+	// demoCleanupTimeout is how long taking everything away may take.
+	demoCleanupTimeout = 2 * time.Minute
+	indent             = "   "
 )
 
-// clear takes away all that the demo has made; why is how it ended.
-func (s *stage) clear(ctx context.Context, why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), curtain)
+// cleanUpDemo takes away all that the demo has made; why is how it ended.
+func (s *demoRunner) cleanUpDemo(ctx context.Context, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCleanupTimeout)
 	defer cancel()
-	if s.up != nil {
-		return s.stop(ctx, why)
+	if s.hubProcess != nil {
+		return s.stopHub(ctx, why)
 	}
 	if s.hub == nil {
 		return nil
 	}
-	s.say("\nTaking away what the demo made.")
-	return s.sweep(ctx)
+	s.printLine("\nTaking away what the demo made.")
+	return s.deleteDemoNamespace(ctx)
 }
 
-// stop ends the hub that the demo started. Its folder stays only for somebody to look
+// stopHub ends the hub that the demo started. Its folder stays only for somebody to look
 // into what went wrong.
-func (s *stage) stop(ctx context.Context, why error) error {
-	if s.ended == nil {
+func (s *demoRunner) stopHub(ctx context.Context, why error) error {
+	if s.hubExited == nil {
 		return os.RemoveAll(s.flags.dataDir)
 	}
-	s.say("\nStopping the hub, and all its clusters.")
+	s.printLine("\nStopping the hub, and all its clusters.")
 	err := s.stdin.Close()
 	select {
-	case <-s.ended:
+	case <-s.hubExited:
 	case <-ctx.Done():
-		err = errors.Join(err, s.up.Process.Signal(syscall.SIGKILL))
-		<-s.ended
+		err = errors.Join(err, s.hubProcess.Process.Signal(syscall.SIGKILL))
+		<-s.hubExited
 	}
-	var by interrupt
+	var by interruptError
 	if why != nil && !errors.As(why, &by) && !errors.Is(why, context.Canceled) {
-		s.say("What went wrong may be in " + filepath.Join(s.flags.dataDir, "hotspare.log") + ". Delete that folder when you have looked.")
+		s.printLine("What went wrong may be in " + filepath.Join(s.flags.dataDir, "hotspare.log") + ". Delete that folder when you have looked.")
 		return err
 	}
 	return errors.Join(err, os.RemoveAll(s.flags.dataDir))
 }
 
-func (s *stage) say(text string) { fmt.Fprintln(s.Stdout, text) }
+func (s *demoRunner) printLine(text string) { fmt.Fprintln(s.Stdout, text) }

@@ -22,91 +22,91 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// act is one part of a demo.
-type act struct {
-	title, words string
-	play         func(*stage, context.Context) error
+// demoStep is one part of a demo.
+type demoStep struct {
+	title, description string
+	run                func(*demoRunner, context.Context) error
 }
 
-// acts are the parts of a demo, in order.
-var acts = []act{
+// demoSteps are the parts of a demo, in order.
+var demoSteps = []demoStep{
 	{
 		"A pool of spare clusters",
 		"You say how many clusters you want in reserve, and how many of them running. Here two,\none of them running; the other hibernates. Each is a Kubernetes of its own.",
-		(*stage).fill,
+		(*demoRunner).createPool,
 	},
 	{
 		"A claim",
 		"Whoever needs a cluster claims one. One runs already, so it is there at once.",
-		(*stage).serve,
+		(*demoRunner).claimFirstCluster,
 	},
 	{
 		"The pool refills",
 		"The sleeping cluster was woken to take the place of the one that you have, and a new\none is installed.",
-		(*stage).refill,
+		(*demoRunner).waitUntilSettled,
 	},
 	{
 		"Given back",
 		"What is released is destroyed: nobody gets a used cluster. The pool is told to keep none\nrunning, so that the next claim must wake one.",
-		(*stage).rest,
+		(*demoRunner).releaseFirstClaim,
 	},
 	{
 		"A stand-by breaks",
 		"The cluster that would be woken next loses its disk while it sleeps. Nobody knows yet.",
-		(*stage).hurt,
+		(*demoRunner).breakStandby,
 	},
 	{
 		"The next claim gets a cluster all the same",
 		"The pool wakes the broken one, sees that it does not start, and wakes the next beside it.",
-		(*stage).rescue,
+		(*demoRunner).claimSecondCluster,
 	},
 	{
 		"The broken one is replaced",
 		"It is given up half a minute after it failed, and destroyed. Nobody has to do anything.",
-		(*stage).refill,
+		(*demoRunner).waitUntilSettled,
 	},
 	{
 		"Sleep and wake",
 		"A cluster that you have can hibernate over night. All that is in it stays.",
-		(*stage).doze,
+		(*demoRunner).hibernateAndResume,
 	},
 }
 
-// play tells of an act, plays it, and says how long it took.
-func (s *stage) play(ctx context.Context, number int, a act) error {
+// runStep tells of an act, plays it, and says how long it took.
+func (s *demoRunner) runStep(ctx context.Context, number int, a demoStep) error {
 	title := fmt.Sprintf("%d. %s", number, a.title)
-	if s.palette(s.Stdout) != nil {
+	if s.paletteFor(s.Stdout) != nil {
 		title = "\x1b[1m" + title + "\x1b[0m"
 	}
-	s.say("\n" + title)
-	s.say(indent + strings.ReplaceAll(a.words, "\n", "\n"+indent))
+	s.printLine("\n" + title)
+	s.printLine(indent + strings.ReplaceAll(a.description, "\n", "\n"+indent))
 	began := s.Clock.Now()
-	if err := a.play(s, ctx); err != nil {
+	if err := a.run(s, ctx); err != nil {
 		return err
 	}
-	s.say(fmt.Sprintf("%s(%.1f s)", indent, s.Clock.Since(began).Seconds()))
+	s.printLine(fmt.Sprintf("%s(%.1f s)", indent, s.Clock.Since(began).Seconds()))
 	return nil
 }
 
-func (s *stage) fill(ctx context.Context) error {
-	if s.up == nil {
+func (s *demoRunner) createPool(ctx context.Context) error {
+	if s.hubProcess == nil {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: demoNamespace}}
 		if err := s.hub.Create(ctx, ns); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating namespace %s: %w", demoNamespace, err)
 		}
 	}
-	if err := s.do(ctx, "pool create demo --size 2 --running 1 --workers 0"); err != nil {
+	if err := s.runCommand(ctx, "pool create demo --size 2 --running 1 --workers 0"); err != nil {
 		return err
 	}
-	return s.refill(ctx)
+	return s.waitUntilSettled(ctx)
 }
 
-func (s *stage) refill(ctx context.Context) error {
-	return s.do(ctx, "pool watch demo --until-settled --timeout 10m")
+func (s *demoRunner) waitUntilSettled(ctx context.Context) error {
+	return s.runCommand(ctx, "pool watch demo --until-settled --timeout 10m")
 }
 
-func (s *stage) serve(ctx context.Context) error {
-	if err := s.do(ctx, "claim create demo --name first --wait --timeout 5m --lifetime 1h"); err != nil {
+func (s *demoRunner) claimFirstCluster(ctx context.Context) error {
+	if err := s.runCommand(ctx, "claim create demo --name first --wait --timeout 5m --lifetime 1h"); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "hotspare-demo-")
@@ -114,60 +114,60 @@ func (s *stage) serve(ctx context.Context) error {
 		return fmt.Errorf("making a private folder: %w", err)
 	}
 	file := filepath.Join(dir, "first.kubeconfig")
-	err = s.do(ctx, "cluster kubeconfig first -o "+file)
+	err = s.runCommand(ctx, "cluster kubeconfig first -o "+file)
 	if err == nil {
-		err = s.do(ctx, "kubectl get nodes", "KUBECONFIG="+file)
+		err = s.runCommand(ctx, "kubectl get nodes", "KUBECONFIG="+file)
 	}
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-func (s *stage) rest(ctx context.Context) error {
+func (s *demoRunner) releaseFirstClaim(ctx context.Context) error {
 	for _, command := range []string{"claim release first --wait --timeout 5m", "pool scale demo --running 0"} {
-		if err := s.do(ctx, command); err != nil {
+		if err := s.runCommand(ctx, command); err != nil {
 			return err
 		}
 	}
-	ctx, cancel := within(ctx, 5*time.Minute)
+	ctx, cancel := withWaitTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	var asleep []hivev1.ClusterDeployment
-	err := s.until(ctx, func(sc *scene) bool {
-		asleep = slices.DeleteFunc(sc.clusters.Items, func(cd hivev1.ClusterDeployment) bool { return standing.Cluster(&cd) != standing.Hibernating })
+	err := s.waitForSnapshot(ctx, func(sc *hubSnapshot) bool {
+		asleep = slices.DeleteFunc(sc.clusters.Items, func(cd hivev1.ClusterDeployment) bool { return standing.ClusterState(&cd) != standing.Hibernating })
 		return len(asleep) == 2
 	})
 	if err != nil {
 		return err
 	}
-	s.spare = slices.MinFunc(asleep, func(a, b hivev1.ClusterDeployment) int {
+	s.standbyName = slices.MinFunc(asleep, func(a, b hivev1.ClusterDeployment) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}).Name
-	return s.do(ctx, "cluster list")
+	return s.runCommand(ctx, "cluster list")
 }
 
-func (s *stage) hurt(ctx context.Context) error {
-	return s.do(ctx, "local break "+s.spare+" disk-lost")
+func (s *demoRunner) breakStandby(ctx context.Context) error {
+	return s.runCommand(ctx, "local break "+s.standbyName+" disk-lost")
 }
 
-func (s *stage) rescue(ctx context.Context) error {
-	if err := s.do(ctx, "claim create demo --name second --wait --timeout 5m --lifetime 1h"); err != nil {
+func (s *demoRunner) claimSecondCluster(ctx context.Context) error {
+	if err := s.runCommand(ctx, "claim create demo --name second --wait --timeout 5m --lifetime 1h"); err != nil {
 		return err
 	}
-	return s.do(ctx, "explain pool demo")
+	return s.runCommand(ctx, "explain pool demo")
 }
 
-func (s *stage) doze(ctx context.Context) error {
-	if err := s.do(ctx, "cluster hibernate second --wait --timeout 5m"); err != nil {
+func (s *demoRunner) hibernateAndResume(ctx context.Context) error {
+	if err := s.runCommand(ctx, "cluster hibernate second --wait --timeout 5m"); err != nil {
 		return err
 	}
-	return s.do(ctx, "cluster resume second --wait --timeout 5m")
+	return s.runCommand(ctx, "cluster resume second --wait --timeout 5m")
 }
 
-// until looks at what there is in the demo's namespace until that will do.
-func (s *stage) until(ctx context.Context, done func(*scene) bool) error {
-	news := s.news(ctx, s.hub, &hivev1.ClusterPoolList{}, &hivev1.ClusterDeploymentList{})
-	ticker := s.Clock.NewTicker(tick)
+// waitForSnapshot looks at what there is in the demo's namespace until that will do.
+func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*hubSnapshot) bool) error {
+	news := s.watchForChanges(ctx, s.hub, &hivev1.ClusterPoolList{}, &hivev1.ClusterDeploymentList{})
+	ticker := s.Clock.NewTicker(redrawInterval)
 	defer ticker.Stop()
 	for {
-		sc, err := s.hub.see(ctx, s.hub.namespace) // a hub that does not answer may do so the next time
+		sc, err := s.hub.readSnapshot(ctx, s.hub.namespace) // a hub that does not answer may do so the next time
 		if err == nil && done(sc) {
 			return nil
 		}
@@ -180,8 +180,8 @@ func (s *stage) until(ctx context.Context, done func(*scene) bool) error {
 	}
 }
 
-// do runs a command of ours as a person would, and shows both.
-func (s *stage) do(ctx context.Context, command string, env ...string) error {
+// runCommand runs a command of ours as a person would, and shows both.
+func (s *demoRunner) runCommand(ctx context.Context, command string, env ...string) error {
 	words := strings.Fields(command)
 	shown := s.Name + " " + command
 	if s.flags.namespace != "" && !slices.Contains(env, "KUBECONFIG") && words[0] != "kubectl" {
@@ -195,22 +195,22 @@ func (s *stage) do(ctx context.Context, command string, env ...string) error {
 	child := exec.CommandContext(ctx, s.self, words...)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGINT) }
 	child.WaitDelay = 10 * time.Second
-	child.Env = s.environment(env...)
-	out := &indented{to: s.app}
+	child.Env = s.childEnvironment(env...)
+	out := &indentWriter{to: s.app}
 	child.Stdout, child.Stderr = out, out
 	err := child.Run()
-	out.flush()
+	out.flushLine()
 	if err == nil {
 		return nil
 	}
 	if child.ProcessState != nil && child.ProcessState.ExitCode() == exitSignal+int(syscall.SIGINT) {
-		s.ctrlC(ctx)
+		s.waitForInterrupt(ctx)
 	}
 	return cmp.Or(context.Cause(ctx), fmt.Errorf("the command above: %w", err))
 }
 
-// ctrlC waits a moment for the Ctrl-C that a command has heard: we should hear it, too.
-func (s *stage) ctrlC(ctx context.Context) {
+// waitForInterrupt waits a moment for the Ctrl-C that a command has heard: we should hear it, too.
+func (s *demoRunner) waitForInterrupt(ctx context.Context) {
 	moment := s.Clock.NewTimer(time.Second)
 	defer moment.Stop()
 	select {
@@ -219,32 +219,32 @@ func (s *stage) ctrlC(ctx context.Context) {
 	}
 }
 
-// indented writes lines with an indentation. What a program writes to its two outputs
+// indentWriter writes lines with an indentation. What a program writes to its two outputs
 // comes in the order in which it was written.
-type indented struct {
-	to   *app
-	rest []byte
+type indentWriter struct {
+	to          *app
+	partialLine []byte
 }
 
-func (w *indented) Write(p []byte) (int, error) {
-	w.rest = append(w.rest, p...)
+func (w *indentWriter) Write(p []byte) (int, error) {
+	w.partialLine = append(w.partialLine, p...)
 	for {
-		line, rest, found := bytes.Cut(w.rest, []byte("\n"))
+		line, rest, found := bytes.Cut(w.partialLine, []byte("\n"))
 		if !found {
 			return len(p), nil
 		}
-		w.print(line)
-		w.rest = rest
+		w.printIndented(line)
+		w.partialLine = rest
 	}
 }
 
-func (w *indented) flush() {
-	if len(w.rest) > 0 {
-		w.print(w.rest)
+func (w *indentWriter) flushLine() {
+	if len(w.partialLine) > 0 {
+		w.printIndented(w.partialLine)
 	}
 }
 
-func (w *indented) print(line []byte) {
+func (w *indentWriter) printIndented(line []byte) {
 	if len(line) > 0 {
 		fmt.Fprintf(w.to.Stdout, "%s  %s\n", indent, line)
 		return
@@ -252,11 +252,11 @@ func (w *indented) print(line []byte) {
 	fmt.Fprintln(w.to.Stdout)
 }
 
-// sweep takes away what is in the demo's namespace, and that.
-func (s *stage) sweep(ctx context.Context) error {
-	sc, err := s.hub.see(ctx, demoNamespace)
+// deleteDemoNamespace takes away what is in the demo's namespace, and that.
+func (s *demoRunner) deleteDemoNamespace(ctx context.Context) error {
+	sc, err := s.hub.readSnapshot(ctx, demoNamespace)
 	if err != nil {
-		return s.hub.explain(err)
+		return s.hub.explainAPIError(err)
 	}
 	for i := range sc.claims.Items {
 		if err := s.hub.Delete(ctx, &sc.claims.Items[i]); client.IgnoreNotFound(err) != nil {
@@ -272,9 +272,11 @@ func (s *stage) sweep(ctx context.Context) error {
 	if err := s.hub.Delete(ctx, ns); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %s: %w", demoNamespace, err)
 	}
-	err = s.until(ctx, func(sc *scene) bool { return len(sc.pools.Items)+len(sc.claims.Items)+len(sc.clusters.Items) == 0 })
+	err = s.waitForSnapshot(ctx, func(sc *hubSnapshot) bool {
+		return len(sc.pools.Items)+len(sc.claims.Items)+len(sc.clusters.Items) == 0
+	})
 	if err != nil {
-		s.say("Its clusters are still being destroyed; the hub goes on with that.")
+		s.printLine("Its clusters are still being destroyed; the hub goes on with that.")
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ const (
 	exitSignal   = 128 // plus the signal's number, as a shell's
 )
 
-// stops are the signals that end a command.
-var stops = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+// stopSignals are the signals that end a command.
+var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 // Execute runs cmd, which New has made, on the process's arguments or those
 // given to cmd.SetArgs. It prints an error once and returns the exit code: 0 for
@@ -34,13 +34,13 @@ var stops = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 // The first of these signals cancels the command's context; a second one ends
 // the process at once, except while claim run gives its cluster back.
 func Execute(ctx context.Context, cmd *cobra.Command) int {
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := contextUntilSignal(ctx)
 	defer stop()
 	var begun bool
-	ran, err := cmd.ExecuteContextC(context.WithValue(ctx, begunKey{}, &begun))
+	ran, err := cmd.ExecuteContextC(context.WithValue(ctx, commandStartedKey{}, &begun))
 	switch {
 	case err != nil && !begun:
-		err = usage(err, ran)
+		err = usageErrorFor(err, ran)
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		err = context.Cause(ctx)
 	}
@@ -50,45 +50,45 @@ func Execute(ctx context.Context, cmd *cobra.Command) int {
 	return exitCode(ctx, err)
 }
 
-// begunKey finds, in a command's context, the mark that it has begun.
-type begunKey struct{}
+// commandStartedKey finds, in a command's context, the mark that it has begun.
+type commandStartedKey struct{}
 
-func markBegun(ctx context.Context) {
-	if begun, ok := ctx.Value(begunKey{}).(*bool); ok {
+func markCommandStarted(ctx context.Context) {
+	if begun, ok := ctx.Value(commandStartedKey{}).(*bool); ok {
 		*begun = true
 	}
 }
 
-// exit is an error with an exit code of its own. Without an error there is
+// exitError is an error with an exit code of its own. Without an error there is
 // nothing to print.
-type exit struct {
+type exitError struct {
 	code int
 	err  error
 }
 
-func (e *exit) Error() string {
+func (e *exitError) Error() string {
 	if e.err == nil {
 		return ""
 	}
 	return e.err.Error()
 }
 
-func (e *exit) Unwrap() error { return e.err }
+func (e *exitError) Unwrap() error { return e.err }
 
-// Usage marks err as a mistake in how the command was called: exit code 2.
-func Usage(err error) error { return &exit{code: exitUsage, err: err} }
+// NewUsageError marks err as a mistake in how the command was called: exit code 2.
+func NewUsageError(err error) error { return &exitError{code: exitUsage, err: err} }
 
-// usage adds where to read on.
-func usage(err error, cmd *cobra.Command) error {
-	return Usage(advise(err, "see: "+cmd.CommandPath()+" --help"))
+// usageErrorFor adds where to read on.
+func usageErrorFor(err error, cmd *cobra.Command) error {
+	return NewUsageError(withRemedy(err, "see: "+cmd.CommandPath()+" --help"))
 }
 
-// advise adds a remedy, a line of its own, to an error.
-func advise(err error, remedy string) error { return fmt.Errorf("%w\n  %s", err, remedy) }
+// withRemedy adds a remedy, a line of its own, to an error.
+func withRemedy(err error, remedy string) error { return fmt.Errorf("%w\n  %s", err, remedy) }
 
 func exitCode(ctx context.Context, err error) int {
-	var own *exit
-	var by interrupt
+	var own *exitError
+	var by interruptError
 	switch {
 	case err == nil:
 		return exitOK
@@ -101,21 +101,21 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// interrupt is why a context ended.
-type interrupt struct{ signal syscall.Signal }
+// interruptError is why a context ended.
+type interruptError struct{ signal syscall.Signal }
 
-func (i interrupt) Error() string { return "interrupted" }
+func (i interruptError) Error() string { return "interrupted" }
 
-// untilSignal returns a context that the first signal cancels. The second one
+// contextUntilSignal returns a context that the first signal cancels. The second one
 // has its usual effect again.
-func untilSignal(parent context.Context) (context.Context, func()) {
+func contextUntilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, stops...)
+	signal.Notify(heard, stopSignals...)
 	go func() {
 		select {
 		case s := <-heard:
-			cancel(interrupt{s.(syscall.Signal)}) // stops holds nothing else
+			cancel(interruptError{s.(syscall.Signal)}) // stops holds nothing else
 			signal.Stop(heard)
 		case <-ctx.Done():
 		}

@@ -51,7 +51,7 @@ func of(name string, cd *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	for _, p := range []*hivev1.ClusterPool{brokenPool(), fullPool(), leavingPool()} {
 		if p.Name == name {
 			version, err := pool.Version(p.Spec)
-			must(err)
+			mustSucceed(err)
 			cd.Annotations = map[string]string{hivev1.AnnotationPoolVersion: version}
 		}
 	}
@@ -67,7 +67,7 @@ func poolNamed(name string, size, running int32) *hivev1.ClusterPool {
 func brokenPool() *hivev1.ClusterPool {
 	p := poolNamed("broken", 6, 1)
 	p.Spec.MaxConcurrent = new(int32(1))
-	p.Spec.PowerstateTransitionToRunningTimeout = durationOf(5 * time.Minute)
+	p.Spec.PowerstateTransitionToRunningTimeout = toAPIDuration(5 * time.Minute)
 	return p
 }
 

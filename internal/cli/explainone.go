@@ -14,9 +14,9 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// account tells of one claim, or of one cluster. It is what explain -o json prints:
+// objectExplanation tells of one claim, or of one cluster. It is what explain -o json prints:
 // docs/cli.md describes it, and fields are only ever added.
-type account struct {
+type objectExplanation struct {
 	Now       time.Time          `json:"now"`
 	Namespace string             `json:"namespace"`
 	Pool      string             `json:"pool,omitempty"`
@@ -34,27 +34,27 @@ func (a *app) explainClaimCommand() *cobra.Command {
 		Short:             "Tell what a claim waits for, and what to do",
 		Long:              "Tell what a claim waits for and until when, or what becomes of its cluster, and what a person can do.",
 		Example:           "  hotspare explain claim mine",
-		Args:              one("claim"),
+		Args:              requireOneName("claim"),
 		ValidArgsFunction: a.completeOneClaim,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			c, err := a.claimNamed(ctx, h, args[0])
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			c, err := a.getClaim(ctx, h, args[0])
 			if err != nil {
 				return err
 			}
-			t, err := a.accountOfClaim(ctx, h, c)
+			t, err := a.explainClaim(ctx, h, c)
 			if err != nil {
 				return err
 			}
 			if a.flags.output == asName {
-				return a.names(c)
+				return a.printNames(c)
 			}
-			return a.writeAccount(t, func(about *table) {
-				about.add("Claim", c.Namespace+"/"+c.Name)
-				about.add("State", t.Claim.State)
-				about.add("Place", placeOf(*t.Claim))
-				about.add("Expected", expected(*t.Claim, t.Now))
-				about.add("Expires", t.expires)
-				about.add("Why", t.Claim.Message)
+			return a.writeObjectExplanation(t, func(about *table) {
+				about.addRow("Claim", c.Namespace+"/"+c.Name)
+				about.addRow("State", t.Claim.State)
+				about.addRow("Place", formatPosition(*t.Claim))
+				about.addRow("Expected", formatExpectedTime(*t.Claim, t.Now))
+				about.addRow("Expires", t.expires)
+				about.addRow("Why", t.Claim.Message)
 			})
 		}),
 	}
@@ -66,84 +66,84 @@ func (a *app) explainClusterCommand() *cobra.Command {
 		Short:             "Tell what becomes of a cluster, or of a claim's cluster",
 		Long:              "Tell what a cluster is to its pool, what becomes of it, and what a person can do.\nNAME is a claim of the namespace or, failing that, a cluster.",
 		Example:           "  hotspare explain cluster mine",
-		Args:              one("cluster or claim"),
+		Args:              requireOneName("cluster or claim"),
 		ValidArgsFunction: a.completeClusters,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			cd, err := a.cluster(ctx, h, args[0])
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			cd, err := a.findCluster(ctx, h, args[0])
 			if err != nil {
 				return err
 			}
-			t, err := a.accountOfCluster(ctx, h, cd)
+			t, err := a.explainCluster(ctx, h, cd)
 			if err != nil {
 				return err
 			}
 			if a.flags.output == asName {
-				return a.names(cd)
+				return a.printNames(cd)
 			}
-			return a.writeAccount(t, func(about *table) {
-				about.add("Cluster", cd.Namespace+"/"+cd.Name)
-				about.add("State", standing.Cluster(cd))
-				about.add("Power", powerInWords(cd))
+			return a.writeObjectExplanation(t, func(about *table) {
+				about.addRow("Cluster", cd.Namespace+"/"+cd.Name)
+				about.addRow("State", standing.ClusterState(cd))
+				about.addRow("Power", describePower(cd))
 			})
 		}),
 	}
 }
 
-// writeAccount prints an account; head writes its first lines.
-func (a *app) writeAccount(t account, head func(*table)) error {
+// writeObjectExplanation prints an account; head writes its first lines.
+func (a *app) writeObjectExplanation(t objectExplanation, head func(*table)) error {
 	if a.flags.output == asJSON || a.flags.output == asYAML {
-		return a.encode(t)
+		return a.printEncoded(t)
 	}
 	about := newTable()
 	head(about)
 	about.rows = slices.DeleteFunc(about.rows, func(row []string) bool { return row[1] == "" || row[1] == none })
 	if t.Pool != "" {
-		about.add("Pool", t.Namespace+"/"+t.Pool)
+		about.addRow("Pool", t.Namespace+"/"+t.Pool)
 	}
 	if t.Cluster != nil && t.Claim != nil {
-		about.add("Cluster", t.Cluster.Name+", "+t.Cluster.Message)
+		about.addRow("Cluster", t.Cluster.Name+", "+t.Cluster.Message)
 	}
 	if t.Cluster != nil && t.Claim == nil {
-		about.add("Why", t.Cluster.Message)
+		about.addRow("Why", t.Cluster.Message)
 	}
 	conditions := newTable("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
 	for _, c := range t.Amiss {
-		conditions.add(c.Type, string(c.Status), c.Reason, a.age(c.LastTransitionTime.Time), c.Message)
+		conditions.addRow(c.Type, string(c.Status), c.Reason, a.formatAge(c.LastTransitionTime.Time), c.Message)
 	}
 	return a.writeExplanation(a.Stdout, t.ToDo, about, conditions)
 }
 
-func (t *account) note(name string, do *advice.Remedy) {
+func (t *objectExplanation) appendRemedy(name string, do *advice.Remedy) {
 	if do != nil {
 		t.ToDo = append(t.ToDo, forecast.Action{Of: name, Remedy: *do})
 	}
 }
 
-func (a *app) accountOfClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (account, error) {
-	t := account{
+func (a *app) explainClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (objectExplanation, error) {
+	t := objectExplanation{
 		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []forecast.Action{},
-		expires: standing.Expiry(c, a.Clock.Now()),
+		expires: standing.DescribeExpiry(c, a.Clock.Now()),
 	}
-	p, err := h.poolOrNone(ctx, c.Namespace, c.Spec.ClusterPoolName)
+	p, err := h.findPool(ctx, c.Namespace, c.Spec.ClusterPoolName)
 	if err != nil {
 		return t, err
 	}
 	if p == nil {
-		t.orphan(c, a.nextIn)
+		t.explainOrphanedClaim(c, a.formatCommandIn)
 		return t, nil
 	}
-	f, err := h.foretell(ctx, p, t.Now)
+	f, err := h.previewPool(ctx, p, t.Now)
 	if err != nil {
 		return t, err
 	}
-	v := f.ExplainClaim(c, a.nextIn)
+	v := f.ExplainClaim(c, a.formatCommandIn)
 	t.Claim = &v
-	t.note(c.Name, v.ToDo)
+	t.appendRemedy(c.Name, v.ToDo)
 	if cd := f.Clusters[c.Spec.Namespace]; cd != nil && p.Unreadable == "" {
-		t.member(f, cd, a.nextIn)
+		t.explainMember(f, cd, a.formatCommandIn)
 	}
 	if v.State == standing.Waiting {
-		for _, do := range f.BuildView(t.Now, a.nextIn).ToDo { // what keeps the pool keeps the claim
+		for _, do := range f.BuildView(t.Now, a.formatCommandIn).ToDo { // what keeps the pool keeps the claim
 			if do.Of == p.Name {
 				t.ToDo = append(t.ToDo, do)
 			}
@@ -152,51 +152,51 @@ func (a *app) accountOfClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim
 	return t, nil
 }
 
-// orphan tells of a claim whose pool does not exist.
-func (t *account) orphan(c *hivev1.ClusterClaim, next advice.Speller) {
-	t.Claim = &forecast.Claim{Name: c.Name, State: standing.Claim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+// explainOrphanedClaim tells of a claim whose pool does not exist.
+func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, next advice.CommandFormatter) {
+	t.Claim = &forecast.Claim{Name: c.Name, State: standing.ClaimState(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	if t.Claim.State != standing.Waiting {
 		t.Claim.Message = "its pool is gone"
 		return
 	}
 	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
-	t.note(c.Name, advice.Do("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+	t.appendRemedy(c.Name, advice.NewRemedy("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
 }
 
-func (a *app) accountOfCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment) (account, error) {
-	ref := standing.PoolOf(cd)
-	t := account{Now: a.Clock.Now(), Namespace: standing.Home(cd), Pool: ref.PoolName, Amiss: filled(amissOf(cd)), ToDo: []forecast.Action{}}
+func (a *app) explainCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment) (objectExplanation, error) {
+	ref := standing.PoolReference(cd)
+	t := objectExplanation{Now: a.Clock.Now(), Namespace: standing.HomeNamespace(cd), Pool: ref.PoolName, Amiss: emptyIfNil(listUnhealthyConditions(cd)), ToDo: []forecast.Action{}}
 	var p *hivev1.ClusterPool
 	var err error
 	if ref.PoolName != "" {
-		if p, err = h.poolOrNone(ctx, ref.Namespace, ref.PoolName); err != nil {
+		if p, err = h.findPool(ctx, ref.Namespace, ref.PoolName); err != nil {
 			return t, err
 		}
 	}
 	if p == nil || p.Unreadable != "" {
 		return t, nil
 	}
-	f, err := h.foretell(ctx, p, t.Now)
+	f, err := h.previewPool(ctx, p, t.Now)
 	if err == nil && f.Clusters[cd.Name] != nil {
-		t.member(f, cd, a.nextIn)
+		t.explainMember(f, cd, a.formatCommandIn)
 	}
 	return t, err
 }
 
-// member tells what a cluster is to its pool.
-func (t *account) member(f forecast.Preview, cd *hivev1.ClusterDeployment, next advice.Speller) {
+// explainMember tells what a cluster is to its pool.
+func (t *objectExplanation) explainMember(f forecast.Preview, cd *hivev1.ClusterDeployment, next advice.CommandFormatter) {
 	i := slices.IndexFunc(f.PlannedClusters(), func(c forecast.PlannedCluster) bool { return c.Name == cd.Name })
 	if i < 0 {
 		return
 	}
 	v := f.ExplainCluster(f.PlannedClusters()[i], next)
 	t.Cluster = &v
-	t.Amiss = filled(amissOf(cd))
-	t.note(cd.Name, v.ToDo)
+	t.Amiss = emptyIfNil(listUnhealthyConditions(cd))
+	t.appendRemedy(cd.Name, v.ToDo)
 }
 
-// bad are the conditions of a cluster that people should know of, with the status that is bad.
-var bad = map[string]corev1.ConditionStatus{
+// badConditionStatus are the conditions of a cluster that people should know of, with the status that is bad.
+var badConditionStatus = map[string]corev1.ConditionStatus{
 	hivev1.ClusterRequirementsMet:        corev1.ConditionFalse,
 	hivev1.ClusterProvisionFailed:        corev1.ConditionTrue,
 	hivev1.ClusterProvisionStopped:       corev1.ConditionTrue,
@@ -205,29 +205,29 @@ var bad = map[string]corev1.ConditionStatus{
 	hivev1.ClusterReady:                  corev1.ConditionFalse,
 }
 
-// failedPower are the reasons of the condition Hibernating with which a change of power has failed.
-var failedPower = []string{hivev1.ReasonFailedToStop, hivev1.ReasonFailedToStart}
+// failedPowerReasons are the reasons of the condition Hibernating with which a change of power has failed.
+var failedPowerReasons = []string{hivev1.ReasonFailedToStop, hivev1.ReasonFailedToStart}
 
-// amissOf are the conditions of a cluster that are not as people like them. One that is
+// listUnhealthyConditions are the conditions of a cluster that are not as people like them. One that is
 // to sleep need not be ready, nor answer.
-func amissOf(cd *hivev1.ClusterDeployment) []hivev1.Condition {
+func listUnhealthyConditions(cd *hivev1.ClusterDeployment) []hivev1.Condition {
 	awake := []string{hivev1.ClusterUnreachable, hivev1.ClusterReady}
 	var out []hivev1.Condition
 	for _, c := range cd.Status.Conditions {
 		asleep := cd.Spec.PowerState == hivev1.PowerHibernating && slices.Contains(awake, c.Type)
-		stuck := c.Type == hivev1.ClusterHibernating && slices.Contains(failedPower, c.Reason)
-		if stuck || bad[c.Type] == c.Status && c.Status != "" && !asleep && c.Reason != hivev1.ReasonInitialized {
+		stuck := c.Type == hivev1.ClusterHibernating && slices.Contains(failedPowerReasons, c.Reason)
+		if stuck || badConditionStatus[c.Type] == c.Status && c.Status != "" && !asleep && c.Reason != hivev1.ReasonInitialized {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// claimNamed reads a claim.
-func (a *app) claimNamed(ctx context.Context, h *hub, name string) (*hivev1.ClusterClaim, error) {
+// getClaim reads a claim.
+func (a *app) getClaim(ctx context.Context, h *hub, name string) (*hivev1.ClusterClaim, error) {
 	var c hivev1.ClusterClaim
-	if err := h.Get(ctx, h.key(name), &c); err != nil {
-		return nil, a.noClaim(h, name, err)
+	if err := h.Get(ctx, h.objectKey(name), &c); err != nil {
+		return nil, a.claimReadError(h, name, err)
 	}
 	return &c, nil
 }

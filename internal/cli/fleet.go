@@ -22,12 +22,12 @@ import (
 )
 
 func (a *app) fleetCommand() *cobra.Command {
-	return a.group("fleet", "Data planes that grow in number before they are full",
+	return a.newCommandGroup("fleet", "Data planes that grow in number before they are full",
 		a.fleetStatusCommand(), a.fleetExplainCommand(), a.fleetEvaluateCommand(), a.fleetImportCommand())
 }
 
-// inquiry is what fleet evaluate is asked.
-type inquiry struct {
+// evaluateOptions is what fleet evaluate is asked.
+type evaluateOptions struct {
 	files     []string
 	recursive bool
 	// region is the name of the one to evaluate; all when empty.
@@ -56,7 +56,7 @@ const evaluateExample = `  hotspare fleet evaluate -f fleet.yaml
   hotspare kubectl get fleetregions,instancetypes,dataplanes,serviceinstances -A -o yaml | hotspare fleet evaluate -f - -f edited.yaml`
 
 func (a *app) fleetEvaluateCommand() *cobra.Command {
-	q := &inquiry{}
+	q := &evaluateOptions{}
 	var now string
 	cmd := &cobra.Command{
 		Use:               "evaluate -f FILE...",
@@ -73,22 +73,22 @@ func (a *app) fleetEvaluateCommand() *cobra.Command {
 	f.StringVar(&now, "now", "", "time to decide at, such as 2026-03-01T12:00:00Z; objects without an age are made then (default: the clock's)")
 	f.BoolVar(&q.complete, "complete", false, "ClusterPools that the files do not hold do not exist")
 	f.BoolVar(&q.detailed, "detailed-exitcode", false, fmt.Sprintf("exit with %d when there are steps to take", exitSteps))
-	must(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if len(q.files) == 0 {
-			return usage(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
+			return usageErrorFor(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
 		}
 		var err error
-		if q.now, err = a.moment(now); err != nil {
-			return usage(err, cmd)
+		if q.now, err = a.parseNow(now); err != nil {
+			return usageErrorFor(err, cmd)
 		}
-		return a.fleetEvaluate(cmd.Context(), q)
+		return a.runFleetEvaluate(cmd.Context(), q)
 	}
 	return cmd
 }
 
-func (a *app) fleetEvaluate(ctx context.Context, q *inquiry) error {
+func (a *app) runFleetEvaluate(ctx context.Context, q *evaluateOptions) error {
 	docs, err := manifest.Reader{Stdin: a.Stdin, Recursive: q.recursive}.Read(q.files)
 	if err != nil {
 		return err
@@ -101,36 +101,36 @@ func (a *app) fleetEvaluate(ctx context.Context, q *inquiry) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.evaluations(q, set)
+	all, err := a.evaluateRegions(q, set)
 	if err != nil {
 		return err
 	}
 	for _, w := range set.Warnings {
 		fmt.Fprintf(a.Stderr, "warning: %s\n", w)
 	}
-	for _, n := range append(set.Notes, strays(set)...) {
+	for _, n := range append(set.Notes, describeUnmatchedObjects(set)...) {
 		fmt.Fprintf(a.Stderr, "note: %s\n", n)
 	}
-	if err := a.showEvaluations(all, set.Warnings, q.now); err != nil {
+	if err := a.printEvaluations(all, set.Warnings, q.now); err != nil {
 		return err
 	}
 	if q.detailed && slices.ContainsFunc(all, func(e outlook.Evaluation) bool { return len(e.Plan.Steps) > 0 }) {
-		return &exit{code: exitSteps}
+		return &exitError{code: exitSteps}
 	}
 	return nil
 }
 
-func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]outlook.Evaluation, error) {
+func (a *app) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]outlook.Evaluation, error) {
 	if len(set.Regions) == 0 {
-		return nil, advise(errors.New("the files hold no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
+		return nil, withRemedy(errors.New("the files hold no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
 	}
 	var out []outlook.Evaluation
 	for _, key := range sortedKeys(set.Regions) {
-		asked := q.region == "" || key.Name == bare(q.region) && (a.flags.namespace == "" || a.flags.namespace == key.Namespace)
+		asked := q.region == "" || key.Name == stripKindPrefix(q.region) && (a.flags.namespace == "" || a.flags.namespace == key.Namespace)
 		if !asked {
 			continue
 		}
-		e, err := q.evaluate(set, key)
+		e, err := q.evaluateRegion(set, key)
 		if err != nil {
 			return nil, err
 		}
@@ -141,19 +141,19 @@ func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]outlook.Evaluation
 		for _, key := range sortedKeys(set.Regions) {
 			names = append(names, key.String())
 		}
-		return nil, advise(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+prose.Few(names))
+		return nil, withRemedy(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+prose.JoinFirstWords(names))
 	}
 	return out, nil
 }
 
-func (q *inquiry) evaluate(set *manifest.Fleet, key types.NamespacedName) (outlook.Evaluation, error) {
-	o := objectsOf(set, key)
+func (q *evaluateOptions) evaluateRegion(set *manifest.Fleet, key types.NamespacedName) (outlook.Evaluation, error) {
+	o := regionObjects(set, key)
 	o.PoolsAssumed = !q.complete
 	return outlook.EvaluateRegion(o, sortedValues(set.Regions), q.now)
 }
 
-// objectsOf are a region and all that may have to do with it.
-func objectsOf(set *manifest.Fleet, key types.NamespacedName) facts.Objects {
+// regionObjects are a region and all that may have to do with it.
+func regionObjects(set *manifest.Fleet, key types.NamespacedName) facts.Objects {
 	o := facts.Objects{Region: set.Regions[key], Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{}}
 	for at, it := range set.Types {
 		o.Types[at.Name] = it
@@ -180,8 +180,8 @@ func sortedValues[T any](m map[types.NamespacedName]T) []T {
 	return out
 }
 
-// strays tell of objects that belong to no region of the files.
-func strays(set *manifest.Fleet) []string {
+// describeUnmatchedObjects tell of objects that belong to no region of the files.
+func describeUnmatchedObjects(set *manifest.Fleet) []string {
 	var planes, instances []string
 	for _, key := range sortedKeys(set.Planes) {
 		dp := set.Planes[key]
@@ -201,21 +201,21 @@ func strays(set *manifest.Fleet) []string {
 	}
 	var out []string
 	if len(planes) > 0 {
-		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+prose.Few(planes))
+		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+prose.JoinFirstWords(planes))
 	}
 	if len(instances) > 0 {
-		out = append(out, "instances of no FleetRegion in the files, left out: "+prose.Few(instances))
+		out = append(out, "instances of no FleetRegion in the files, left out: "+prose.JoinFirstWords(instances))
 	}
 	return out
 }
 
-func (a *app) showEvaluations(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) error {
+func (a *app) printEvaluations(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(evaluationReport(all, warnings, now))
+		return a.printEncoded(newEvaluationReport(all, warnings, now))
 	case asName:
 		for _, e := range all {
-			if err := a.names(e.Region); err != nil {
+			if err := a.printNames(e.Region); err != nil {
 				return err
 			}
 		}
@@ -235,62 +235,62 @@ func (a *app) showEvaluations(all []outlook.Evaluation, warnings []manifest.Warn
 // writeEvaluation prints the decisions about a region for people.
 func (a *app) writeEvaluation(w io.Writer, e outlook.Evaluation) error {
 	about := newTable()
-	about.add("Region", fmt.Sprintf("%s/%s, %s %s", e.Region.Namespace, e.Region.Name, e.Region.Spec.Provider, e.Region.Spec.Region))
+	about.addRow("Region", fmt.Sprintf("%s/%s, %s %s", e.Region.Namespace, e.Region.Name, e.Region.Spec.Provider, e.Region.Spec.Region))
 	if e.Parked != "" {
-		about.add("Plan", "nothing is decided: "+e.Parked)
+		about.addRow("Plan", "nothing is decided: "+e.Parked)
 		return a.writeSections(w, about)
 	}
-	about.add("Plan", e.Plan.Summarize())
+	about.addRow("Plan", e.Plan.Summarize())
 	if e.Plan.Next > 0 {
-		about.add("Looks again", "in "+e.Plan.Next.String())
+		about.addRow("Looks again", "in "+e.Plan.Next.String())
 	}
-	return a.writeSections(w, about, stepTable(e), typeTable(e), planeTable(e), placementTable(e), reserveTable(e))
+	return a.writeSections(w, about, buildFleetStepTable(e), buildTypeTable(e), buildPlaneTable(e), buildPlacementTable(e), buildReserveTable(e))
 }
 
-func stepTable(e outlook.Evaluation) *table {
+func buildFleetStepTable(e outlook.Evaluation) *table {
 	t := newTable("STEPS")
 	for _, st := range e.Plan.Steps {
-		t.add(st.String())
+		t.addRow(st.String())
 	}
 	return t
 }
 
-func typeTable(e outlook.Evaluation) *table {
+func buildTypeTable(e outlook.Evaluation) *table {
 	t := newTable("TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "PENDING", "SCALE UP", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Types {
-		t.add(r.Name, number(r.DataPlanes), number(r.InFlight), fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits), number(r.FreeUnits),
-			number(r.PendingUnits), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+		t.addRow(r.Name, formatNumber(r.DataPlanes), formatNumber(r.InFlight), fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits), formatNumber(r.FreeUnits),
+			formatNumber(r.PendingUnits), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-func planeTable(e outlook.Evaluation) *table {
+func buildPlaneTable(e outlook.Evaluation) *table {
 	t := newTable("DATA PLANE", "INSTANCES", "SCALE DOWN", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Planes {
-		t.add(r.Name, number(r.Instances), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+		t.addRow(r.Name, formatNumber(r.Instances), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-func placementTable(e outlook.Evaluation) *table {
+func buildPlacementTable(e outlook.Evaluation) *table {
 	t := newTable("INSTANCE", "DATA PLANE", "REASON", "MESSAGE")
 	for _, l := range e.Plan.Placements {
-		t.add(l.Instance, orNone(l.DataPlane), string(l.Decision.Reason), l.Decision.Message)
+		t.addRow(l.Instance, valueOrNone(l.DataPlane), string(l.Decision.Reason), l.Decision.Message)
 	}
 	return t
 }
 
-func reserveTable(e outlook.Evaluation) *table {
+func buildReserveTable(e outlook.Evaluation) *table {
 	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "MESSAGE")
 	for _, r := range e.Reserved {
-		t.add(r.DataPlane, number(len(r.Instances)), string(r.Reason), r.Message)
+		t.addRow(r.DataPlane, formatNumber(len(r.Instances)), string(r.Reason), r.Message)
 	}
 	return t
 }
 
-// evaluated is what -o json prints. It is an interface: docs/fleet.md describes it, and
+// fleetEvaluationReport is what -o json prints. It is an interface: docs/fleet.md describes it, and
 // fields are only ever added.
-type evaluated struct {
+type fleetEvaluationReport struct {
 	Now      time.Time          `json:"now"`
 	Regions  []evaluatedRegion  `json:"regions"`
 	Warnings []manifest.Warning `json:"warnings"`
@@ -312,14 +312,14 @@ type evaluatedRegion struct {
 	Next   string                     `json:"next,omitempty"`
 }
 
-// evaluationReport has no null lists: programs need not tell none from null.
-func evaluationReport(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) evaluated {
-	out := evaluated{Now: now, Regions: []evaluatedRegion{}, Warnings: filled(warnings)}
+// newEvaluationReport has no null lists: programs need not tell none from null.
+func newEvaluationReport(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) fleetEvaluationReport {
+	out := fleetEvaluationReport{Now: now, Regions: []evaluatedRegion{}, Warnings: emptyIfNil(warnings)}
 	for _, e := range all {
 		r := evaluatedRegion{
 			Namespace: e.Region.Namespace, Name: e.Region.Name, Provider: e.Region.Spec.Provider, Region: e.Region.Spec.Region,
-			Steps: filled(e.Plan.Steps), Types: filled(e.Plan.Types), DataPlanes: filled(e.Plan.Planes),
-			Placements: filled(e.Plan.Placements), Reserved: e.Reserved,
+			Steps: emptyIfNil(e.Plan.Steps), Types: emptyIfNil(e.Plan.Types), DataPlanes: emptyIfNil(e.Plan.Planes),
+			Placements: emptyIfNil(e.Plan.Placements), Reserved: e.Reserved,
 		}
 		if r.Plan = e.Parked; r.Plan == "" {
 			r.Plan, r.Status = e.Plan.Summarize(), e.BuildRegionStatus(e.Plan, now)

@@ -164,7 +164,7 @@ func TestBarsShowLittle(t *testing.T) {
 		{100, 100, "████████████"},
 		{120, 100, "████████████"},
 	} {
-		if got := bar(tt.used, tt.most); got != tt.want {
+		if got := drawUsageBar(tt.used, tt.most); got != tt.want {
 			t.Errorf("%d of %d: %s, want %s", tt.used, tt.most, got, tt.want)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// intake is what fleet import is asked.
-type intake struct {
+// importOptions is what fleet import is asked.
+type importOptions struct {
 	files []string
 	dir   string
 	apply bool
@@ -49,7 +49,7 @@ const importExample = `  hotspare fleet import --dir config/
   hotspare fleet import --dir config/ --pool spares --multi-zone-pool spares-multi-zone --apply -n fleet`
 
 func (a *app) fleetImportCommand() *cobra.Command {
-	q := &intake{}
+	q := &importOptions{}
 	cmd := &cobra.Command{
 		Use:               "import -f FILE...|--dir DIR",
 		Short:             "Print or apply what configuration files of kas-fleet-manager mean",
@@ -66,13 +66,13 @@ func (a *app) fleetImportCommand() *cobra.Command {
 	f.StringVar(&q.MultiZonePool, "multi-zone-pool", "", "ClusterPool for those in several zones (default: the region's name with -multi-zone)")
 	f.StringToStringVar(&q.NodesPerUnit, "nodes-per-unit", nil, "nodes that a streaming unit takes, by type (default: standard=3,developer=0.1)")
 	for _, name := range []string{"pool", "multi-zone-pool", "nodes-per-unit"} {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+		mustSucceed(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(q.files) == 0 && q.dir == "" {
-			return usage(errors.New("name the files to read: -f FILE, or --dir DIR for the folder that they are in"), cmd)
+			return usageErrorFor(errors.New("name the files to read: -f FILE, or --dir DIR for the folder that they are in"), cmd)
 		}
-		m, err := q.read(a.target())
+		m, err := q.readConfigFiles(a.targetNamespace())
 		if err != nil {
 			return err
 		}
@@ -80,16 +80,16 @@ func (a *app) fleetImportCommand() *cobra.Command {
 			fmt.Fprintf(a.Stderr, "note: %s\n", n)
 		}
 		if !q.apply {
-			return a.showMeaning(m)
+			return a.printManifests(m)
 		}
-		return a.on(func(ctx context.Context, h *hub, _ []string) error { return a.applyMeaning(ctx, h, m) })(cmd, args)
+		return a.withHub(func(ctx context.Context, h *hub, _ []string) error { return a.applyManifests(ctx, h, m) })(cmd, args)
 	}
 	return cmd
 }
 
-// target is the namespace to write to: as flag and kubeconfig have it.
-func (a *app) target() string {
-	_, namespace, err := a.config()
+// targetNamespace is the namespace to write to: as flag and kubeconfig have it.
+func (a *app) targetNamespace() string {
+	_, namespace, err := a.loadClientConfig()
 	if err != nil {
 		namespace = a.flags.namespace
 	}
@@ -99,8 +99,8 @@ func (a *app) target() string {
 	return namespace
 }
 
-// read finds the files by their names.
-func (q *intake) read(namespace string) (kas.Result, error) {
+// readConfigFiles finds the files by their names.
+func (q *importOptions) readConfigFiles(namespace string) (kas.Result, error) {
 	q.Namespace = namespace
 	paths := slices.Clone(q.files)
 	if q.dir != "" {
@@ -116,14 +116,14 @@ func (q *intake) read(namespace string) (kas.Result, error) {
 			}
 		}
 		if !found {
-			return kas.Result{}, advise(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+prose.List(kas.Names))
+			return kas.Result{}, withRemedy(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+prose.JoinWords(kas.Names))
 		}
 	}
 	files := map[string]kas.File{}
 	for _, path := range paths {
 		name := filepath.Base(path)
 		if !slices.Contains(kas.Names, name) {
-			return kas.Result{}, advise(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+prose.List(kas.Names))
+			return kas.Result{}, withRemedy(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+prose.JoinWords(kas.Names))
 		}
 		if other, twice := files[name]; twice {
 			return kas.Result{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
@@ -138,7 +138,7 @@ func (q *intake) read(namespace string) (kas.Result, error) {
 }
 
 // objects are all that there is to write, types first.
-func objectsIn(m kas.Result) []client.Object {
+func listImportedObjects(m kas.Result) []client.Object {
 	var out []client.Object
 	for _, t := range m.Types {
 		out = append(out, t)
@@ -149,17 +149,17 @@ func objectsIn(m kas.Result) []client.Object {
 	return out
 }
 
-// showMeaning prints manifests, as YAML unless another format is asked for.
-func (a *app) showMeaning(m kas.Result) error {
+// printManifests prints manifests, as YAML unless another format is asked for.
+func (a *app) printManifests(m kas.Result) error {
 	items := []any{}
-	for _, o := range objectsIn(m) {
+	for _, o := range listImportedObjects(m) {
 		if a.flags.output == asName {
-			if err := a.names(o); err != nil {
+			if err := a.printNames(o); err != nil {
 				return err
 			}
 			continue
 		}
-		fields, err := withoutStatus(o)
+		fields, err := fieldsWithoutStatus(o)
 		if err != nil {
 			return err
 		}
@@ -169,23 +169,23 @@ func (a *app) showMeaning(m kas.Result) error {
 	case asName:
 		return nil
 	case asJSON:
-		return a.encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+		return a.printEncoded(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	}
 	a.flags.output = asYAML
 	for n, fields := range items {
 		if n > 0 {
 			fmt.Fprintln(a.Stdout, "---")
 		}
-		if err := a.encode(fields); err != nil {
+		if err := a.printEncoded(fields); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// withoutStatus is what is to be applied: of a status nothing is known.
-func withoutStatus(o client.Object) (map[string]any, error) {
-	if err := complete(o); err != nil {
+// fieldsWithoutStatus is what is to be applied: of a status nothing is known.
+func fieldsWithoutStatus(o client.Object) (map[string]any, error) {
+	if err := setTypeMeta(o); err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(o)
@@ -200,14 +200,14 @@ func withoutStatus(o client.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// applyMeaning writes what differs from what is there.
-func (a *app) applyMeaning(ctx context.Context, h *hub, m kas.Result) error {
-	for _, o := range objectsIn(m) {
-		what := strings.ToLower(kindOf(o)) + " " + o.GetName()
+// applyManifests writes what differs from what is there.
+func (a *app) applyManifests(ctx context.Context, h *hub, m kas.Result) error {
+	for _, o := range listImportedObjects(m) {
+		what := strings.ToLower(importedKind(o)) + " " + o.GetName()
 		was := o.DeepCopyObject().(client.Object) // of the same type
 		err := h.Get(ctx, client.ObjectKeyFromObject(o), was)
 		switch {
-		case apierrors.IsNotFound(err) && !noSuchAPI(err):
+		case apierrors.IsNotFound(err) && !isAPIMissing(err):
 			if err := h.Create(ctx, o); err != nil {
 				return fmt.Errorf("creating %s: %w", what, err)
 			}
@@ -226,7 +226,7 @@ func (a *app) applyMeaning(ctx context.Context, h *hub, m kas.Result) error {
 	return nil
 }
 
-func kindOf(o client.Object) string {
+func importedKind(o client.Object) string {
 	if _, ok := o.(*v1alpha1.InstanceType); ok {
 		return "InstanceType"
 	}

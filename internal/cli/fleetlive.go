@@ -13,12 +13,12 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// seeFleet reads the data planes and pools of a namespace, or of all when it is empty, and
+// readFleet reads the data planes and pools of a namespace, or of all when it is empty, and
 // what decides about them: regions and instances are those of all namespaces, since a
 // region may have an older twin, and instances are ordered from anywhere.
 //
 // Who may not list those of all namespaces sees those of the one, and is told so.
-func (a *app) seeFleet(ctx context.Context, h *hub, namespace string) (*outlook.Hub, error) {
+func (a *app) readFleet(ctx context.Context, h *hub, namespace string) (*outlook.Hub, error) {
 	var (
 		regions   v1alpha1.FleetRegionList
 		types     v1alpha1.InstanceTypeList
@@ -49,15 +49,15 @@ func (a *app) seeFleet(ctx context.Context, h *hub, namespace string) (*outlook.
 	}
 	if len(unseen) > 0 {
 		fmt.Fprintf(a.Stderr, "note: you may not list %s of all namespaces: those of others are left out here, "+
-			"so there may be less room than is shown, and the hub may decide otherwise\n", prose.List(unseen))
+			"so there may be less room than is shown, and the hub may decide otherwise\n", prose.JoinWords(unseen))
 	}
 	return &outlook.Hub{
-		Regions: pointers(regions.Items), Types: pointers(types.Items), Planes: pointers(planes.Items),
-		Instances: pointers(instances.Items), Pools: pointers(pools.Items),
+		Regions: pointersTo(regions.Items), Types: pointersTo(types.Items), Planes: pointersTo(planes.Items),
+		Instances: pointersTo(instances.Items), Pools: pointersTo(pools.Items),
 	}, nil
 }
 
-func pointers[T any](items []T) []*T {
+func pointersTo[T any](items []T) []*T {
 	out := make([]*T, len(items))
 	for i := range items {
 		out[i] = &items[i]
@@ -65,15 +65,15 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// nextIn spells a command about things of a namespace, whatever this one works in.
-func (a *app) nextIn(namespace, command string, args ...any) string {
+// formatCommandIn spells a command about things of a namespace, whatever this one works in.
+func (a *app) formatCommandIn(namespace, command string, args ...any) string {
 	there := *a
 	there.flags.namespace = namespace
-	return there.next(command, args...)
+	return there.formatCommand(command, args...)
 }
 
-// region finds one region; the error for one that does not exist names those that do.
-func (a *app) region(f *outlook.Hub, h *hub, name string) (*v1alpha1.FleetRegion, error) {
+// findRegion finds one region; the error for one that does not exist names those that do.
+func (a *app) findRegion(f *outlook.Hub, h *hub, name string) (*v1alpha1.FleetRegion, error) {
 	here := f.RegionsInNamespace(h.namespace)
 	for _, r := range here {
 		if r.Name == name {
@@ -84,14 +84,14 @@ func (a *app) region(f *outlook.Hub, h *hub, name string) (*v1alpha1.FleetRegion
 	for _, r := range here {
 		names = append(names, r.Name)
 	}
-	has := "it has " + prose.List(names)
+	has := "it has " + prose.JoinWords(names)
 	if len(names) == 0 {
 		has = "it has none"
 	}
-	return nil, advise(fmt.Errorf("namespace %s has no FleetRegion %q", h.namespace, name), has+"; look into the others with: "+a.next("fleet status -A"))
+	return nil, withRemedy(fmt.Errorf("namespace %s has no FleetRegion %q", h.namespace, name), has+"; look into the others with: "+a.formatCommand("fleet status -A"))
 }
 
-func regionNames(ctx context.Context, h *hub) ([]string, error) {
+func listRegionNames(ctx context.Context, h *hub) ([]string, error) {
 	var list v1alpha1.FleetRegionList
 	err := h.List(ctx, &list, client.InNamespace(h.namespace))
 	var out []string

@@ -34,37 +34,37 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 		Long:    fleetStatusLong,
 		Example: "  hotspare fleet status -n fleet\n  hotspare fleet status -A -o json",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
-			f, err := a.seeFleet(ctx, h, scope(h, everywhere))
+		RunE: a.withHub(func(ctx context.Context, h *hub, _ []string) error {
+			f, err := a.readFleet(ctx, h, listNamespace(h, everywhere))
 			if err != nil {
 				return err
 			}
-			regions := f.RegionsInNamespace(scope(h, everywhere))
-			v := f.EvaluateFleet(regions, a.Clock.Now(), a.nextIn)
-			v.OtherDataPlanes = f.ListOtherPlanes(v, a.nextIn)
-			return a.showFleet(v, regions, func(w io.Writer) error {
+			regions := f.RegionsInNamespace(listNamespace(h, everywhere))
+			v := f.EvaluateFleet(regions, a.Clock.Now(), a.formatCommandIn)
+			v.OtherDataPlanes = f.ListOtherPlanes(v, a.formatCommandIn)
+			return a.printFleet(v, regions, func(w io.Writer) error {
 				if len(regions) == 0 {
-					err := a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
+					err := a.reportEmptyList("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
 					if err != nil || len(v.OtherDataPlanes) == 0 {
 						return err
 					}
 				}
-				return a.writeFleet(w, v, everywhere)
+				return a.writeFleetTables(w, v, everywhere)
 			})
 		}),
 	}
-	allNamespaces(cmd, &everywhere)
+	addAllNamespacesFlag(cmd, &everywhere)
 	return cmd
 }
 
-// showFleet prints regions in the format asked for; text prints them for people.
-func (a *app) showFleet(v outlook.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
+// printFleet prints regions in the format asked for; text prints them for people.
+func (a *app) printFleet(v outlook.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(v)
+		return a.printEncoded(v)
 	case asName:
 		for _, r := range regions {
-			if err := a.names(r); err != nil {
+			if err := a.printNames(r); err != nil {
 				return err
 			}
 		}
@@ -104,66 +104,66 @@ var fleetColours = palette{
 	outlook.AgentSilent:                   "\x1b[31m",
 }
 
-func (a *app) writeFleet(w io.Writer, v outlook.Fleet, namespaces bool) error {
-	tables := []*table{a.roomTable(w, v, namespaces), a.dataPlaneTable(w, v, namespaces)}
+func (a *app) writeFleetTables(w io.Writer, v outlook.Fleet, namespaces bool) error {
+	tables := []*table{a.buildCapacityTable(w, v, namespaces), a.buildDataPlaneTable(w, v, namespaces)}
 	if len(tables[0].rows) == 0 {
 		tables = tables[1:]
 	}
 	if err := a.writeSections(w, tables...); err != nil {
 		return err
 	}
-	return a.writeHints(w, v, namespaces)
+	return a.writeFleetHints(w, v, namespaces)
 }
 
-// roomTable has a line for each region and type. On a terminal there is a bar.
-func (a *app) roomTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
+// buildCapacityTable has a line for each region and type. On a terminal there is a bar.
+func (a *app) buildCapacityTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
 	t := newTable("REGION", "TYPE", "DATA PLANES", "COMING", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
 	t.colours = fleetColours
 	drawn := a.IsTerminal(w)
 	if drawn {
 		t.header = append(t.header, "ROOM")
 	}
-	t.begin(namespaces)
+	t.addNamespaceHeader(namespaces)
 	for _, r := range v.Regions {
 		for _, k := range r.Types {
 			row := []string{
-				r.Name, k.Name, number(k.DataPlanes), number(k.InFlight), fmt.Sprintf("%d/%d", k.UsedUnits, k.MaxUnits), number(k.FreeUnits),
-				number(k.SlackUnits), orNoLimit(k.Limit), number(k.PendingUnits), outlook.DescribeAction(k.Decision), string(k.Decision.Reason),
+				r.Name, k.Name, formatNumber(k.DataPlanes), formatNumber(k.InFlight), fmt.Sprintf("%d/%d", k.UsedUnits, k.MaxUnits), formatNumber(k.FreeUnits),
+				formatNumber(k.SlackUnits), formatLimit(k.Limit), formatNumber(k.PendingUnits), outlook.DescribeAction(k.Decision), string(k.Decision.Reason),
 			}
 			if drawn {
-				row = append(row, bar(k.UsedUnits, k.MaxUnits))
+				row = append(row, drawUsageBar(k.UsedUnits, k.MaxUnits))
 			}
-			t.begun(namespaces, r.Namespace, row)
+			t.addNamespacedRow(namespaces, r.Namespace, row)
 		}
 	}
-	t.fit(a.Width(w), "SCALE UP", "DATA PLANES", "ROOM", "COMING", "LIMIT", "SLACK", "PENDING")
+	t.fitWidth(a.Width(w), "SCALE UP", "DATA PLANES", "ROOM", "COMING", "LIMIT", "SLACK", "PENDING")
 	return t
 }
 
-// begin and begun put a column with namespaces before the others, if that is wanted.
-func (t *table) begin(namespaces bool) {
+// addNamespaceHeader and begun put a column with namespaces before the others, if that is wanted.
+func (t *table) addNamespaceHeader(namespaces bool) {
 	if namespaces {
 		t.header = append([]string{"NAMESPACE"}, t.header...)
 	}
 }
 
-func (t *table) begun(namespaces bool, namespace string, row []string) {
+func (t *table) addNamespacedRow(namespaces bool, namespace string, row []string) {
 	if namespaces {
 		row = append([]string{namespace}, row...)
 	}
-	t.add(row...)
+	t.addRow(row...)
 }
 
-func orNoLimit(limit *int) string {
+func formatLimit(limit *int) string {
 	if limit == nil {
 		return none
 	}
-	return number(*limit)
+	return formatNumber(*limit)
 }
 
-// bar draws how much of something is used. Neither a little use nor a little room is
+// drawUsageBar draws how much of something is used. Neither a little use nor a little room is
 // rounded away.
-func bar(used, most int) string {
+func drawUsageBar(used, most int) string {
 	const width = 12
 	if most <= 0 {
 		return none
@@ -175,42 +175,42 @@ func bar(used, most int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-// dataPlaneTable has a line for each data plane, also for those about which nothing is decided.
-func (a *app) dataPlaneTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
+// buildDataPlaneTable has a line for each data plane, also for those about which nothing is decided.
+func (a *app) buildDataPlaneTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
 	t := newTable("DATA PLANE", "REGION", "PHASE", "AGE", "LIVE", "INSTANCES", "UNITS", "WHY")
 	t.colours = fleetColours
-	t.begin(namespaces)
+	t.addNamespaceHeader(namespaces)
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
-			t.begun(namespaces, r.Namespace, []string{
-				p.Name, r.Name, p.Phase, a.age(p.Created), orNone(p.Heard()), number(p.Instances), orNone(p.DescribeUnits()), p.Message,
+			t.addNamespacedRow(namespaces, r.Namespace, []string{
+				p.Name, r.Name, p.Phase, a.formatAge(p.Created), valueOrNone(p.Heard()), formatNumber(p.Instances), valueOrNone(p.DescribeUnits()), p.Message,
 			})
 		}
 	}
 	for _, o := range v.OtherDataPlanes {
-		t.begun(namespaces, o.Namespace, []string{
-			o.Name, orNone(o.FleetRegion), orNone(o.Phase), a.age(o.Created), none, number(o.Instances), none, o.Why,
+		t.addNamespacedRow(namespaces, o.Namespace, []string{
+			o.Name, valueOrNone(o.FleetRegion), valueOrNone(o.Phase), a.formatAge(o.Created), none, formatNumber(o.Instances), none, o.Why,
 		})
 	}
-	t.fit(a.Width(w), "UNITS", "LIVE", "AGE", "INSTANCES", "REGION", "WHY")
+	t.fitWidth(a.Width(w), "UNITS", "LIVE", "AGE", "INSTANCES", "REGION", "WHY")
 	return t
 }
 
-// writeHints names regions that nothing is decided about, and where to read why instances wait.
-func (a *app) writeHints(w io.Writer, v outlook.Fleet, namespaces bool) error {
+// writeFleetHints names regions that nothing is decided about, and where to read why instances wait.
+func (a *app) writeFleetHints(w io.Writer, v outlook.Fleet, namespaces bool) error {
 	var lines []string
 	for _, r := range v.Regions {
 		waiting := r.WaitingInstances()
 		if failing := len(r.Failures); failing > 0 {
 			lines = append(lines, fmt.Sprintf("%s on a data plane of %s/%s. To see why, and what to do:\n  %s",
-				prose.Plural(failing, "instance fails", "instances fail"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
+				prose.FormatPlural(failing, "instance fails", "instances fail"), r.Namespace, r.Name, a.formatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 		switch {
 		case r.Parked != "":
 			lines = append(lines, fmt.Sprintf("Nothing is decided about %s/%s: %s", r.Namespace, r.Name, r.Parked))
 		case len(waiting) > 0:
 			lines = append(lines, fmt.Sprintf("%s no place in %s/%s. To see why, and what to do:\n  %s",
-				prose.Plural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
+				prose.FormatPlural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.formatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 	}
 	if strays := len(v.PlanesWithoutRegion()); strays > 0 {
@@ -219,7 +219,7 @@ func (a *app) writeHints(w io.Writer, v outlook.Fleet, namespaces bool) error {
 			command += " -A"
 		}
 		lines = append(lines, fmt.Sprintf("%s no FleetRegion. To see what to do:\n  %s",
-			prose.Plural(strays, "data plane has", "data planes have"), a.next("%s", command)))
+			prose.FormatPlural(strays, "data plane has", "data planes have"), a.formatCommand("%s", command)))
 	}
 	if len(lines) == 0 {
 		return nil

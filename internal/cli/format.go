@@ -14,49 +14,49 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// format is the value of --output.
-type format string
+// outputFormat is the value of --output.
+type outputFormat string
 
 const (
-	asTable format = "table"
-	asJSON  format = "json"
-	asYAML  format = "yaml"
-	asName  format = "name"
+	asTable outputFormat = "table"
+	asJSON  outputFormat = "json"
+	asYAML  outputFormat = "yaml"
+	asName  outputFormat = "name"
 )
 
 var formats = []string{string(asTable), string(asJSON), string(asYAML), string(asName)}
 
-func (f *format) String() string { return string(*f) }
+func (f *outputFormat) String() string { return string(*f) }
 
 // Type is what help calls the value.
-func (f *format) Type() string { return "format" }
+func (f *outputFormat) Type() string { return "format" }
 
 // Set refuses what is not a format.
-func (f *format) Set(value string) error {
+func (f *outputFormat) Set(value string) error {
 	if !slices.Contains(formats, value) {
 		return fmt.Errorf("choose one of %s", strings.Join(formats, ", "))
 	}
-	*f = format(value)
+	*f = outputFormat(value)
 	return nil
 }
 
-// show prints an object or a list in the format asked for; text prints it for people.
-func (a *app) show(obj runtime.Object, text func(io.Writer) error) error {
+// printObject prints an object or a list in the format asked for; text prints it for people.
+func (a *app) printObject(obj runtime.Object, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		if err := complete(obj); err != nil {
+		if err := setTypeMeta(obj); err != nil {
 			return err
 		}
-		return a.encode(obj)
+		return a.printEncoded(obj)
 	case asName:
-		return a.names(obj)
+		return a.printNames(obj)
 	default:
 		return text(a.Stdout)
 	}
 }
 
-// encode prints any value as JSON or YAML.
-func (a *app) encode(value any) error {
+// printEncoded prints any value as JSON or YAML.
+func (a *app) printEncoded(value any) error {
 	raw, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
@@ -71,19 +71,19 @@ func (a *app) encode(value any) error {
 	return err
 }
 
-// complete sets apiVersion and kind, which typed objects come without, and takes
+// setTypeMeta sets apiVersion and kind, which typed objects come without, and takes
 // out the bookkeeping of server-side apply.
-func complete(obj runtime.Object) error {
-	if err := completeOne(obj); err != nil {
+func setTypeMeta(obj runtime.Object) error {
+	if err := setObjectTypeMeta(obj); err != nil {
 		return err
 	}
 	if !meta.IsListType(obj) {
 		return nil
 	}
-	return meta.EachListItem(obj, completeOne)
+	return meta.EachListItem(obj, setObjectTypeMeta)
 }
 
-func completeOne(obj runtime.Object) error {
+func setObjectTypeMeta(obj runtime.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
 		return err
@@ -95,10 +95,10 @@ func completeOne(obj runtime.Object) error {
 	return nil
 }
 
-// names prints kind.group/name for each object, as kubectl does.
-func (a *app) names(obj runtime.Object) error {
+// printNames prints kind.group/name for each object, as kubectl does.
+func (a *app) printNames(obj runtime.Object) error {
 	if meta.IsListType(obj) {
-		return meta.EachListItem(obj, a.names)
+		return meta.EachListItem(obj, a.printNames)
 	}
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {

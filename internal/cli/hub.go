@@ -25,10 +25,10 @@ import (
 // hub is the API that a command talks to.
 type hub struct {
 	client.WithWatch
-	// version asks which Kubernetes it is.
-	version func(context.Context) (string, error)
-	// podLog reads the end of a container's log; below 0 lines stand for all.
-	podLog func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
+	// fetchVersion asks which Kubernetes it is.
+	fetchVersion func(context.Context) (string, error)
+	// fetchPodLog reads the end of a container's log; below 0 lines stand for all.
+	fetchPodLog func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
 	// url is where it is, namespace what the command works in.
 	url, namespace string
 }
@@ -37,15 +37,15 @@ var scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	must(corev1.AddToScheme(s))
-	must(hivev1.AddToScheme(s))
-	must(v1alpha1.AddToScheme(s))
+	mustSucceed(corev1.AddToScheme(s))
+	mustSucceed(hivev1.AddToScheme(s))
+	mustSucceed(v1alpha1.AddToScheme(s))
 	return s
 }
 
-// mapper knows the kinds that commands use, so that none has to be discovered:
+// newRESTMapper knows the kinds that commands use, so that none has to be discovered:
 // that would cost each command several requests.
-func mapper() meta.RESTMapper {
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision", "ClusterDeprovision"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
@@ -61,8 +61,8 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-func (a *app) connect() (*hub, error) {
-	config, namespace, err := a.config()
+func (a *app) connectToHub() (*hub, error) {
+	config, namespace, err := a.loadClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func (a *app) connect() (*hub, error) {
 	return h, nil
 }
 
-func (a *app) dialAPI(config *rest.Config) (*hub, error) {
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper()})
+func (a *app) newHubClient(config *rest.Config) (*hub, error) {
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (a *app) dialAPI(config *rest.Config) (*hub, error) {
 		}
 		return core.Pods(namespace).GetLogs(pod, o).DoRaw(ctx)
 	}
-	return &hub{WithWatch: c, podLog: logs, version: func(ctx context.Context) (string, error) {
+	return &hub{WithWatch: c, fetchPodLog: logs, fetchVersion: func(ctx context.Context) (string, error) {
 		raw, err := d.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 		if err != nil {
 			return "", err
@@ -108,32 +108,32 @@ func (a *app) dialAPI(config *rest.Config) (*hub, error) {
 	}}, nil
 }
 
-// on makes what cobra runs from a command that talks to the hub.
-func (a *app) on(run func(ctx context.Context, h *hub, args []string) error) func(*cobra.Command, []string) error {
+// withHub makes what cobra runs from a command that talks to the hub.
+func (a *app) withHub(run func(ctx context.Context, h *hub, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		h, err := a.connect()
+		h, err := a.connectToHub()
 		if err != nil {
 			return err
 		}
 		for i := range args {
-			args[i] = bare(args[i])
+			args[i] = stripKindPrefix(args[i])
 		}
-		return h.explain(run(cmd.Context(), h, args))
+		return h.explainAPIError(run(cmd.Context(), h, args))
 	}
 }
 
-// key finds an object in the command's namespace.
-func (h *hub) key(name string) client.ObjectKey {
+// objectKey finds an object in the command's namespace.
+func (h *hub) objectKey(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: h.namespace, Name: name}
 }
 
-// next is a command to type, with the flags that this one was given.
-func (a *app) next(command string, args ...any) string {
-	text := advice.Spell([]advice.Flag{
+// formatCommand is a command to type, with the flags that this one was given.
+func (a *app) formatCommand(command string, args ...any) string {
+	text := advice.FormatCommand([]advice.Flag{
 		{Name: "-n", Value: a.flags.namespace},
 		{Name: "--data-dir", Value: a.flags.dataDir},
 		{Name: "--kubeconfig", Value: a.flags.kubeconfig},
 		{Name: "--context", Value: a.flags.context},
 	}, fmt.Sprintf(command, args...))
-	return cmp.Or(a.Name, program) + strings.TrimPrefix(text, program)
+	return cmp.Or(a.Name, programName) + strings.TrimPrefix(text, programName)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) inventoryCommand() *cobra.Command {
-	cmd := a.group("inventory", "Prepared names and addresses that pools' clusters take",
+	cmd := a.newCommandGroup("inventory", "Prepared names and addresses that pools' clusters take",
 		a.inventoryListCommand(), a.inventoryDescribeCommand())
 	cmd.Aliases = []string{"inventories"}
 	cmd.Long = `A ClusterDeploymentCustomization is what was prepared for one cluster: its name,
@@ -39,34 +39,34 @@ On a narrow terminal columns are left out; describe has everything.`,
 		Example: `  hotspare inventory list
   hotspare inventory list vsphere
   hotspare inventory list -A -o json`,
-		Args:              poolOrNone,
+		Args:              acceptOptionalPool,
 		ValidArgsFunction: a.completePools,
 	}
-	allNamespaces(cmd, &everywhere)
+	addAllNamespacesFlag(cmd, &everywhere)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if everywhere && len(args) > 0 {
-			return usage(errors.New("name a pool or give -A, not both"), cmd)
+			return usageErrorFor(errors.New("name a pool or give -A, not both"), cmd)
 		}
-		return a.on(func(ctx context.Context, h *hub, args []string) error {
+		return a.withHub(func(ctx context.Context, h *hub, args []string) error {
 			if len(args) > 0 {
-				return a.inventoryOf(ctx, h, args[0])
+				return a.printPoolInventory(ctx, h, args[0])
 			}
-			return a.inventories(ctx, h, everywhere)
+			return a.printAllInventories(ctx, h, everywhere)
 		})(cmd, args)
 	}
 	return cmd
 }
 
-// poolOrNone accepts the name of a pool, or no argument.
-func poolOrNone(cmd *cobra.Command, args []string) error {
+// acceptOptionalPool accepts the name of a pool, or no argument.
+func acceptOptionalPool(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return one("pool")(cmd, args)
+	return requireOneName("pool")(cmd, args)
 }
 
-// takeStock reads what there is of inventories; an empty namespace stands for all.
-func (h *hub) takeStock(ctx context.Context, namespace string) (*stock.Objects, error) {
+// readInventory reads what there is of inventories; an empty namespace stands for all.
+func (h *hub) readInventory(ctx context.Context, namespace string) (*stock.Objects, error) {
 	var pools hivev1.ClusterPoolList
 	if err := h.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
@@ -75,120 +75,120 @@ func (h *hub) takeStock(ctx context.Context, namespace string) (*stock.Objects, 
 	if err := h.List(ctx, &customizations, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing customizations: %w", err)
 	}
-	clusters, err := h.seeClusters(ctx, namespace)
+	clusters, err := h.listClusters(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	return &stock.Objects{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}, nil
 }
 
-func (a *app) inventories(ctx context.Context, h *hub, everywhere bool) error {
-	s, err := h.takeStock(ctx, scope(h, everywhere))
+func (a *app) printAllInventories(ctx context.Context, h *hub, everywhere bool) error {
+	s, err := h.readInventory(ctx, listNamespace(h, everywhere))
 	if err != nil {
 		return err
 	}
 	entries := s.Entries()
-	return a.showEntries(entries, func(w io.Writer) error {
+	return a.printEntries(entries, func(w io.Writer) error {
 		if len(entries) == 0 {
-			return a.nothing("customizations", h, everywhere, "kubectl apply -f customization.yaml")
+			return a.reportEmptyList("customizations", h, everywhere, "kubectl apply -f customization.yaml")
 		}
-		return a.entryTable(entries, everywhere).write(w, a.palette(w))
+		return a.buildEntryTable(entries, everywhere).writeTo(w, a.paletteFor(w))
 	})
 }
 
-func (a *app) inventoryOf(ctx context.Context, h *hub, pool string) error {
-	p, err := a.pool(ctx, h, pool)
+func (a *app) printPoolInventory(ctx context.Context, h *hub, pool string) error {
+	p, err := a.getPool(ctx, h, pool)
 	if err != nil {
 		return err
 	}
-	s, err := h.takeStock(ctx, h.namespace)
+	s, err := h.readInventory(ctx, h.namespace)
 	if err != nil {
 		return err
 	}
 	entries := s.PoolEntries(p)
-	return a.showEntries(entries, func(w io.Writer) error {
+	return a.printEntries(entries, func(w io.Writer) error {
 		if len(entries) == 0 {
-			return a.noInventory(p.Name, s.Customizations)
+			return a.adviseNoInventory(p.Name, s.Customizations)
 		}
-		return a.entryTable(entries, false).write(w, a.palette(w))
+		return a.buildEntryTable(entries, false).writeTo(w, a.paletteFor(w))
 	})
 }
 
-// noInventory says how to give a pool one, to people only.
-func (a *app) noInventory(pool string, customizations []hivev1.ClusterDeploymentCustomization) error {
+// adviseNoInventory says how to give a pool one, to people only.
+func (a *app) adviseNoInventory(pool string, customizations []hivev1.ClusterDeploymentCustomization) error {
 	text := fmt.Sprintf("Pool %s has no inventory. To give it one, list customizations in its spec.inventory:\n  %s\n",
-		pool, a.next("kubectl edit clusterpool %s", pool))
+		pool, a.formatCommand("kubectl edit clusterpool %s", pool))
 	if len(customizations) == 0 {
-		text += fmt.Sprintf("There are no customizations to list yet. To make one:\n  %s\n", a.next("kubectl apply -f customization.yaml"))
+		text += fmt.Sprintf("There are no customizations to list yet. To make one:\n  %s\n", a.formatCommand("kubectl apply -f customization.yaml"))
 	} else {
-		text += fmt.Sprintf("To see which there are:\n  %s\n", a.next("inventory list"))
+		text += fmt.Sprintf("To see which there are:\n  %s\n", a.formatCommand("inventory list"))
 	}
 	_, err := io.WriteString(a.Stderr, text)
 	return err
 }
 
-// showEntries prints entries in the format asked for; text prints them for people.
-func (a *app) showEntries(entries []stock.Entry, text func(io.Writer) error) error {
+// printEntries prints entries in the format asked for; text prints them for people.
+func (a *app) printEntries(entries []stock.Entry, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(map[string][]stock.Entry{"entries": entries})
+		return a.printEncoded(map[string][]stock.Entry{"entries": entries})
 	case asName:
-		return a.entryNames(entries)
+		return a.printEntryNames(entries)
 	default:
 		return text(a.Stdout)
 	}
 }
 
-// entryNames prints the customizations that exist, each once.
-func (a *app) entryNames(entries []stock.Entry) error {
+// printEntryNames prints the customizations that exist, each once.
+func (a *app) printEntryNames(entries []stock.Entry) error {
 	told := map[client.ObjectKey]bool{}
 	for _, e := range entries {
 		if e.Customization == nil || told[client.ObjectKeyFromObject(e.Customization)] {
 			continue
 		}
 		told[client.ObjectKeyFromObject(e.Customization)] = true
-		if err := a.names(e.Customization); err != nil {
+		if err := a.printNames(e.Customization); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) entryTable(entries []stock.Entry, namespaces bool) *table {
+func (a *app) buildEntryTable(entries []stock.Entry, namespaces bool) *table {
 	t := newTable("POOL", "NAME", "STATUS", "CLUSTER", "CLAIM", "ATTEMPTS", "AGE", "MESSAGE")
-	t.colours = stockColours
+	t.colours = inventoryColours
 	if namespaces {
 		t.header = append([]string{"NAMESPACE"}, t.header...)
 	}
 	for _, e := range entries {
 		row := []string{
-			orNone(e.Pool), e.Name, orNone(string(e.Status)), orNone(e.Cluster), orNone(e.Claim), orNone(e.Tries()), a.ageOf(e.Customization), e.Message,
+			valueOrNone(e.Pool), e.Name, valueOrNone(string(e.Status)), valueOrNone(e.Cluster), valueOrNone(e.Claim), valueOrNone(e.Tries()), a.customizationAge(e.Customization), e.Message,
 		}
 		if namespaces {
 			row = append([]string{e.Namespace}, row...)
 		}
-		t.add(row...)
+		t.addRow(row...)
 	}
-	t.fit(a.Width(a.Stdout), "AGE", "ATTEMPTS", "MESSAGE", "CLAIM", "CLUSTER")
+	t.fitWidth(a.Width(a.Stdout), "AGE", "ATTEMPTS", "MESSAGE", "CLAIM", "CLUSTER")
 	return t
 }
 
-// ageOf is the age of a customization, which may not be there.
-func (a *app) ageOf(c *hivev1.ClusterDeploymentCustomization) string {
+// customizationAge is the age of a customization, which may not be there.
+func (a *app) customizationAge(c *hivev1.ClusterDeploymentCustomization) string {
 	if c == nil {
 		return none
 	}
-	return a.age(c.CreationTimestamp.Time)
+	return a.formatAge(c.CreationTimestamp.Time)
 }
 
-// poolStock is a pool's inventory as far as the pool itself tells.
-func (a *app) poolStock(p *hivev1.ClusterPool) *table {
+// buildPoolInventoryTable is a pool's inventory as far as the pool itself tells.
+func (a *app) buildPoolInventoryTable(p *hivev1.ClusterPool) *table {
 	t := newTable("INVENTORY", "STATUS", "CLUSTER", "ATTEMPTS", "MESSAGE")
-	t.colours = stockColours
+	t.colours = inventoryColours
 	for _, e := range stock.EntriesFromPool(p) {
-		t.add(e.Name, orNone(string(e.Status)), orNone(e.Cluster), orNone(e.Tries()), e.Message)
+		t.addRow(e.Name, valueOrNone(string(e.Status)), valueOrNone(e.Cluster), valueOrNone(e.Tries()), e.Message)
 	}
-	t.fit(a.Width(a.Stdout), "ATTEMPTS", "MESSAGE", "CLUSTER")
+	t.fitWidth(a.Width(a.Stdout), "ATTEMPTS", "MESSAGE", "CLUSTER")
 	return t
 }
 
@@ -196,10 +196,10 @@ func (a *app) completeCustomizations(cmd *cobra.Command, args []string, _ string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.completing(cmd, args, customizationNames)
+	return a.completeNames(cmd, args, listCustomizationNames)
 }
 
-func customizationNames(ctx context.Context, h *hub) ([]string, error) {
+func listCustomizationNames(ctx context.Context, h *hub) ([]string, error) {
 	var list hivev1.ClusterDeploymentCustomizationList
 	err := h.List(ctx, &list, client.InNamespace(h.namespace))
 	var out []string

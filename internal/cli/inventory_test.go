@@ -222,14 +222,14 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 		"/a/secretKey/b": true, "/pullSecretRef/name": false, "/ownerRef/password": true, "/private_key": true, "/sshKey": false, "": false,
 		"/data/aws_access_key_id": true, "/compute/0/replicas": false,
 	} {
-		if got := secretive(pointer); got != want {
+		if got := isSecretPath(pointer); got != want {
 			t.Errorf("%s: %v", pointer, got)
 		}
 	}
 }
 
 func TestPatchesThatDoTheSameAreTheSame(t *testing.T) {
-	now := []patched{{"install-config", replaces("metadata/name", `{"b":1, "a":2}`)}}
+	now := []patchOperation{{"install-config", replaces("metadata/name", `{"b":1, "a":2}`)}}
 	for raw, want := range map[string]bool{
 		`[{"op":"replace","path":"/metadata/name","value":{"a":2,"b":1}}]`:                                 true,
 		`{"installConfigPatches":[{"op":"replace","path":"metadata/name","value":{"b":1,"a":2}}]}`:         true,
@@ -242,11 +242,11 @@ func TestPatchesThatDoTheSameAreTheSame(t *testing.T) {
 		`[{"op":"replace","path":"metadata/name","valueJSON":"{\"a\":2,\"b\":1} 3"}]`:                      false, // what follows counts
 		`[]`: false,
 	} {
-		before, err := appliedPatches(raw)
+		before, err := parseAppliedPatches(raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 		}
-		if got := samePatches(before, now); got != want {
+		if got := equalPatches(before, now); got != want {
 			t.Errorf("%s: %v", raw, got)
 		}
 	}
@@ -295,7 +295,7 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 	a := &app{Options: Options{Clock: clocktesting.NewFakeClock(now)}}
 	c := customization("odd")
 	c.Unreadable = "spec.installConfigPatches: 8 is not a list"
-	if rows := fmt.Sprint(a.customizationFacts(c, &stock.Objects{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
+	if rows := fmt.Sprint(a.buildCustomizationFacts(c, &stock.Objects{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
 		t.Error(rows)
 	}
 }
@@ -307,7 +307,7 @@ func TestMapperKnowsTheKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := mapper().RESTMapping(gvks[0].GroupKind(), gvks[0].Version); err != nil {
+		if _, err := newRESTMapper().RESTMapping(gvks[0].GroupKind(), gvks[0].Version); err != nil {
 			t.Error(err)
 		}
 	}
@@ -315,7 +315,7 @@ func TestMapperKnowsTheKinds(t *testing.T) {
 
 func TestFlagsForKubectlStandBeforeIt(t *testing.T) {
 	a := &app{flags: flags{namespace: "team-a", dataDir: "/d"}}
-	if got, want := a.next("kubectl edit clusterpool %s", "x"), "hotspare -n team-a --data-dir /d kubectl edit clusterpool x"; got != want {
+	if got, want := a.formatCommand("kubectl edit clusterpool %s", "x"), "hotspare -n team-a --data-dir /d kubectl edit clusterpool x"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -29,106 +29,106 @@ says of it, with what to do about it.
 Values that look like secrets are not shown; -o yaml prints the object as it is.`,
 		Example: `  hotspare inventory describe foo
   hotspare inventory describe foo -o yaml`,
-		Args:              one("customization"),
+		Args:              requireOneName("customization"),
 		ValidArgsFunction: a.completeCustomizations,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			s, err := h.takeStock(ctx, h.namespace)
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			s, err := h.readInventory(ctx, h.namespace)
 			if err != nil {
 				return err
 			}
 			c := s.FindCustomization(h.namespace, args[0])
 			if c == nil {
-				return a.noCustomization(s, h.namespace, args[0])
+				return a.customizationNotFound(s, h.namespace, args[0])
 			}
-			return a.show(c, func(w io.Writer) error { return a.describeCustomization(w, c, s) })
+			return a.printObject(c, func(w io.Writer) error { return a.writeCustomization(w, c, s) })
 		}),
 	}
 }
 
-// noCustomization names those that exist, and the pools that miss this one.
-func (a *app) noCustomization(s *stock.Objects, namespace, name string) error {
+// customizationNotFound names those that exist, and the pools that miss this one.
+func (a *app) customizationNotFound(s *stock.Objects, namespace, name string) error {
 	err := fmt.Errorf("namespace %s has no customization %q", namespace, name)
 	var pools []string
 	for _, e := range s.EntriesNamed(name) {
 		pools = append(pools, e.Pool)
 	}
 	if len(pools) > 0 {
-		return advise(fmt.Errorf("%w, though the inventory of %s has it", err, prose.List(pools)),
-			"make it with: "+a.next("kubectl apply -f customization.yaml"))
+		return withRemedy(fmt.Errorf("%w, though the inventory of %s has it", err, prose.JoinWords(pools)),
+			"make it with: "+a.formatCommand("kubectl apply -f customization.yaml"))
 	}
 	var others []string
 	for _, c := range s.Customizations {
 		others = append(others, c.Name)
 	}
-	has := "it has " + prose.List(others)
+	has := "it has " + prose.JoinWords(others)
 	if len(others) == 0 {
 		has = "it has none"
 	}
-	return advise(err, has+"; look into the others with: "+a.next("inventory list -A"))
+	return withRemedy(err, has+"; look into the others with: "+a.formatCommand("inventory list -A"))
 }
 
-// describeCustomization writes its facts, then what pools say of it, its patches and
+// writeCustomization writes its facts, then what pools say of it, its patches and
 // its conditions.
-func (a *app) describeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) error {
-	tables := []*table{a.customizationFacts(c, s)}
+func (a *app) writeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) error {
+	tables := []*table{a.buildCustomizationFacts(c, s)}
 	for _, e := range s.EntriesNamed(c.Name) {
-		tables = append(tables, a.entryFacts(e))
+		tables = append(tables, a.buildEntryFacts(e))
 	}
-	tables = append(tables, a.patchTable("PATCHES", patchesOf(c.Spec)), a.lastApplied(c), a.conditionTable(older(c.Status.Conditions)))
+	tables = append(tables, a.buildPatchTable("PATCHES", listPatches(c.Spec)), a.buildLastAppliedTable(c), a.buildConditionTable(toHiveConditions(c.Status.Conditions)))
 	return a.writeSections(w, tables...)
 }
 
-func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) *table {
+func (a *app) buildCustomizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) *table {
 	t := newTable()
-	t.add("Customization", c.Namespace+"/"+c.Name)
-	t.add("Age", a.age(c.CreationTimestamp.Time))
+	t.addRow("Customization", c.Namespace+"/"+c.Name)
+	t.addRow("Age", a.formatAge(c.CreationTimestamp.Time))
 	if c.DeletionTimestamp != nil {
-		t.add("Deleted", a.age(c.DeletionTimestamp.Time)+" ago; it stays until no cluster uses it")
+		t.addRow("Deleted", a.formatAge(c.DeletionTimestamp.Time)+" ago; it stays until no cluster uses it")
 	}
-	t.add("Used by", s.DescribeHolder(c))
+	t.addRow("Used by", s.DescribeHolder(c))
 	if c.Status.ClusterDeploymentRef != nil {
-		t.add("Used for", a.usedFor(c))
+		t.addRow("Used for", a.timeInUse(c))
 	}
 	if len(s.EntriesNamed(c.Name)) == 0 {
-		t.add("Pools", "none: add it to the spec.inventory of one")
-		t.add("", a.next("kubectl edit clusterpool POOL"))
+		t.addRow("Pools", "none: add it to the spec.inventory of one")
+		t.addRow("", a.formatCommand("kubectl edit clusterpool POOL"))
 	}
 	if c.Unreadable != "" {
-		t.add("Unreadable", c.Unreadable)
+		t.addRow("Unreadable", c.Unreadable)
 	}
 	return t
 }
 
-// usedFor is how long it has not been available.
-func (a *app) usedFor(c *hivev1.ClusterDeploymentCustomization) string {
+// timeInUse is how long it has not been available.
+func (a *app) timeInUse(c *hivev1.ClusterDeploymentCustomization) string {
 	available := meta.FindStatusCondition(c.Status.Conditions, hivev1.CustomizationAvailable)
 	if available == nil || available.Status != metav1.ConditionFalse {
 		return none
 	}
-	return a.age(available.LastTransitionTime.Time)
+	return a.formatAge(available.LastTransitionTime.Time)
 }
 
-// entryFacts is what a pool says of a customization, and what that means. It has no
+// buildEntryFacts is what a pool says of a customization, and what that means. It has no
 // columns but two, so that it can be read on a narrow terminal.
-func (a *app) entryFacts(e stock.Entry) *table {
+func (a *app) buildEntryFacts(e stock.Entry) *table {
 	t := newTable()
-	t.colours = stockColours
-	sense := e.ExplainStatus(func(_, format string, args ...any) string { return a.next(format, args...) }) // it is of the namespace that this command works in
-	t.add("Pool", e.Pool)
-	t.add("Status", orNone(string(e.Status)))
-	addLines(t, "Meaning", sense.Meaning)
+	t.colours = inventoryColours
+	sense := e.ExplainStatus(func(_, format string, args ...any) string { return a.formatCommand(format, args...) }) // it is of the namespace that this command works in
+	t.addRow("Pool", e.Pool)
+	t.addRow("Status", valueOrNone(string(e.Status)))
+	addMultilineFact(t, "Meaning", sense.Meaning)
 	if e.Status != "" {
-		addLines(t, "Message", e.Message)
+		addMultilineFact(t, "Message", e.Message)
 	}
 	if e.Attempts != nil {
-		t.add("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, inventory.Attempts))
+		t.addRow("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, inventory.Attempts))
 	}
-	addLines(t, "To do", inLines(sense.Remedy))
+	addMultilineFact(t, "To do", formatRemedies(sense.Remedy))
 	return t
 }
 
-// inLines are remedies with their commands below them.
-func inLines(all []advice.Remedy) string {
+// formatRemedies are remedies with their commands below them.
+func formatRemedies(all []advice.Remedy) string {
 	var lines []string
 	for _, do := range all {
 		lines = append(lines, do.Text)
@@ -139,36 +139,36 @@ func inLines(all []advice.Remedy) string {
 	return strings.Join(lines, "\n")
 }
 
-// addLines adds a fact of several lines; none when it is empty.
-func addLines(t *table, name, text string) {
+// addMultilineFact adds a fact of several lines; none when it is empty.
+func addMultilineFact(t *table, name, text string) {
 	if text == "" {
 		return
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		t.add(name, line)
+		t.addRow(name, line)
 		name = ""
 	}
 }
 
-// lastApplied are the patches of the cluster that used it last, if they are not those of now.
-func (a *app) lastApplied(c *hivev1.ClusterDeploymentCustomization) *table {
+// buildLastAppliedTable are the patches of the cluster that used it last, if they are not those of now.
+func (a *app) buildLastAppliedTable(c *hivev1.ClusterDeploymentCustomization) *table {
 	const title = "LAST APPLIED"
-	before, err := appliedPatches(c.Status.LastAppliedConfiguration)
+	before, err := parseAppliedPatches(c.Status.LastAppliedConfiguration)
 	switch {
 	case errors.Is(err, errNeverApplied):
 		return newTable()
 	case err != nil:
 		t := newTable(title)
-		t.add("status.lastAppliedConfiguration cannot be read: see it with -o yaml")
+		t.addRow("status.lastAppliedConfiguration cannot be read: see it with -o yaml")
 		return t
-	case samePatches(before, patchesOf(c.Spec)):
+	case equalPatches(before, listPatches(c.Spec)):
 		return newTable()
 	}
-	return a.patchTable(title, before)
+	return a.buildPatchTable(title, before)
 }
 
-// older are conditions in the form of Hive's other kinds.
-func older(conditions []metav1.Condition) []hivev1.Condition {
+// toHiveConditions are conditions in the form of Hive's other kinds.
+func toHiveConditions(conditions []metav1.Condition) []hivev1.Condition {
 	var out []hivev1.Condition
 	for _, c := range conditions {
 		out = append(out, hivev1.Condition{

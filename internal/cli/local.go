@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) localCommand() *cobra.Command {
-	return a.group("local", "Clusters made of processes on this machine", a.localBreakCommand(), a.localHealCommand(), a.localListCommand(), a.localRemoveCommand())
+	return a.newCommandGroup("local", "Clusters made of processes on this machine", a.localBreakCommand(), a.localHealCommand(), a.localListCommand(), a.localRemoveCommand())
 }
 
 // machines are those of one local cluster.
@@ -25,29 +25,29 @@ type machines struct {
 	all []machine.Config
 }
 
-// machinesOf finds the machines of a cluster in the data folder.
-func (a *app) machinesOf(cd *hivev1.ClusterDeployment) (machines, error) {
+// loadMachines finds the machines of a cluster in the data folder.
+func (a *app) loadMachines(cd *hivev1.ClusterDeployment) (machines, error) {
 	switch {
 	case cd.Spec.Platform.Local == nil:
-		return machines{}, fmt.Errorf("cluster %s is of platform %s: only local clusters can be broken and healed", cd.Name, orNone(cd.Spec.Platform.Name()))
+		return machines{}, fmt.Errorf("cluster %s is of platform %s: only local clusters can be broken and healed", cd.Name, valueOrNone(cd.Spec.Platform.Name()))
 	case !cd.Spec.Installed || cd.Spec.ClusterMetadata == nil:
-		return machines{}, advise(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, orNone(standing.Cluster(cd))),
-			"see: "+a.next("cluster describe %s", cd.Name))
+		return machines{}, withRemedy(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, valueOrNone(standing.ClusterState(cd))),
+			"see: "+a.formatCommand("cluster describe %s", cd.Name))
 	}
-	m := machines{dir: filepath.Join(dataDir(a.flags.dataDir), "machines", cd.Spec.ClusterMetadata.InfraID)}
+	m := machines{dir: filepath.Join(resolveDataDir(a.flags.dataDir), "machines", cd.Spec.ClusterMetadata.InfraID)}
 	var err error
 	if m.all, err = machine.LoadConfigs(m.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return machines{}, fmt.Errorf("looking for the machines of cluster %s: %w", cd.Name, err)
 	}
 	if len(m.all) == 0 {
-		return machines{}, advise(fmt.Errorf("cluster %s has no machines in %s", cd.Name, m.dir),
+		return machines{}, withRemedy(fmt.Errorf("cluster %s has no machines in %s", cd.Name, m.dir),
 			"name the data folder of the hub, on its own machine, with --data-dir")
 	}
 	return m, nil
 }
 
-// named returns the machine of that name.
-func (m machines) named(name string) (machine.Config, error) {
+// findMachine returns the machine of that name.
+func (m machines) findMachine(name string) (machine.Config, error) {
 	var names []string
 	for _, c := range m.all {
 		if c.Name == name {
@@ -58,8 +58,8 @@ func (m machines) named(name string) (machine.Config, error) {
 	return machine.Config{}, fmt.Errorf("there is no machine %q: choose one of %s", name, strings.Join(names, ", "))
 }
 
-// folder is that of a machine.
-func (m machines) folder(c machine.Config) string { return filepath.Join(m.dir, c.Name) }
+// machineFolder is that of a machine.
+func (m machines) machineFolder(c machine.Config) string { return filepath.Join(m.dir, c.Name) }
 
 // completeFaults offers clusters, and then faults.
 func (a *app) completeFaults(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -73,8 +73,8 @@ func (a *app) completeFaults(cmd *cobra.Command, args []string, typed string) ([
 	}
 }
 
-// faultTable lists all faults.
-func faultTable() *table {
+// buildFaultTable lists all faults.
+func buildFaultTable() *table {
 	t := newTable("FAULT", "STRIKES", "BEGINS", "ENDS", "DOES")
 	for _, p := range machine.InjectionProfiles() {
 		begins, ends := "at once", "by itself"
@@ -84,13 +84,13 @@ func faultTable() *table {
 		if p.Lasts {
 			ends = "when healed"
 		}
-		t.add(string(p.Fault), string(p.Strikes), begins, ends, p.Does)
+		t.addRow(string(p.Fault), string(p.Strikes), begins, ends, p.Does)
 	}
 	return t
 }
 
 // names of machines, sorted.
-func namesOf(all []machine.Config) []string {
+func sortedMachineNames(all []machine.Config) []string {
 	names := []string{}
 	for _, c := range all {
 		names = append(names, c.Name)

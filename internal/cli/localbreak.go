@@ -35,18 +35,18 @@ A fault that begins at once waits for the next start if the machine does not run
 			if list {
 				return nil
 			}
-			return clusterAndFault(args)
+			return requireClusterAndFault(args)
 		},
 		ValidArgsFunction: a.completeFaults,
 	}
 	cmd.Flags().StringVar(&name, "machine", "", "the machine to break (default: as the fault says)")
 	cmd.Flags().BoolVar(&list, "list", false, "list all faults")
-	breakIt := a.on(func(ctx context.Context, h *hub, args []string) error {
+	breakIt := a.withHub(func(ctx context.Context, h *hub, args []string) error {
 		p, err := machine.Injection(args[1]).Profile()
 		if err != nil {
-			return Usage(err)
+			return NewUsageError(err)
 		}
-		cd, err := a.cluster(ctx, h, args[0])
+		cd, err := a.findCluster(ctx, h, args[0])
 		if err != nil {
 			return err
 		}
@@ -54,11 +54,11 @@ A fault that begins at once waits for the next start if the machine does not run
 		if err != nil {
 			return err
 		}
-		return a.showDamage(d, func(w io.Writer) error { return a.writeDamage(w, args[0], d) })
+		return a.printBreakResult(d, func(w io.Writer) error { return a.writeBreakResult(w, args[0], d) })
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if list {
-			return a.listFaults()
+			return a.printFaults()
 		}
 		return breakIt(cmd, args)
 	}
@@ -67,12 +67,12 @@ A fault that begins at once waits for the next start if the machine does not run
 
 func faultHelp() string {
 	var b strings.Builder
-	must(faultTable().write(&b, nil)) // a builder takes everything
+	mustSucceed(buildFaultTable().writeTo(&b, nil)) // a builder takes everything
 	return b.String()
 }
 
-// clusterAndFault accepts a cluster and a fault.
-func clusterAndFault(args []string) error {
+// requireClusterAndFault accepts a cluster and a fault.
+func requireClusterAndFault(args []string) error {
 	switch len(args) {
 	case 2:
 		return nil
@@ -83,20 +83,20 @@ func clusterAndFault(args []string) error {
 	}
 }
 
-func (a *app) listFaults() error {
+func (a *app) printFaults() error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(machine.InjectionProfiles())
+		return a.printEncoded(machine.InjectionProfiles())
 	case asName:
 		_, err := fmt.Fprintln(a.Stdout, strings.Join(machine.InjectionNames(), "\n"))
 		return err
 	default:
-		return faultTable().write(a.Stdout, a.palette(a.Stdout))
+		return buildFaultTable().writeTo(a.Stdout, a.paletteFor(a.Stdout))
 	}
 }
 
-// damage is what was done to a cluster.
-type damage struct {
+// breakResult is what was done to a cluster.
+type breakResult struct {
 	Cluster  string   `json:"cluster"`
 	InfraID  string   `json:"infraID"`
 	Machines []string `json:"machines"`
@@ -104,35 +104,35 @@ type damage struct {
 }
 
 // breakCluster gives a fault to the machine of that name, or to those that the fault strikes.
-func (a *app) breakCluster(cd *hivev1.ClusterDeployment, p machine.Profile, name string) (damage, error) {
-	m, err := a.machinesOf(cd)
+func (a *app) breakCluster(cd *hivev1.ClusterDeployment, p machine.Profile, name string) (breakResult, error) {
+	m, err := a.loadMachines(cd)
 	if err != nil {
-		return damage{}, err
+		return breakResult{}, err
 	}
 	struck := p.SelectMachines(m.all)
 	if name != "" {
-		c, err := m.named(name)
+		c, err := m.findMachine(name)
 		if err != nil {
-			return damage{}, Usage(err)
+			return breakResult{}, NewUsageError(err)
 		}
 		if !p.AppliesTo(c.Role) {
-			return damage{}, Usage(fmt.Errorf("machine %s is a %s, and %s is a fault of a %s", c.Name, c.Role, p.Fault, p.Only))
+			return breakResult{}, NewUsageError(fmt.Errorf("machine %s is a %s, and %s is a fault of a %s", c.Name, c.Role, p.Fault, p.Only))
 		}
 		struck = []machine.Config{c}
 	}
 	for _, c := range struck {
-		if err := machine.AddInjection(m.folder(c), p.Fault); err != nil {
-			return damage{}, err
+		if err := machine.AddInjection(m.machineFolder(c), p.Fault); err != nil {
+			return breakResult{}, err
 		}
 	}
-	return damage{Cluster: cd.Name, InfraID: cd.Spec.ClusterMetadata.InfraID, Machines: namesOf(struck), Profile: p}, nil
+	return breakResult{Cluster: cd.Name, InfraID: cd.Spec.ClusterMetadata.InfraID, Machines: sortedMachineNames(struck), Profile: p}, nil
 }
 
-// showDamage prints what was done in the format asked for.
-func (a *app) showDamage(d damage, text func(io.Writer) error) error {
+// printBreakResult prints what was done in the format asked for.
+func (a *app) printBreakResult(d breakResult, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(d)
+		return a.printEncoded(d)
 	case asName:
 		_, err := fmt.Fprintln(a.Stdout, strings.Join(d.Machines, "\n"))
 		return err
@@ -141,7 +141,7 @@ func (a *app) showDamage(d damage, text func(io.Writer) error) error {
 	}
 }
 
-func (a *app) writeDamage(w io.Writer, name string, d damage) error {
+func (a *app) writeBreakResult(w io.Writer, name string, d breakResult) error {
 	when, heal := "now, or at its next start if it does not run", "Take it away again"
 	if d.AtStart {
 		when = "at its next start"
@@ -151,14 +151,14 @@ func (a *app) writeDamage(w io.Writer, name string, d damage) error {
 	}
 	t := newTable("MACHINE", "FAULT", "WHEN")
 	for _, m := range d.Machines {
-		t.add(m, d.Does, when)
+		t.addRow(m, d.Does, when)
 	}
 	if _, err := fmt.Fprintf(w, "cluster %s has fault %s\n\n", d.Cluster, d.Fault); err != nil {
 		return err
 	}
-	if err := t.write(w, a.palette(w)); err != nil {
+	if err := t.writeTo(w, a.paletteFor(w)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s:\n  %s\n", heal, a.next("local heal %s %s", name, d.Fault))
+	_, err := fmt.Fprintf(w, "\n%s:\n  %s\n", heal, a.formatCommand("local heal %s %s", name, d.Fault))
 	return err
 }

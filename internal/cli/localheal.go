@@ -29,60 +29,60 @@ that has stopped is started by hotspare.`,
 			return nil
 		},
 		ValidArgsFunction: a.completeFaults,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
 			only := machine.InjectionNames()
 			if len(args) == 2 {
 				p, err := machine.Injection(args[1]).Profile()
 				if err != nil {
-					return Usage(err)
+					return NewUsageError(err)
 				}
 				only = []string{string(p.Fault)}
 			}
-			cd, err := a.cluster(ctx, h, args[0])
+			cd, err := a.findCluster(ctx, h, args[0])
 			if err != nil {
 				return err
 			}
-			healed, err := a.heal(cd, only)
+			healed, err := a.healMachines(cd, only)
 			if err != nil {
 				return err
 			}
-			return a.showHealed(cd, healed, only)
+			return a.printHealedFaults(cd, healed, only)
 		}),
 	}
 }
 
-// cure is a fault that a machine no longer has.
-type cure struct {
+// healedFault is a fault that a machine no longer has.
+type healedFault struct {
 	Machine string            `json:"machine"`
 	Fault   machine.Injection `json:"fault"`
 }
 
-// heal takes these faults from the machines of a cluster.
-func (a *app) heal(cd *hivev1.ClusterDeployment, faults []string) ([]cure, error) {
-	m, err := a.machinesOf(cd)
+// healMachines takes these faults from the machines of a cluster.
+func (a *app) healMachines(cd *hivev1.ClusterDeployment, faults []string) ([]healedFault, error) {
+	m, err := a.loadMachines(cd)
 	if err != nil {
 		return nil, err
 	}
-	healed := []cure{}
+	healed := []healedFault{}
 	for _, c := range m.all {
 		for _, name := range faults {
 			f := machine.Injection(name)
-			if !machine.HasInjection(m.folder(c), f) {
+			if !machine.HasInjection(m.machineFolder(c), f) {
 				continue
 			}
-			if err := machine.RemoveInjection(m.folder(c), f); err != nil {
+			if err := machine.RemoveInjection(m.machineFolder(c), f); err != nil {
 				return nil, err
 			}
-			healed = append(healed, cure{c.Name, f})
+			healed = append(healed, healedFault{c.Name, f})
 		}
 	}
 	return healed, nil
 }
 
-func (a *app) showHealed(cd *hivev1.ClusterDeployment, healed []cure, asked []string) error {
+func (a *app) printHealedFaults(cd *hivev1.ClusterDeployment, healed []healedFault, asked []string) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(healed)
+		return a.printEncoded(healed)
 	case asName:
 		for _, c := range healed {
 			if _, err := fmt.Fprintln(a.Stdout, c.Machine); err != nil {
@@ -91,11 +91,11 @@ func (a *app) showHealed(cd *hivev1.ClusterDeployment, healed []cure, asked []st
 		}
 		return nil
 	default:
-		return writeHealed(a.Stdout, cd, healed, asked)
+		return writeHealedFaults(a.Stdout, cd, healed, asked)
 	}
 }
 
-func writeHealed(w io.Writer, cd *hivev1.ClusterDeployment, healed []cure, asked []string) error {
+func writeHealedFaults(w io.Writer, cd *hivev1.ClusterDeployment, healed []healedFault, asked []string) error {
 	if len(healed) == 0 {
 		what := "fault"
 		if len(asked) == 1 {

@@ -36,14 +36,14 @@ that names each. The hub does not know a cluster without one: a backup of the hu
 the machines was restored without the other. hotspare up stops its machines; remove
 them with "local remove".`,
 		Args: cobra.NoArgs,
-		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
-			all, err := a.localClusters(ctx, h)
+		RunE: a.withHub(func(ctx context.Context, h *hub, _ []string) error {
+			all, err := a.listLocalClusters(ctx, h)
 			if err != nil {
 				return err
 			}
 			switch a.flags.output {
 			case asJSON, asYAML:
-				return a.encode(all)
+				return a.printEncoded(all)
 			case asName:
 				for _, c := range all {
 					if _, err := fmt.Fprintln(a.Stdout, c.InfraID); err != nil {
@@ -58,9 +58,9 @@ them with "local remove".`,
 				if of == "" {
 					of = "unknown to the hub"
 				}
-				t.add(c.InfraID, of, strconv.Itoa(c.Machines), strconv.Itoa(c.Running))
+				t.addRow(c.InfraID, of, strconv.Itoa(c.Machines), strconv.Itoa(c.Running))
 			}
-			return t.write(a.Stdout, a.palette(a.Stdout))
+			return t.writeTo(a.Stdout, a.paletteFor(a.Stdout))
 		}),
 	}
 }
@@ -72,17 +72,17 @@ func (a *app) localRemoveCommand() *cobra.Command {
 		Long: `Remove the machines of a cluster that the hub does not know, with their disks.
 "local list" lists them. To destroy a cluster that the hub knows, delete it there.`,
 		Example: "  hotspare local remove dev-x7k2p-5hq2z",
-		Args:    one("infraID"),
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			all, err := a.localClusters(ctx, h)
+		Args:    requireOneName("infraID"),
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			all, err := a.listLocalClusters(ctx, h)
 			if err != nil {
 				return err
 			}
 			i := slices.IndexFunc(all, func(c localCluster) bool { return c.InfraID == args[0] })
 			if i < 0 {
-				return advise(fmt.Errorf("there are no machines of %q in %s", args[0], a.machinesDir()), "see: "+a.next("local list"))
+				return withRemedy(fmt.Errorf("there are no machines of %q in %s", args[0], a.machinesDir()), "see: "+a.formatCommand("local list"))
 			}
-			if err := a.removeStray(all[i]); err != nil {
+			if err := a.removeUnknownCluster(all[i]); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(a.Stdout, "removed the machines of %s\n", all[i].InfraID)
@@ -91,12 +91,12 @@ func (a *app) localRemoveCommand() *cobra.Command {
 	}
 }
 
-func (a *app) removeStray(c localCluster) error {
+func (a *app) removeUnknownCluster(c localCluster) error {
 	switch {
 	case c.Of != "":
 		return fmt.Errorf("%s is known to the hub as %s: delete that instead", c.InfraID, c.Of)
 	case c.Running > 0:
-		return advise(fmt.Errorf("machines of %s run (%d)", c.InfraID, c.Running), "hotspare up stops them within a minute: try again then")
+		return withRemedy(fmt.Errorf("machines of %s run (%d)", c.InfraID, c.Running), "hotspare up stops them within a minute: try again then")
 	}
 	// Out of the way at once, since a machine is known by its folder.
 	trash, err := os.MkdirTemp(a.machinesDir(), ".removed-")
@@ -104,7 +104,7 @@ func (a *app) removeStray(c localCluster) error {
 		err = os.Rename(filepath.Join(a.machinesDir(), c.InfraID), filepath.Join(trash, c.InfraID))
 	}
 	if err == nil {
-		err = errors.Join(os.RemoveAll(trash), os.RemoveAll(filepath.Join(dataDir(a.flags.dataDir), "installs", c.InfraID)))
+		err = errors.Join(os.RemoveAll(trash), os.RemoveAll(filepath.Join(resolveDataDir(a.flags.dataDir), "installs", c.InfraID)))
 	}
 	if err != nil {
 		return fmt.Errorf("removing the machines of %s: %w", c.InfraID, err)
@@ -112,10 +112,10 @@ func (a *app) removeStray(c localCluster) error {
 	return nil
 }
 
-func (a *app) machinesDir() string { return filepath.Join(dataDir(a.flags.dataDir), "machines") }
+func (a *app) machinesDir() string { return filepath.Join(resolveDataDir(a.flags.dataDir), "machines") }
 
-// localClusters are those of the data folder, by infraID.
-func (a *app) localClusters(ctx context.Context, h *hub) ([]localCluster, error) {
+// listLocalClusters are those of the data folder, by infraID.
+func (a *app) listLocalClusters(ctx context.Context, h *hub) ([]localCluster, error) {
 	entries, err := os.ReadDir(a.machinesDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("listing clusters: %w", err)
@@ -136,7 +136,7 @@ func (a *app) localClusters(ctx context.Context, h *hub) ([]localCluster, error)
 		}
 		c := localCluster{InfraID: e.Name(), Of: known[e.Name()], Machines: len(machines)}
 		for _, m := range machines {
-			runs, err := held(machine.LockPath(filepath.Join(dir, m.Name)))
+			runs, err := isLockHeld(machine.LockPath(filepath.Join(dir, m.Name)))
 			if err != nil {
 				return nil, err
 			}
@@ -149,8 +149,8 @@ func (a *app) localClusters(ctx context.Context, h *hub) ([]localCluster, error)
 	return all, nil
 }
 
-// held reports whether a process holds a lock, which a machine does for as long as it runs.
-func held(path string) (bool, error) {
+// isLockHeld reports whether a process holds a lock, which a machine does for as long as it runs.
+func isLockHeld(path string) (bool, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -17,7 +17,7 @@ import (
 // The client asks for no discovery: the hub in memory would not notice a kind that is missing.
 func TestTheMapperKnowsWhatNamesMachines(t *testing.T) {
 	for _, kind := range []string{"ClusterDeployment", "ClusterProvision", "ClusterDeprovision"} {
-		if _, err := mapper().RESTMapping(hivev1.GroupVersion.WithKind(kind).GroupKind(), hivev1.GroupVersion.Version); err != nil {
+		if _, err := newRESTMapper().RESTMapping(hivev1.GroupVersion.WithKind(kind).GroupKind(), hivev1.GroupVersion.Version); err != nil {
 			t.Error(err)
 		}
 	}

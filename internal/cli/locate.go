@@ -20,13 +20,13 @@ const dataDirName = ".hotspare"
 // $HOTSPARE_DATA_DIR, else ./.hotspare if it exists, else ~/.hotspare. It need
 // not exist. cmd is any command below the root.
 func DataDir(cmd *cobra.Command) string {
-	return dataDir(cmd.Flag("data-dir").Value.String())
+	return resolveDataDir(cmd.Flag("data-dir").Value.String())
 }
 
 // DefaultDataDir is the data folder when no flag names one.
-func DefaultDataDir() string { return dataDir("") }
+func DefaultDataDir() string { return resolveDataDir("") }
 
-func dataDir(flag string) string {
+func resolveDataDir(flag string) string {
 	if flag != "" {
 		return flag
 	}
@@ -42,26 +42,26 @@ func dataDir(flag string) string {
 
 var errNoHub = errors.New("there is no hub to talk to")
 
-// kubeconfig is where the hub's kubeconfig is; "" when $KUBECONFIG tells.
-func (a *app) kubeconfig() (string, error) {
+// kubeconfigPath is where the hub's kubeconfig is; "" when $KUBECONFIG tells.
+func (a *app) kubeconfigPath() (string, error) {
 	switch {
 	case a.flags.kubeconfig != "":
 		return a.flags.kubeconfig, nil
 	case a.flags.dataDir == "" && os.Getenv("KUBECONFIG") != "":
 		return "", nil
 	}
-	path := filepath.Join(dataDir(a.flags.dataDir), "kubeconfig")
+	path := filepath.Join(resolveDataDir(a.flags.dataDir), "kubeconfig")
 	if _, err := os.Stat(path); err != nil {
-		return "", advise(errNoHub, "no "+path+", and $KUBECONFIG is not set; start a hub with: "+cmp.Or(a.Name, program)+" up")
+		return "", withRemedy(errNoHub, "no "+path+", and $KUBECONFIG is not set; start a hub with: "+cmp.Or(a.Name, programName)+" up")
 	}
 	return path, nil
 }
 
-// metricsURL is where the hub serves its metrics; "" unless it is one of hotspare
+// readMetricsURL is where the hub serves its metrics; "" unless it is one of hotspare
 // up, which writes that into its data folder.
-func (a *app) metricsURL() string {
-	dir := dataDir(a.flags.dataDir)
-	if path, err := a.kubeconfig(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+func (a *app) readMetricsURL() string {
+	dir := resolveDataDir(a.flags.dataDir)
+	if path, err := a.kubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
 		return ""
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "metrics"))
@@ -71,9 +71,9 @@ func (a *app) metricsURL() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// config reads the kubeconfig: how to reach the hub, and the namespace.
-func (a *app) config() (*rest.Config, string, error) {
-	path, err := a.kubeconfig()
+// loadClientConfig reads the kubeconfig: how to reach the hub, and the namespace.
+func (a *app) loadClientConfig() (*rest.Config, string, error) {
+	path, err := a.kubeconfigPath()
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,7 +84,7 @@ func (a *app) config() (*rest.Config, string, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, "", advise(fmt.Errorf("reading the kubeconfig: %w", err), "see --kubeconfig and --context")
+		return nil, "", withRemedy(fmt.Errorf("reading the kubeconfig: %w", err), "see --kubeconfig and --context")
 	}
 	namespace, _, err := loader.Namespace()
 	return config, namespace, err

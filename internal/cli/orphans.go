@@ -28,8 +28,8 @@ type runFolder struct {
 	lock *flock.Lock
 }
 
-// runFolders is what folders of claim run are called, in the folder for temporary files.
-const runFolders = "hotspare-claim-run-"
+// runFolderPrefix is what folders of claim run are called, in the folder for temporary files.
+const runFolderPrefix = "hotspare-claim-run-"
 
 // runRecord is in claim.json.
 type runRecord struct {
@@ -40,7 +40,7 @@ type runRecord struct {
 }
 
 func newRunFolder(record runRecord) (*runFolder, error) {
-	dir, err := os.MkdirTemp("", runFolders) // its mode is 0700
+	dir, err := os.MkdirTemp("", runFolderPrefix) // its mode is 0700
 	if err != nil {
 		return nil, fmt.Errorf("making a private folder: %w", err)
 	}
@@ -58,33 +58,33 @@ func newRunFolder(record runRecord) (*runFolder, error) {
 	return f, nil
 }
 
-func (f *runFolder) remove() error {
+func (f *runFolder) removeAndUnlock() error {
 	return errors.Join(os.RemoveAll(f.dir), f.lock.Release())
 }
 
-// cleanUp removes what claim runs of this user left that were killed: kubeconfigs, and the
+// cleanUpKilledRuns removes what claim runs of this user left that were killed: kubeconfigs, and the
 // claims of those that were on this hub. What cannot be removed is left for the next one,
 // and for the claim's lifetime.
-func (a *app) cleanUp(ctx context.Context, h *hub) {
-	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), runFolders+"*"))
+func (a *app) cleanUpKilledRuns(ctx context.Context, h *hub) {
+	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), runFolderPrefix+"*"))
 	if err != nil {
 		return // the pattern is well formed
 	}
 	for _, dir := range dirs {
-		if err := a.cleanUpOne(ctx, h, dir); err != nil {
+		if err := a.cleanUpKilledRun(ctx, h, dir); err != nil {
 			fmt.Fprintf(a.Stderr, "warning: %s, which a killed claim run has left, was not removed: %v\n", dir, err)
 		}
 	}
 }
 
-// own reports whether a file is this user's, and nobody else's to write.
-func own(info os.FileInfo) bool {
+// isPrivateFolder reports whether a file is this user's, and nobody else's to write.
+func isPrivateFolder(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm() == 0o700
 }
 
-func (a *app) cleanUpOne(ctx context.Context, h *hub, dir string) error {
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !own(info) {
+func (a *app) cleanUpKilledRun(ctx context.Context, h *hub, dir string) error {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !isPrivateFolder(info) {
 		return nil // gone meanwhile, or somebody else's
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "claim.json"))
@@ -106,7 +106,7 @@ func (a *app) cleanUpOne(ctx context.Context, h *hub, dir string) error {
 		claim.Namespace, claim.Name = record.Namespace, record.Name
 		err := h.Delete(ctx, claim, client.Preconditions{UID: &record.UID})
 		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("releasing claim %s: %w", record.Name, h.explain(err))
+			return fmt.Errorf("releasing claim %s: %w", record.Name, h.explainAPIError(err))
 		}
 		if err == nil {
 			fmt.Fprintf(a.Stderr, "claim %s of a claim run that was killed is released\n", record.Name)

@@ -27,9 +27,9 @@ var colours = palette{
 	standing.Lost:        "\x1b[31m",
 }
 
-// stockColours are those of what customizations are to pools: green is free, yellow
+// inventoryColours are those of what customizations are to pools: green is free, yellow
 // wants to be waited for, red wants a person.
-var stockColours = palette{
+var inventoryColours = palette{
 	string(hivev1.InventoryAvailable):             "\x1b[32m",
 	string(hivev1.InventoryToBeUpdated):           "\x1b[33m",
 	string(hivev1.InventoryUnavailable):           "\x1b[33m",
@@ -39,15 +39,15 @@ var stockColours = palette{
 	string(hivev1.InventoryMissing):               "\x1b[31m",
 }
 
-func (p palette) paint(word string) string {
+func (p palette) colourWord(word string) string {
 	if code, ok := p[word]; ok {
 		return code + word + "\x1b[0m"
 	}
 	return word
 }
 
-// palette is colours for a terminal whose owner has not set NO_COLOR (no-color.org).
-func (a *app) palette(w io.Writer) palette {
+// paletteFor is colours for a terminal whose owner has not set NO_COLOR (no-color.org).
+func (a *app) paletteFor(w io.Writer) palette {
 	if os.Getenv("NO_COLOR") != "" || !a.IsTerminal(w) {
 		return nil
 	}

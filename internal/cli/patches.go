@@ -12,24 +12,24 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// patched is one operation and what it is done to.
-type patched struct {
-	of string
+// patchOperation is one operation and what it is done to.
+type patchOperation struct {
+	target string
 	hivev1.PatchEntity
 }
 
-// patchesOf are all patches of a customization, in the order in which they are applied.
-func patchesOf(spec hivev1.ClusterDeploymentCustomizationSpec) []patched {
-	var out []patched
+// listPatches are all patches of a customization, in the order in which they are applied.
+func listPatches(spec hivev1.ClusterDeploymentCustomizationSpec) []patchOperation {
+	var out []patchOperation
 	for _, p := range spec.InstallConfigPatches {
-		out = append(out, patched{"install-config", p})
+		out = append(out, patchOperation{"install-config", p})
 	}
 	for _, p := range spec.ClusterDeploymentSpecPatches {
-		out = append(out, patched{"ClusterDeployment", p})
+		out = append(out, patchOperation{"ClusterDeployment", p})
 	}
 	for _, m := range spec.InstallerManifestPatches {
 		for _, p := range m.Patches {
-			out = append(out, patched{m.ManifestSelector.Glob, p})
+			out = append(out, patchOperation{m.ManifestSelector.Glob, p})
 		}
 	}
 	return out
@@ -37,9 +37,9 @@ func patchesOf(spec hivev1.ClusterDeploymentCustomizationSpec) []patched {
 
 var errNeverApplied = errors.New("never applied")
 
-// appliedPatches reads status.lastAppliedConfiguration: the lists of patches as the
+// parseAppliedPatches reads status.lastAppliedConfiguration: the lists of patches as the
 // spec has them, or, as Hive writes it, the list of those to the install-config.
-func appliedPatches(raw string) ([]patched, error) {
+func parseAppliedPatches(raw string) ([]patchOperation, error) {
 	if strings.TrimSpace(raw) == "" {
 		return nil, errNeverApplied
 	}
@@ -50,27 +50,27 @@ func appliedPatches(raw string) ([]patched, error) {
 	} else {
 		err = json.Unmarshal([]byte(raw), &spec)
 	}
-	return patchesOf(spec), err
+	return listPatches(spec), err
 }
 
-// samePatches reports whether two lists do the same.
-func samePatches(a, b []patched) bool {
-	return slices.EqualFunc(a, b, func(a, b patched) bool {
-		return a.of == b.of && a.Op == b.Op && slash(a.Path) == slash(b.Path) && slash(a.From) == slash(b.From) && a.value() == b.value()
+// equalPatches reports whether two lists do the same.
+func equalPatches(a, b []patchOperation) bool {
+	return slices.EqualFunc(a, b, func(a, b patchOperation) bool {
+		return a.target == b.target && a.Op == b.Op && addLeadingSlash(a.Path) == addLeadingSlash(b.Path) && addLeadingSlash(a.From) == addLeadingSlash(b.From) && a.canonicalValue() == b.canonicalValue()
 	})
 }
 
-// slash gives a pointer its leading slash; an empty one stays: it is the whole document.
-func slash(pointer string) string {
+// addLeadingSlash gives a pointer its leading slash; an empty one stays: it is the whole document.
+func addLeadingSlash(pointer string) string {
 	if pointer == "" || strings.HasPrefix(pointer, "/") {
 		return pointer
 	}
 	return "/" + pointer
 }
 
-// value is the operation's value as JSON in one line, with the keys of objects sorted;
+// canonicalValue is the operation's value as JSON in one line, with the keys of objects sorted;
 // empty when it has none.
-func (p patched) value() string {
+func (p patchOperation) canonicalValue() string {
 	raw := []byte(p.ValueJSON)
 	if p.ValueJSON == "" && p.Value != nil {
 		raw = p.Value.Raw
@@ -90,27 +90,27 @@ func (p patched) value() string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// shown is the value for people, without secrets.
-func (p patched) shown() string {
+// redactedValue is the value for people, without secrets.
+func (p patchOperation) redactedValue() string {
 	switch {
 	case p.From != "":
 		return "from " + p.From
-	case p.value() == "":
+	case p.canonicalValue() == "":
 		return ""
-	case secretive(p.Path):
+	case isSecretPath(p.Path):
 		return scrub.Redacted
 	}
-	return scrub.Text(p.value())
+	return scrub.Text(p.canonicalValue())
 }
 
 // secretWords make a key of an install-config that of a secret. A key that refers to
 // a Secret of the API ends in Ref, and names it only.
 var secretWords = []string{"password", "passwd", "secret", "token", "credential", "privatekey", "accesskey", "auth"}
 
-// secretive reports whether a pointer leads to, or into, what its name calls a secret.
-func secretive(pointer string) bool {
+// isSecretPath reports whether a pointer leads to, or into, what its name calls a secret.
+func isSecretPath(pointer string) bool {
 	for segment := range strings.SplitSeq(pointer, "/") {
-		key := strings.Map(letter, segment)
+		key := strings.Map(keepLowerLetter, segment)
 		if strings.HasSuffix(key, "ref") {
 			continue
 		}
@@ -121,20 +121,20 @@ func secretive(pointer string) bool {
 	return false
 }
 
-// letter is a lower-case letter; anything else goes.
-func letter(r rune) rune {
+// keepLowerLetter is a lower-case letter; anything else goes.
+func keepLowerLetter(r rune) rune {
 	if !unicode.IsLetter(r) {
 		return -1
 	}
 	return unicode.ToLower(r)
 }
 
-// patchTable has a line for each operation.
-func (a *app) patchTable(title string, patches []patched) *table {
+// buildPatchTable has a line for each operation.
+func (a *app) buildPatchTable(title string, patches []patchOperation) *table {
 	t := newTable(title, "OP", "PATH", "VALUE")
 	for _, p := range patches {
-		t.add(p.of, p.Op, p.Path, p.shown())
+		t.addRow(p.target, p.Op, p.Path, p.redactedValue())
 	}
-	t.fit(a.Width(a.Stdout))
+	t.fitWidth(a.Width(a.Stdout))
 	return t
 }

@@ -7,41 +7,41 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// plugin is the name of the file by which kubectl finds us.
-const plugin = "kubectl-hotspare"
+// pluginName is the name of the file by which kubectl finds us.
+const pluginName = "kubectl-hotspare"
 
-// CalledAs is how people call a program that was started as file, the first word of its
+// ProgramName is how people call a program that was started as file, the first word of its
 // command line: a plugin of kubectl as kubectl's command, and one that is not in the PATH by
 // its path. What we advise is there to be copied.
-func CalledAs(file string) string {
+func ProgramName(file string) string {
 	switch {
-	case strings.TrimSuffix(filepath.Base(file), ".exe") == plugin:
-		return "kubectl " + program
+	case strings.TrimSuffix(filepath.Base(file), ".exe") == pluginName:
+		return "kubectl " + programName
 	case strings.ContainsRune(file, filepath.Separator):
 		return file
 	default:
-		return program
+		return programName
 	}
 }
 
-// inHelp is the name in usage lines and examples: help is read, and quoted, elsewhere, and
+// helpName is the name in usage lines and examples: help is read, and quoted, elsewhere, and
 // no path of this machine belongs there. What messages propose has the path, to be copied.
-func inHelp(name string) string {
+func helpName(name string) string {
 	if strings.ContainsRune(name, filepath.Separator) {
-		return program
+		return programName
 	}
 	return name
 }
 
-// rename has the help of all commands show the name by which people call them.
-func rename(cmd *cobra.Command, name string) {
+// renameInHelp has the help of all commands show the name by which people call them.
+func renameInHelp(cmd *cobra.Command, name string) {
 	if !cmd.HasParent() {
 		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	}
-	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+program+" ", "  "+name+" ")
-	cmd.Example = strings.ReplaceAll(cmd.Example, "$("+program+" ", "$("+name+" ")
-	cmd.Example = strings.ReplaceAll(cmd.Example, "| "+program+" ", "| "+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+programName+" ", "  "+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "$("+programName+" ", "$("+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "| "+programName+" ", "| "+name+" ")
 	for _, c := range cmd.Commands() {
-		rename(c, name)
+		renameInHelp(c, name)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) poolCommand() *cobra.Command {
-	cmd := a.group("pool", "Pools of spare clusters",
+	cmd := a.newCommandGroup("pool", "Pools of spare clusters",
 		a.poolListCommand(), a.poolCreateCommand(), a.poolDescribeCommand(), a.poolScaleCommand(), a.poolDeleteCommand(),
 		a.poolWatchCommand(), a.poolPlanCommand(), a.poolEstimateCommand())
 	cmd.Aliases = []string{"pools"}
@@ -32,61 +32,61 @@ func (a *app) poolListCommand() *cobra.Command {
 		Short:             "List pools and what is in them",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
-			s, err := h.see(ctx, scope(h, everywhere))
+		RunE: a.withHub(func(ctx context.Context, h *hub, _ []string) error {
+			s, err := h.readSnapshot(ctx, listNamespace(h, everywhere))
 			if err != nil {
 				return err
 			}
-			return a.show(&s.pools, func(w io.Writer) error {
+			return a.printObject(&s.pools, func(w io.Writer) error {
 				if len(s.pools.Items) == 0 {
-					return a.nothing("pools", h, everywhere, "pool create dev --size 2")
+					return a.reportEmptyList("pools", h, everywhere, "pool create dev --size 2")
 				}
-				return a.poolTable(s, everywhere).write(w, a.palette(w))
+				return a.buildPoolTable(s, everywhere).writeTo(w, a.paletteFor(w))
 			})
 		}),
 	}
-	allNamespaces(cmd, &everywhere)
+	addAllNamespacesFlag(cmd, &everywhere)
 	return cmd
 }
 
-func allNamespaces(cmd *cobra.Command, everywhere *bool) {
+func addAllNamespacesFlag(cmd *cobra.Command, everywhere *bool) {
 	cmd.Flags().BoolVarP(everywhere, "all-namespaces", "A", false, "of all namespaces")
 }
 
-func scope(h *hub, everywhere bool) string {
+func listNamespace(h *hub, everywhere bool) string {
 	if everywhere {
 		return ""
 	}
 	return h.namespace
 }
 
-// nothing says that a list is empty, to people only: a pipe gets an empty list.
-func (a *app) nothing(what string, h *hub, everywhere bool, command string) error {
+// reportEmptyList says that a list is empty, to people only: a pipe gets an empty list.
+func (a *app) reportEmptyList(what string, h *hub, everywhere bool, command string) error {
 	where := "in namespace " + h.namespace + " (-A looks into all)"
 	if everywhere {
 		where = "in any namespace"
 	}
-	_, err := fmt.Fprintf(a.Stderr, "No %s %s. To make one:\n  %s\n", what, where, a.next("%s", command))
+	_, err := fmt.Fprintf(a.Stderr, "No %s %s. To make one:\n  %s\n", what, where, a.formatCommand("%s", command))
 	return err
 }
 
-// poolTable has a line for each pool of a scene.
-func (a *app) poolTable(s *scene, namespaces bool) *table {
+// buildPoolTable has a line for each pool of a scene.
+func (a *app) buildPoolTable(s *hubSnapshot, namespaces bool) *table {
 	t := newTable("POOL", "SIZE", "READY", "STANDBY", "INSTALLING", "CLAIMED", "WAITING", "AGE", "PLAN")
 	if namespaces {
 		t.header = append([]string{"NAMESPACE"}, t.header...)
 	}
 	for i := range s.pools.Items {
 		p := &s.pools.Items[i]
-		n := s.of(p).tally(p, a.Clock.Now())
+		n := s.selectPool(p).countMembers(p, a.Clock.Now())
 		row := []string{
-			p.Name, number(p.Spec.Size), number(n.Assignable), number(n.Standby), number(n.Installing),
-			number(n.Claimed), number(n.Waiting), a.age(p.CreationTimestamp.Time), p.Status.Plan,
+			p.Name, formatNumber(p.Spec.Size), formatNumber(n.Assignable), formatNumber(n.Standby), formatNumber(n.Installing),
+			formatNumber(n.Claimed), formatNumber(n.Waiting), a.formatAge(p.CreationTimestamp.Time), p.Status.Plan,
 		}
 		if namespaces {
 			row = append([]string{p.Namespace}, row...)
 		}
-		t.add(row...)
+		t.addRow(row...)
 	}
 	return t
 }
@@ -96,7 +96,7 @@ func (a *app) poolScaleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "scale POOL --size N [--running N]",
 		Short:             "Change how many clusters a pool keeps",
-		Args:              one("pool"),
+		Args:              requireOneName("pool"),
 		ValidArgsFunction: a.completePools,
 	}
 	cmd.Long = "Change how many clusters a pool keeps. A size below the number that it keeps running\nlowers that, too, unless --running says otherwise."
@@ -105,13 +105,13 @@ func (a *app) poolScaleCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		resize, rerun := cmd.Flags().Changed("size"), cmd.Flags().Changed("running")
 		if !resize && !rerun {
-			return usage(errors.New("say what to change: --size, --running or both"), cmd)
+			return usageErrorFor(errors.New("say what to change: --size, --running or both"), cmd)
 		}
 		if size < 0 || running < 0 {
-			return usage(errors.New("--size and --running cannot be below 0"), cmd)
+			return usageErrorFor(errors.New("--size and --running cannot be below 0"), cmd)
 		}
-		return a.on(func(ctx context.Context, h *hub, args []string) error {
-			return a.scale(ctx, h, args[0], func(spec *hivev1.ClusterPoolSpec) {
+		return a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			return a.scalePool(ctx, h, args[0], func(spec *hivev1.ClusterPoolSpec) {
 				if resize {
 					spec.Size = size
 				}
@@ -128,8 +128,8 @@ func (a *app) poolScaleCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) scale(ctx context.Context, h *hub, name string, change func(*hivev1.ClusterPoolSpec)) error {
-	p, err := a.pool(ctx, h, name)
+func (a *app) scalePool(ctx context.Context, h *hub, name string, change func(*hivev1.ClusterPoolSpec)) error {
+	p, err := a.getPool(ctx, h, name)
 	if err != nil {
 		return err
 	}
@@ -138,74 +138,74 @@ func (a *app) scale(ctx context.Context, h *hub, name string, change func(*hivev
 	if err := h.Patch(ctx, p, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("scaling pool %s: %w", name, err)
 	}
-	return a.show(p, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "pool %s keeps %s\n", name, sizeInWords(p.Spec))
+	return a.printObject(p, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "pool %s keeps %s\n", name, describeSize(p.Spec))
 		return err
 	})
 }
 
-// sizeInWords is "3 clusters, 1 of them running".
-func sizeInWords(spec hivev1.ClusterPoolSpec) string {
-	return fmt.Sprintf("%s, %d of them running", prose.Count(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
+// describeSize is "3 clusters, 1 of them running".
+func describeSize(spec hivev1.ClusterPoolSpec) string {
+	return fmt.Sprintf("%s, %d of them running", prose.FormatCount(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
 }
 
 func (a *app) poolDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "delete POOL",
 		Short:             "Delete a pool and its unclaimed clusters",
-		Args:              one("pool"),
+		Args:              requireOneName("pool"),
 		ValidArgsFunction: a.completePools,
-		RunE:              a.on(a.poolDelete),
+		RunE:              a.withHub(a.runPoolDelete),
 	}
 }
 
-func (a *app) poolDelete(ctx context.Context, h *hub, args []string) error {
-	p, err := a.pool(ctx, h, args[0])
+func (a *app) runPoolDelete(ctx context.Context, h *hub, args []string) error {
+	p, err := a.getPool(ctx, h, args[0])
 	if err != nil {
 		return err
 	}
-	s, err := h.see(ctx, h.namespace)
+	s, err := h.readSnapshot(ctx, h.namespace)
 	if err != nil {
 		return err
 	}
 	if err := h.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting pool %s: %w", p.Name, err)
 	}
-	return a.show(p, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, farewell(p.Name, s.of(p).tally(p, a.Clock.Now())))
+	return a.printObject(p, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, describePoolDeletion(p.Name, s.selectPool(p).countMembers(p, a.Clock.Now())))
 		return err
 	})
 }
 
-// farewell says what becomes of a deleted pool's clusters.
-func farewell(name string, n standing.Tally) string {
+// describePoolDeletion says what becomes of a deleted pool's clusters.
+func describePoolDeletion(name string, n standing.Tally) string {
 	spare := n.Assignable + n.Standby + n.Installing + n.Broken + n.Unreadable
-	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, prose.Count(spare, "unclaimed cluster"))
+	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, prose.FormatCount(spare, "unclaimed cluster"))
 	if n.Claimed > 0 {
-		words += fmt.Sprintf("; it stays until its %s released", prose.Plural(n.Claimed, "claim is", "claims are"))
+		words += fmt.Sprintf("; it stays until its %s released", prose.FormatPlural(n.Claimed, "claim is", "claims are"))
 	}
 	return words
 }
 
-// pool reads a pool; the error for one that does not exist names those that do.
-func (a *app) pool(ctx context.Context, h *hub, name string) (*hivev1.ClusterPool, error) {
+// getPool reads a pool; the error for one that does not exist names those that do.
+func (a *app) getPool(ctx context.Context, h *hub, name string) (*hivev1.ClusterPool, error) {
 	var p hivev1.ClusterPool
-	err := h.Get(ctx, h.key(name), &p)
+	err := h.Get(ctx, h.objectKey(name), &p)
 	switch {
 	case err == nil:
 		return &p, nil
-	case !apierrors.IsNotFound(err) || noSuchAPI(err):
+	case !apierrors.IsNotFound(err) || isAPIMissing(err):
 		return nil, fmt.Errorf("reading pool %s: %w", name, err)
 	}
 	var others hivev1.ClusterPoolList
 	if err := h.List(ctx, &others, client.InNamespace(h.namespace)); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
 	}
-	return nil, advise(fmt.Errorf("namespace %s has no pool %q", h.namespace, name),
-		alternatives(others.Items)+"; look into the others with: "+a.next("pool list -A"))
+	return nil, withRemedy(fmt.Errorf("namespace %s has no pool %q", h.namespace, name),
+		describeOtherPools(others.Items)+"; look into the others with: "+a.formatCommand("pool list -A"))
 }
 
-func alternatives(pools []hivev1.ClusterPool) string {
+func describeOtherPools(pools []hivev1.ClusterPool) string {
 	if len(pools) == 0 {
 		return "it has no pools"
 	}
@@ -213,10 +213,10 @@ func alternatives(pools []hivev1.ClusterPool) string {
 	for _, p := range pools {
 		names = append(names, p.Name)
 	}
-	return "it has " + prose.List(names)
+	return "it has " + prose.JoinWords(names)
 }
 
-// object is the metadata of something new in the command's namespace.
-func (h *hub) object(name string) metav1.ObjectMeta {
+// objectMeta is the metadata of something new in the command's namespace.
+func (h *hub) objectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: h.namespace, Name: name}
 }

@@ -24,8 +24,8 @@ const (
 	defaultBaseDomain = "local.hotspare.io"
 )
 
-// draft is a pool as the flags describe it.
-type draft struct {
+// createOptions is a pool as the flags describe it.
+type createOptions struct {
 	size, running, workers         int32
 	maxSize, maxConcurrent         int32 // below zero: no limit
 	platform, imageSet, baseDomain string
@@ -34,7 +34,7 @@ type draft struct {
 }
 
 func (a *app) poolCreateCommand() *cobra.Command {
-	d := &draft{}
+	d := &createOptions{}
 	cmd := &cobra.Command{
 		Use:   "create POOL",
 		Short: "Make a pool of spare clusters",
@@ -45,25 +45,25 @@ and hand it to "hotspare kubectl apply -f -".`,
 		Example: `  hotspare pool create dev --size 2 --running 1
   hotspare pool create try --size 5 --fake
   hotspare pool create ci --size 4 --max-size 10 --claim-lifetime 8h`,
-		Args:              one("pool"),
+		Args:              requireOneName("pool"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	d.flags(cmd)
+	d.addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := d.check(); err != nil {
-			return usage(err, cmd)
+		if err := d.validate(); err != nil {
+			return usageErrorFor(err, cmd)
 		}
 		if d.dryRun {
-			return a.poolPreview(bare(args[0]), d)
+			return a.printPoolPreview(stripKindPrefix(args[0]), d)
 		}
-		return a.on(func(ctx context.Context, h *hub, args []string) error {
-			return a.poolCreate(ctx, h, d.pool(h.namespace, args[0]), d)
+		return a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			return a.runPoolCreate(ctx, h, d.buildPool(h.namespace, args[0]), d)
 		})(cmd, args)
 	}
 	return cmd
 }
 
-func (d *draft) flags(cmd *cobra.Command) {
+func (d *createOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Int32Var(&d.size, "size", 1, "unclaimed clusters to keep")
 	f.Int32Var(&d.running, "running", 0, "how many of them to keep running; the others hibernate")
@@ -78,7 +78,7 @@ func (d *draft) flags(cmd *cobra.Command) {
 	f.BoolVar(&d.dryRun, "dry-run", false, "print the pool and make nothing")
 }
 
-func (d *draft) check() error {
+func (d *createOptions) validate() error {
 	switch {
 	case d.platform != defaultPlatform:
 		return fmt.Errorf("pools of platform %q need more than flags can say: start from --dry-run", d.platform)
@@ -90,19 +90,19 @@ func (d *draft) check() error {
 	return nil
 }
 
-func (d *draft) pool(namespace, name string) *hivev1.ClusterPool {
+func (d *createOptions) buildPool(namespace, name string) *hivev1.ClusterPool {
 	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	p.Spec = hivev1.ClusterPoolSpec{
 		Platform:      hivev1.Platform{Local: &hivev1.LocalPlatform{Workers: &d.workers}},
 		Size:          d.size,
 		RunningCount:  d.running,
-		MaxSize:       limit(d.maxSize),
-		MaxConcurrent: limit(d.maxConcurrent),
+		MaxSize:       optionalLimit(d.maxSize),
+		MaxConcurrent: optionalLimit(d.maxConcurrent),
 		BaseDomain:    d.baseDomain,
 		ImageSetRef:   hivev1.ClusterImageSetReference{Name: d.imageSet},
 	}
 	if d.lifetime > 0 {
-		p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Default: durationOf(d.lifetime)}
+		p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Default: toAPIDuration(d.lifetime)}
 	}
 	if d.fake {
 		p.Spec.Annotations = map[string]string{hivev1.AnnotationFake: "true"}
@@ -110,38 +110,38 @@ func (d *draft) pool(namespace, name string) *hivev1.ClusterPool {
 	return p
 }
 
-func limit(n int32) *int32 {
+func optionalLimit(n int32) *int32 {
 	if n < 0 {
 		return nil
 	}
 	return &n
 }
 
-// poolPreview prints the pool as it would be made, as YAML unless another format
+// printPoolPreview prints the pool as it would be made, as YAML unless another format
 // is asked for. It needs no hub.
-func (a *app) poolPreview(name string, d *draft) error {
-	_, namespace, err := a.config()
+func (a *app) printPoolPreview(name string, d *createOptions) error {
+	_, namespace, err := a.loadClientConfig()
 	if err != nil {
 		namespace = a.flags.namespace
 	}
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	p := d.pool(namespace, name)
+	p := d.buildPool(namespace, name)
 	switch a.flags.output {
 	case asName:
-		return a.names(p)
+		return a.printNames(p)
 	case "", asTable:
 		a.flags.output = asYAML
 	}
-	if err := complete(p); err != nil {
+	if err := setTypeMeta(p); err != nil {
 		return err
 	}
-	return a.encodeWithoutStatus(p)
+	return a.printWithoutStatus(p)
 }
 
-// encodeWithoutStatus prints what is to be applied: of a status nothing is known.
-func (a *app) encodeWithoutStatus(p *hivev1.ClusterPool) error {
+// printWithoutStatus prints what is to be applied: of a status nothing is known.
+func (a *app) printWithoutStatus(p *hivev1.ClusterPool) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
@@ -151,28 +151,28 @@ func (a *app) encodeWithoutStatus(p *hivev1.ClusterPool) error {
 		return fmt.Errorf("reading JSON: %w", err)
 	}
 	delete(fields, "status")
-	return a.encode(fields)
+	return a.printEncoded(fields)
 }
 
-func (a *app) poolCreate(ctx context.Context, h *hub, p *hivev1.ClusterPool, d *draft) error {
-	if err := a.createWithNamespace(ctx, h, p); err != nil {
+func (a *app) runPoolCreate(ctx context.Context, h *hub, p *hivev1.ClusterPool, d *createOptions) error {
+	if err := a.createPoolAndNamespace(ctx, h, p); err != nil {
 		return err
 	}
-	if err := a.noteImageSet(ctx, h, d); err != nil {
+	if err := a.warnMissingImageSet(ctx, h, d); err != nil {
 		return err
 	}
-	return a.show(p, func(w io.Writer) error {
+	return a.printObject(p, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "pool %s created: it keeps %s\n\nSee it fill:\n  %s\nClaim a cluster:\n  %s\n",
-			p.Name, sizeInWords(p.Spec), a.next("pool describe %s", p.Name), a.next("claim create %s --wait", p.Name))
+			p.Name, describeSize(p.Spec), a.formatCommand("pool describe %s", p.Name), a.formatCommand("claim create %s --wait", p.Name))
 		return err
 	})
 }
 
-// createWithNamespace makes the namespace only when the API misses it, so that
+// createPoolAndNamespace makes the namespace only when the API misses it, so that
 // nobody needs rights on namespaces for a pool in one that is there.
-func (a *app) createWithNamespace(ctx context.Context, h *hub, p *hivev1.ClusterPool) error {
+func (a *app) createPoolAndNamespace(ctx context.Context, h *hub, p *hivev1.ClusterPool) error {
 	err := h.Create(ctx, p)
-	if namespaceMissing(err) {
+	if isNamespaceMissing(err) {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
 		if err := h.Create(ctx, ns); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating namespace %s: %w", h.namespace, err)
@@ -182,15 +182,15 @@ func (a *app) createWithNamespace(ctx context.Context, h *hub, p *hivev1.Cluster
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return advise(fmt.Errorf("namespace %s has a pool %q already", h.namespace, p.Name),
-			"change its size with: "+a.next("pool scale %s --size N", p.Name))
+		return withRemedy(fmt.Errorf("namespace %s has a pool %q already", h.namespace, p.Name),
+			"change its size with: "+a.formatCommand("pool scale %s --size N", p.Name))
 	case err != nil:
 		return fmt.Errorf("creating pool %s: %w", p.Name, err)
 	}
 	return nil
 }
 
-func namespaceMissing(err error) bool {
+func isNamespaceMissing(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false
@@ -199,14 +199,14 @@ func namespaceMissing(err error) bool {
 	return d != nil && d.Kind == "namespaces"
 }
 
-// noteImageSet says so when the image set does not exist: the pool then makes no
+// warnMissingImageSet says so when the image set does not exist: the pool then makes no
 // clusters until it does. Fake clusters are made without.
-func (a *app) noteImageSet(ctx context.Context, h *hub, d *draft) error {
+func (a *app) warnMissingImageSet(ctx context.Context, h *hub, d *createOptions) error {
 	if d.fake {
 		return nil
 	}
 	err := h.Get(ctx, client.ObjectKey{Name: d.imageSet}, &hivev1.ClusterImageSet{})
-	if apierrors.IsNotFound(err) && !noSuchAPI(err) {
+	if apierrors.IsNotFound(err) && !isAPIMissing(err) {
 		fmt.Fprintf(a.Stderr, "note: ClusterImageSet %q does not exist; the pool makes no clusters until it does\n", d.imageSet)
 		return nil
 	}

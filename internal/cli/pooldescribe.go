@@ -19,37 +19,37 @@ func (a *app) poolDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "describe POOL",
 		Short:             "Show all there is to know of a pool",
-		Args:              one("pool"),
+		Args:              requireOneName("pool"),
 		ValidArgsFunction: a.completePools,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			p, err := a.pool(ctx, h, args[0])
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			p, err := a.getPool(ctx, h, args[0])
 			if err != nil {
 				return err
 			}
-			s, err := h.see(ctx, h.namespace)
+			s, err := h.readSnapshot(ctx, h.namespace)
 			if err != nil {
 				return err
 			}
-			return a.show(p, func(w io.Writer) error { return a.describePool(w, p, s.of(p)) })
+			return a.printObject(p, func(w io.Writer) error { return a.writePoolDescription(w, p, s.selectPool(p)) })
 		}),
 	}
 }
 
-// describePool writes the pool's facts, then its conditions, inventory, clusters and claims.
-func (a *app) describePool(w io.Writer, p *hivev1.ClusterPool, s *scene) error {
+// writePoolDescription writes the pool's facts, then its conditions, inventory, clusters and claims.
+func (a *app) writePoolDescription(w io.Writer, p *hivev1.ClusterPool, s *hubSnapshot) error {
 	facts := newTable()
-	facts.add("Pool", p.Namespace+"/"+p.Name)
-	facts.add("Age", a.age(p.CreationTimestamp.Time))
-	facts.add("Platform", platformInWords(p.Spec))
-	facts.add("Image set", orNone(p.Spec.ImageSetRef.Name))
-	facts.add("Base domain", orNone(p.Spec.BaseDomain))
-	facts.add("Keeps", sizeInWords(p.Spec))
-	facts.add("Limits", limitsInWords(p.Spec))
-	facts.add("Claims live", lifetimeInWords(p.Spec.ClaimLifetime))
-	facts.add("Has", tallyInWords(s.tally(p, a.Clock.Now())))
-	facts.add("Plan", orNone(p.Status.Plan))
+	facts.addRow("Pool", p.Namespace+"/"+p.Name)
+	facts.addRow("Age", a.formatAge(p.CreationTimestamp.Time))
+	facts.addRow("Platform", describePlatform(p.Spec))
+	facts.addRow("Image set", valueOrNone(p.Spec.ImageSetRef.Name))
+	facts.addRow("Base domain", valueOrNone(p.Spec.BaseDomain))
+	facts.addRow("Keeps", describeSize(p.Spec))
+	facts.addRow("Limits", describeLimits(p.Spec))
+	facts.addRow("Claims live", describeLifetime(p.Spec.ClaimLifetime))
+	facts.addRow("Has", describeTally(s.countMembers(p, a.Clock.Now())))
+	facts.addRow("Plan", valueOrNone(p.Status.Plan))
 	return a.writeSections(w, facts,
-		a.conditionTable(p.Status.Conditions), a.poolStock(p), a.memberTable(p, s), a.claimTable(s.claims.Items, false))
+		a.buildConditionTable(p.Status.Conditions), a.buildPoolInventoryTable(p), a.buildMemberTable(p, s), a.buildClaimTable(s.claims.Items, false))
 }
 
 // writeSections writes tables with a blank line between them; those without rows are left out.
@@ -63,17 +63,17 @@ func (a *app) writeSections(w io.Writer, tables ...*table) error {
 				return err
 			}
 		}
-		if err := t.write(w, a.palette(w)); err != nil {
+		if err := t.writeTo(w, a.paletteFor(w)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func platformInWords(spec hivev1.ClusterPoolSpec) string {
-	words := orNone(spec.Platform.Name())
+func describePlatform(spec hivev1.ClusterPoolSpec) string {
+	words := valueOrNone(spec.Platform.Name())
 	if l := spec.Platform.Local; l != nil && l.Workers != nil {
-		words += ", " + prose.Count(int(*l.Workers), "worker")
+		words += ", " + prose.FormatCount(int(*l.Workers), "worker")
 	}
 	if hivev1.IsTrue(spec.Annotations, hivev1.AnnotationFake) {
 		words += ", fake"
@@ -81,33 +81,33 @@ func platformInWords(spec hivev1.ClusterPoolSpec) string {
 	return words
 }
 
-func limitsInWords(spec hivev1.ClusterPoolSpec) string {
+func describeLimits(spec hivev1.ClusterPoolSpec) string {
 	var parts []string
 	if spec.MaxSize != nil {
-		parts = append(parts, fmt.Sprintf("at most %s", prose.Count(int(*spec.MaxSize), "cluster")))
+		parts = append(parts, fmt.Sprintf("at most %s", prose.FormatCount(int(*spec.MaxSize), "cluster")))
 	}
 	if spec.MaxConcurrent != nil {
 		parts = append(parts, fmt.Sprintf("%d installed or destroyed at a time", *spec.MaxConcurrent))
 	}
-	return orNone(strings.Join(parts, ", "))
+	return valueOrNone(strings.Join(parts, ", "))
 }
 
-func lifetimeInWords(l *hivev1.ClusterPoolClaimLifetime) string {
+func describeLifetime(l *hivev1.ClusterPoolClaimLifetime) string {
 	if l == nil || l.Default == nil && l.Maximum == nil {
 		return "until released"
 	}
 	var parts []string
 	if l.Default != nil {
-		parts = append(parts, span(l.Default))
+		parts = append(parts, formatDuration(l.Default))
 	}
 	if l.Maximum != nil {
-		parts = append(parts, "at most "+span(l.Maximum))
+		parts = append(parts, "at most "+formatDuration(l.Maximum))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// tallyInWords is "2 assignable, 1 claim waiting".
-func tallyInWords(t standing.Tally) string {
+// describeTally is "2 assignable, 1 claim waiting".
+func describeTally(t standing.Tally) string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
@@ -127,7 +127,7 @@ func tallyInWords(t standing.Tally) string {
 		}
 	}
 	if t.Waiting > 0 {
-		parts = append(parts, prose.Count(t.Waiting, "claim")+" waiting")
+		parts = append(parts, prose.FormatCount(t.Waiting, "claim")+" waiting")
 	}
 	if len(parts) == 0 {
 		return "no clusters"
@@ -135,24 +135,24 @@ func tallyInWords(t standing.Tally) string {
 	return strings.Join(parts, ", ")
 }
 
-func (a *app) conditionTable(conditions []hivev1.Condition) *table {
+func (a *app) buildConditionTable(conditions []hivev1.Condition) *table {
 	t := newTable("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
 	for _, c := range conditions {
 		if c.Reason == hivev1.ReasonInitialized {
 			continue
 		}
-		t.add(c.Type, string(c.Status), c.Reason, a.age(c.LastTransitionTime.Time), c.Message)
+		t.addRow(c.Type, string(c.Status), c.Reason, a.formatAge(c.LastTransitionTime.Time), c.Message)
 	}
 	return t
 }
 
-// memberTable lists the clusters of one pool.
-func (a *app) memberTable(p *hivev1.ClusterPool, s *scene) *table {
+// buildMemberTable lists the clusters of one pool.
+func (a *app) buildMemberTable(p *hivev1.ClusterPool, s *hubSnapshot) *table {
 	t := newTable("CLUSTER", "PHASE", "STATE", "AGE", "CLAIM")
-	phases := standing.Phases([]hivev1.ClusterPool{*p}, s.clusters.Items, s.claims.Items, a.Clock.Now())
+	phases := standing.ComputePhases([]hivev1.ClusterPool{*p}, s.clusters.Items, s.claims.Items, a.Clock.Now())
 	for i := range s.clusters.Items {
 		cd := &s.clusters.Items[i]
-		t.add(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), standing.Cluster(cd), a.age(cd.CreationTimestamp.Time), orNone(standing.PoolOf(cd).ClaimName))
+		t.addRow(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), standing.ClusterState(cd), a.formatAge(cd.CreationTimestamp.Time), valueOrNone(standing.PoolReference(cd).ClaimName))
 	}
 	return t
 }

@@ -26,8 +26,8 @@ no hub is needed, and --install and --resume say it. If you do not know how long
 takes, leave --resume out: then it is taken to be as long as an install, so that you get
 the runningCount of a pool that does without stand-by clusters.`
 
-// wish is what pool estimate is asked.
-type wish struct {
+// estimateOptions is what pool estimate is asked.
+type estimateOptions struct {
 	estimate.Demand
 	atOnce, spare float64 // in percent
 	// unknownResume is set when nobody says how long a resume takes.
@@ -35,7 +35,7 @@ type wish struct {
 }
 
 func (a *app) poolEstimateCommand() *cobra.Command {
-	q := &wish{}
+	q := &estimateOptions{}
 	cmd := &cobra.Command{
 		Use:   "estimate [POOL] --every TIME",
 		Short: "Work out how large a pool should be for claims that come at some rate",
@@ -47,7 +47,7 @@ func (a *app) poolEstimateCommand() *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			return one("pool")(cmd, args)
+			return requireOneName("pool")(cmd, args)
 		},
 		ValidArgsFunction: a.completePools,
 	}
@@ -61,37 +61,37 @@ func (a *app) poolEstimateCommand() *cobra.Command {
 	f.Float64Var(&q.spare, "spare", 99, "percentage of claims that need not wait for an install")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if q.Every <= 0 {
-			return usage(errors.New("say how often claims come: --every 15m is four an hour"), cmd)
+			return usageErrorFor(errors.New("say how often claims come: --every 15m is four an hour"), cmd)
 		}
 		if len(args) == 0 {
 			if q.Install <= 0 || q.Resume < 0 {
-				return usage(errors.New("say how long things take, by --install and, if you know it, --resume, or name a pool whose clusters tell"), cmd)
+				return usageErrorFor(errors.New("say how long things take, by --install and, if you know it, --resume, or name a pool whose clusters tell"), cmd)
 			}
-			return a.poolEstimate(q)
+			return a.runPoolEstimate(q)
 		}
-		return a.on(func(ctx context.Context, h *hub, args []string) error {
-			if err := a.learn(ctx, h, args[0], q); err != nil {
+		return a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			if err := a.measureDurations(ctx, h, args[0], q); err != nil {
 				return err
 			}
-			return a.poolEstimate(q)
+			return a.runPoolEstimate(q)
 		})(cmd, args)
 	}
 	return cmd
 }
 
-// learn takes from a pool's clusters what the flags do not say.
-func (a *app) learn(ctx context.Context, h *hub, name string, q *wish) error {
-	p, err := a.pool(ctx, h, name)
+// measureDurations takes from a pool's clusters what the flags do not say.
+func (a *app) measureDurations(ctx context.Context, h *hub, name string, q *estimateOptions) error {
+	p, err := a.getPool(ctx, h, name)
 	if err != nil {
 		return err
 	}
-	s, err := h.see(ctx, h.namespace)
+	s, err := h.readSnapshot(ctx, h.namespace)
 	if err != nil {
 		return err
 	}
 	var installs, resumes []time.Duration
-	for i := range s.of(p).clusters.Items {
-		m := facts.ReadMember(&s.of(p).clusters.Items[i], a.Clock.Now())
+	for i := range s.selectPool(p).clusters.Items {
+		m := facts.ReadMember(&s.selectPool(p).clusters.Items[i], a.Clock.Now())
 		if m.InstallTook > 0 {
 			installs = append(installs, m.InstallTook)
 		}
@@ -99,15 +99,15 @@ func (a *app) learn(ctx context.Context, h *hub, name string, q *wish) error {
 			resumes = append(resumes, m.ResumeTook)
 		}
 	}
-	q.Install, q.Resume = cmp.Or(q.Install, median(installs)), cmp.Or(q.Resume, median(resumes))
+	q.Install, q.Resume = cmp.Or(q.Install, medianDuration(installs)), cmp.Or(q.Resume, medianDuration(resumes))
 	if q.Install == 0 {
 		return fmt.Errorf("pool %s has no cluster yet that tells how long an install takes: say it by --install", name)
 	}
 	return nil
 }
 
-// median is the middle one of some; 0 of none.
-func median(all []time.Duration) time.Duration {
+// medianDuration is the middle one of some; 0 of none.
+func medianDuration(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}
@@ -115,7 +115,7 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-func (a *app) poolEstimate(q *wish) error {
+func (a *app) runPoolEstimate(q *estimateOptions) error {
 	q.AtOnce, q.Spare = q.atOnce/100, q.spare/100
 	if q.unknownResume = q.Resume == 0; q.unknownResume {
 		q.Resume = q.Install
@@ -123,42 +123,42 @@ func (a *app) poolEstimate(q *wish) error {
 	e, err := estimate.RecommendSize(q.Demand)
 	switch {
 	case errors.Is(err, estimate.ErrShare):
-		return Usage(errors.New("--at-once and --spare are percentages above 0 and below 100: nothing serves all claims at once, ever"))
+		return NewUsageError(errors.New("--at-once and --spare are percentages above 0 and below 100: nothing serves all claims at once, ever"))
 	case errors.Is(err, estimate.ErrTime):
-		return Usage(errors.New("times are above 0"))
+		return NewUsageError(errors.New("times are above 0"))
 	case err != nil:
 		return err
 	}
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(e)
+		return a.printEncoded(e)
 	case asName:
-		return Usage(errors.New("an estimate has no name: leave out -o name"))
+		return NewUsageError(errors.New("an estimate has no name: leave out -o name"))
 	default:
 		return a.writeEstimate(a.Stdout, q, e)
 	}
 }
 
-func (a *app) writeEstimate(w io.Writer, q *wish, e estimate.Recommendation) error {
+func (a *app) writeEstimate(w io.Writer, q *estimateOptions, e estimate.Recommendation) error {
 	d := q.Demand
 	about := newTable()
-	about.add("Claims", fmt.Sprintf("one every %s", duration.HumanDuration(d.Every)))
-	about.add("Install", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Install), d.Install.Seconds()/d.Every.Seconds()))
+	about.addRow("Claims", fmt.Sprintf("one every %s", duration.HumanDuration(d.Every)))
+	about.addRow("Install", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Install), d.Install.Seconds()/d.Every.Seconds()))
 	if q.unknownResume {
-		about.add("Resume", "not known: taken to be as long as an install; with --resume fewer have to run")
-		about.add("On average", fmt.Sprintf("runningCount %.0f just keeps up: claims within an install, rounded up", math.Ceil(d.Install.Seconds()/d.Every.Seconds())))
+		about.addRow("Resume", "not known: taken to be as long as an install; with --resume fewer have to run")
+		about.addRow("On average", fmt.Sprintf("runningCount %.0f just keeps up: claims within an install, rounded up", math.Ceil(d.Install.Seconds()/d.Every.Seconds())))
 	} else {
-		about.add("Resume", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Resume), d.Resume.Seconds()/d.Every.Seconds()))
+		about.addRow("Resume", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Resume), d.Resume.Seconds()/d.Every.Seconds()))
 	}
 	t := newTable("SETTING", "AT LEAST", "WITH IT")
-	t.add("runningCount", number(e.RunningCount), percent(e.AtOnce)+" of the claims get a cluster at once")
-	t.add("size", number(e.Size), percent(e.Spare)+" of the claims wait for no install")
-	t.add("maxConcurrent", number(e.MaxConcurrent), "99% of the time no install waits for another; no limit is as good")
+	t.addRow("runningCount", formatNumber(e.RunningCount), formatPercent(e.AtOnce)+" of the claims get a cluster at once")
+	t.addRow("size", formatNumber(e.Size), formatPercent(e.Spare)+" of the claims wait for no install")
+	t.addRow("maxConcurrent", formatNumber(e.MaxConcurrent), "99% of the time no install waits for another; no limit is as good")
 	if e.MaxSize > 0 {
-		t.add("maxSize", number(e.MaxSize), "99% of the time there is room, with claims that last "+duration.HumanDuration(d.Held))
+		t.addRow("maxSize", formatNumber(e.MaxSize), "99% of the time there is room, with claims that last "+duration.HumanDuration(d.Held))
 	}
 	return a.writeSections(w, about, t)
 }
 
-// percent rounds down: it promises.
-func percent(share float64) string { return fmt.Sprintf("%g%%", math.Floor(share*1000)/10) }
+// formatPercent rounds down: it promises.
+func formatPercent(share float64) string { return fmt.Sprintf("%g%%", math.Floor(share*1000)/10) }

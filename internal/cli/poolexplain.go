@@ -23,7 +23,7 @@ It is decided now, from what the hub has, with the code of the hub's controllers
 regions of a fleet, "hotspare fleet explain" tells.`
 
 func (a *app) explainCommand() *cobra.Command {
-	cmd := a.group("explain", "Tell why things are as they are, and what to do",
+	cmd := a.newCommandGroup("explain", "Tell why things are as they are, and what to do",
 		a.explainPoolCommand(), a.explainClaimCommand(), a.explainClusterCommand())
 	cmd.Long = explainLong
 	return cmd
@@ -44,82 +44,82 @@ func (a *app) explainPoolCommand() *cobra.Command {
 		Short:             "Tell why a pool does what it does, and what to do",
 		Long:              explainPoolLong,
 		Example:           "  hotspare explain pool dev\n  hotspare explain pool dev -o json",
-		Args:              one("pool"),
+		Args:              requireOneName("pool"),
 		ValidArgsFunction: a.completePools,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			p, err := a.pool(ctx, h, args[0])
+		RunE: a.withHub(func(ctx context.Context, h *hub, args []string) error {
+			p, err := a.getPool(ctx, h, args[0])
 			if err != nil {
 				return err
 			}
-			f, err := h.foretell(ctx, p, a.Clock.Now())
+			f, err := h.previewPool(ctx, p, a.Clock.Now())
 			if err != nil {
 				return err
 			}
-			return a.explainPool(f)
+			return a.printPoolExplanation(f)
 		}),
 	}
 }
 
-func (a *app) explainPool(f forecast.Preview) error {
-	v := f.BuildView(a.Clock.Now(), a.nextIn)
+func (a *app) printPoolExplanation(f forecast.Preview) error {
+	v := f.BuildView(a.Clock.Now(), a.formatCommandIn)
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(v)
+		return a.printEncoded(v)
 	case asName:
-		return a.names(f.Pool)
+		return a.printNames(f.Pool)
 	}
 	about := newTable()
-	about.add("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
-	about.add("Keeps", sizeInWords(f.Pool.Spec))
-	about.add("Limits", limitsInWords(f.Pool.Spec))
+	about.addRow("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
+	about.addRow("Keeps", describeSize(f.Pool.Spec))
+	about.addRow("Limits", describeLimits(f.Pool.Spec))
 	if f.Pool.Unreadable == "" {
-		about.add("Has", v.Counts.InWords())
+		about.addRow("Has", v.Counts.InWords())
 	}
-	about.add("Plan", v.Plan)
+	about.addRow("Plan", v.Plan)
 	if f.Plan.Next > 0 {
-		about.add("Looks again", "in "+duration.HumanDuration(f.Plan.Next))
+		about.addRow("Looks again", "in "+duration.HumanDuration(f.Plan.Next))
 	}
-	return a.writeExplanation(a.Stdout, v.ToDo, about, stepsTable(f), a.whyClusters(v.Clusters), a.whyClaims(v.Claims, v.Now), conditionTable(f))
+	return a.writeExplanation(a.Stdout, v.ToDo, about, buildPoolStepTable(f), a.buildClusterReasonTable(v.Clusters), a.buildClaimReasonTable(v.Claims, v.Now), buildPoolConditionTable(f))
 }
 
 // writeExplanation writes tables as narrow as the terminal, and what there is to do.
 func (a *app) writeExplanation(w io.Writer, duties []forecast.Action, tables ...*table) error {
-	var list advice.ToDo
+	var list advice.TaskList
 	for _, d := range duties {
-		list.Note(d.Of, &d.Remedy)
+		list.AddRemedy(d.Of, &d.Remedy)
 	}
 	for _, t := range tables {
-		t.wrap(a.Width(w), "AGE", "STATE", "PHASE")
+		t.wrapLastColumn(a.Width(w), "AGE", "STATE", "PHASE")
 	}
-	return a.writeSections(w, append(tables, toDo(list.Act, list.Wait))...)
+	return a.writeSections(w, append(tables, buildTaskTable(list.Act, list.Wait))...)
 }
 
-// whyClusters says what becomes of each cluster.
-func (a *app) whyClusters(clusters []forecast.Cluster) *table {
+// buildClusterReasonTable says what becomes of each cluster.
+func (a *app) buildClusterReasonTable(clusters []forecast.Cluster) *table {
 	t := newTable("CLUSTER", "PHASE", "AGE", "WHY")
 	for _, c := range clusters {
-		t.add(c.Name, string(c.Phase), a.age(c.Created), c.Message)
+		t.addRow(c.Name, string(c.Phase), a.formatAge(c.Created), c.Message)
 	}
 	return t
 }
 
-// whyClaims says what each claim waits for.
-func (a *app) whyClaims(claims []forecast.Claim, now time.Time) *table {
+// buildClaimReasonTable says what each claim waits for.
+func (a *app) buildClaimReasonTable(claims []forecast.Claim, now time.Time) *table {
 	t := newTable("CLAIM", "STATE", "AGE", "PLACE", "EXPECTED", "WHY")
 	for _, c := range claims {
-		t.add(c.Name, c.State, a.age(c.Created), placeOf(c), expected(c, now), c.Message)
+		t.addRow(c.Name, c.State, a.formatAge(c.Created), formatPosition(c), formatExpectedTime(c, now), c.Message)
 	}
 	return t
 }
 
-func placeOf(v forecast.Claim) string {
+func formatPosition(v forecast.Claim) string {
 	if v.Position == 0 {
 		return none
 	}
-	return number(v.Position)
+	return formatNumber(v.Position)
 }
 
-func expected(v forecast.Claim, now time.Time) string {
+func formatExpectedTime(v forecast.Claim, now time.Time) string {
 	switch {
 	case v.Ready == nil:
 		return none
@@ -132,8 +132,8 @@ func expected(v forecast.Claim, now time.Time) string {
 	}
 }
 
-// poolOrNone reads a pool; nil when there is none of that name.
-func (h *hub) poolOrNone(ctx context.Context, namespace, name string) (*hivev1.ClusterPool, error) {
+// findPool reads a pool; nil when there is none of that name.
+func (h *hub) findPool(ctx context.Context, namespace, name string) (*hivev1.ClusterPool, error) {
 	var list hivev1.ClusterPoolList
 	if err := h.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)

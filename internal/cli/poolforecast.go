@@ -19,23 +19,25 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// prediction is what the controller would do with a pool of manifests.
-type prediction struct {
+// manifestPreview is what the controller would do with a pool of manifests.
+type manifestPreview struct {
 	forecast.Preview
-	// assumed are things that the pool refers to and that are not among the
+	// assumedObjects are things that the pool refers to and that are not among the
 	// manifests: "Secret default/pull".
-	assumed []string
+	assumedObjects []string
 }
 
-// busy reports whether the plan changes anything but the positions of claims.
-func (f prediction) busy() bool { return len(f.Plan.Steps) > f.Plan.CountSteps(pool.SetPosition) }
+// changesObjects reports whether the plan changes anything but the positions of claims.
+func (f manifestPreview) changesObjects() bool {
+	return len(f.Plan.Steps) > f.Plan.CountSteps(pool.SetPosition)
+}
 
-// answer plans all pools of a set, in the order of their names.
-func (q *question) answer(set *manifest.Set) ([]prediction, error) {
-	var out []prediction
+// planPools plans all pools of a set, in the order of their names.
+func (q *planOptions) planPools(set *manifest.Set) ([]manifestPreview, error) {
+	var out []manifestPreview
 	var errs []error
 	for _, key := range sortedKeys(set.Pools) {
-		f, err := q.plan(set, key)
+		f, err := q.planPool(set, key)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("planning pool %s: %w", key, err))
 			continue
@@ -51,13 +53,13 @@ func sortedKeys[T any](m map[types.NamespacedName]T) []types.NamespacedName {
 	})
 }
 
-func (q *question) plan(set *manifest.Set, key types.NamespacedName) (prediction, error) {
-	f := prediction{Preview: forecast.Preview{Objects: facts.Objects{
+func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestPreview, error) {
+	f := manifestPreview{Preview: forecast.Preview{Objects: facts.Objects{
 		Pool:     set.Pools[key],
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}
 	for at, cd := range set.Clusters {
-		if poolKey(cd) != key {
+		if clusterPoolKey(cd) != key {
 			continue
 		}
 		if other := f.Clusters[cd.Name]; other != nil {
@@ -72,19 +74,19 @@ func (q *question) plan(set *manifest.Set, key types.NamespacedName) (prediction
 		}
 	}
 	var err error
-	if f.Missing, err = facts.MissingDependencies(f.Pool, q.platforms, func(n facts.Dependency) (string, error) { return q.look(set, &f, n), nil }); err != nil {
+	if f.Missing, err = facts.MissingDependencies(f.Pool, q.platforms, func(n facts.Dependency) (string, error) { return q.checkDependency(set, &f, n), nil }); err != nil {
 		return f, err
 	}
-	q.stock(set, &f)
+	q.resolveCustomizations(set, &f)
 	return f, f.Decide(q.now)
 }
 
-// stock finds the pool's customizations among the manifests. One that is not there is
+// resolveCustomizations finds the pool's customizations among the manifests. One that is not there is
 // taken to be fine, and free but for what the pool's own status says, unless the
 // manifests are all there is. Whether they apply is known if the template is there, too.
-func (q *question) stock(set *manifest.Set, f *prediction) {
+func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestPreview) {
 	f.Customizations, f.Faults, f.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]string{}, map[string]bool{}
-	template, known := q.template(set, f.Pool)
+	template, known := q.findTemplate(set, f.Pool)
 	for _, name := range f.CustomizationNames() {
 		key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: name}
 		c := set.Customizations[key]
@@ -95,14 +97,14 @@ func (q *question) stock(set *manifest.Set, f *prediction) {
 				f.Faults[name] = facts.CustomizationError(template, f.Pool, c)
 			}
 		case !q.complete:
-			f.assumed = append(f.assumed, "ClusterDeploymentCustomization "+key.String())
+			f.assumedObjects = append(f.assumedObjects, "ClusterDeploymentCustomization "+key.String())
 			f.Customizations[name], f.Assumed[name] = facts.AssumedCustomization(f.Pool, name), true
 		}
 	}
 }
 
-// template is the pool's, if it is known: one that has none has the default.
-func (q *question) template(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, bool) {
+// findTemplate is the pool's, if it is known: one that has none has the default.
+func (q *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, bool) {
 	ref := p.Spec.InstallConfigSecretTemplateRef
 	if ref == nil || ref.Name == "" {
 		return nil, true
@@ -114,15 +116,15 @@ func (q *question) template(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, b
 	return s.Data[hivev1.SecretKeyInstallConfig], true
 }
 
-// poolKey names the pool of a cluster; empty when it has none.
-func poolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
-	ref := standing.PoolOf(cd)
+// clusterPoolKey names the pool of a cluster; empty when it has none.
+func clusterPoolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
+	ref := standing.PoolReference(cd)
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
 }
 
-// look finds what the pool needs among the manifests. What is not there is taken
+// checkDependency finds what the pool needs among the manifests. What is not there is taken
 // to exist elsewhere, unless the manifests are all there is.
-func (q *question) look(set *manifest.Set, f *prediction, n facts.Dependency) string {
+func (q *planOptions) checkDependency(set *manifest.Set, f *manifestPreview, n facts.Dependency) string {
 	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
 	var found bool
 	switch n.Kind {
@@ -142,12 +144,12 @@ func (q *question) look(set *manifest.Set, f *prediction, n facts.Dependency) st
 	case q.complete:
 		return n.NotFoundMessage()
 	}
-	f.assumed = append(f.assumed, fmt.Sprintf("%s %s", n.Kind, strings.TrimPrefix(key.String(), "/")))
+	f.assumedObjects = append(f.assumedObjects, fmt.Sprintf("%s %s", n.Kind, strings.TrimPrefix(key.String(), "/")))
 	return ""
 }
 
-// remarks say which objects had no part in a plan, or had one that may surprise.
-func remarks(set *manifest.Set, all []prediction) []string {
+// describeOmissions say which objects had no part in a plan, or had one that may surprise.
+func describeOmissions(set *manifest.Set, all []manifestPreview) []string {
 	var lost, strays, unclaimed, free []string
 	for _, key := range sortedKeys(set.Claims) {
 		c := set.Claims[key]
@@ -156,7 +158,7 @@ func remarks(set *manifest.Set, all []prediction) []string {
 		}
 	}
 	for _, key := range sortedKeys(set.Clusters) {
-		switch of := poolKey(set.Clusters[key]); {
+		switch of := clusterPoolKey(set.Clusters[key]); {
 		case of.Name == "":
 			free = append(free, key.String())
 		case set.Pools[of] == nil:
@@ -165,7 +167,7 @@ func remarks(set *manifest.Set, all []prediction) []string {
 	}
 	for _, f := range all {
 		for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-			if by := standing.PoolOf(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
+			if by := standing.PoolReference(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
 				unclaimed = append(unclaimed, fmt.Sprintf("%s (claim %s/%s)", name, f.Pool.Namespace, by))
 			}
 		}
@@ -181,7 +183,7 @@ func remarks(set *manifest.Set, all []prediction) []string {
 		{unclaimed, "clusters whose claims are not in the files, planned as if those were gone: "},
 	} {
 		if len(r.of) > 0 {
-			out = append(out, r.words+prose.Few(r.of))
+			out = append(out, r.words+prose.JoinFirstWords(r.of))
 		}
 	}
 	return out

@@ -11,9 +11,9 @@ import (
 	"hotspare.io/hotspare/internal/pool/forecast"
 )
 
-// foretell decides about a pool of the hub as its controller does.
-func (h *hub) foretell(ctx context.Context, p *hivev1.ClusterPool, now time.Time) (forecast.Preview, error) {
-	s, err := h.see(ctx, p.Namespace)
+// previewPool decides about a pool of the hub as its controller does.
+func (h *hub) previewPool(ctx context.Context, p *hivev1.ClusterPool, now time.Time) (forecast.Preview, error) {
+	s, err := h.readSnapshot(ctx, p.Namespace)
 	if err != nil {
 		return forecast.Preview{}, err
 	}
@@ -23,7 +23,7 @@ func (h *hub) foretell(ctx context.Context, p *hivev1.ClusterPool, now time.Time
 			return forecast.Preview{}, fmt.Errorf("listing customizations: %w", err)
 		}
 	}
-	part := s.of(p)
+	part := s.selectPool(p)
 	f := forecast.New(p, part.claims.Items, part.clusters.Items, customizations.Items)
 	if p.Unreadable != "" {
 		return f, nil // the controller decides nothing either

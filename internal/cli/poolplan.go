@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// question is what pool plan is asked.
-type question struct {
+// planOptions is what pool plan is asked.
+type planOptions struct {
 	files     []string
 	recursive bool
 	// pool is the name of the one to plan; all when empty.
@@ -50,7 +50,7 @@ const planExample = `  hotspare pool plan -f pool.yaml
   hotspare kubectl get clusterpools,clusterdeployments,clusterclaims -A -o yaml | hotspare pool plan -f - -f edited.yaml`
 
 func (a *app) poolPlanCommand() *cobra.Command {
-	q := &question{}
+	q := &planOptions{}
 	var now string
 	cmd := &cobra.Command{
 		Use:               "plan -f FILE...",
@@ -68,25 +68,25 @@ func (a *app) poolPlanCommand() *cobra.Command {
 	f.StringSliceVar(&q.platforms, "platforms", nil, "platforms that have an installer, such as aws,local (default: all)")
 	f.BoolVar(&q.complete, "complete", false, "what the files do not hold does not exist: report missing dependencies")
 	f.BoolVar(&q.detailed, "detailed-exitcode", false, fmt.Sprintf("exit with %d when there are steps to take", exitSteps))
-	must(cmd.RegisterFlagCompletionFunc("pool", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("platforms", cobra.NoFileCompletions))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("pool", cobra.NoFileCompletions))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("platforms", cobra.NoFileCompletions))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if len(q.files) == 0 {
-			return usage(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
+			return usageErrorFor(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
 		}
 		var err error
-		if q.now, err = a.moment(now); err != nil {
-			return usage(err, cmd)
+		if q.now, err = a.parseNow(now); err != nil {
+			return usageErrorFor(err, cmd)
 		}
 		slices.Sort(q.platforms)
-		return a.poolPlan(cmd.Context(), q)
+		return a.runPoolPlan(cmd.Context(), q)
 	}
 	return cmd
 }
 
-// moment reads a time; "" is now.
-func (a *app) moment(text string) (time.Time, error) {
+// parseNow reads a time; "" is now.
+func (a *app) parseNow(text string) (time.Time, error) {
 	if text == "" {
 		return a.Clock.Now().UTC(), nil
 	}
@@ -97,52 +97,52 @@ func (a *app) moment(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-func (a *app) poolPlan(ctx context.Context, q *question) error {
+func (a *app) runPoolPlan(ctx context.Context, q *planOptions) error {
 	docs, unread := manifest.Reader{Stdin: a.Stdin, Recursive: q.recursive}.Read(q.files)
 	namespace := a.flags.namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	set, undecoded := manifest.Load(ctx, docs, manifest.Defaults{Namespace: namespace, Created: q.now})
-	all, unplanned := q.answer(set)
+	all, unplanned := q.planPools(set)
 	left := errors.Join(unread, undecoded, unplanned)
 	if left != nil && len(all) == 0 {
 		return left
 	}
-	some, err := a.choose(all, q.pool)
+	some, err := a.selectPools(all, q.pool)
 	if err != nil {
 		return err
 	}
 	for _, w := range set.Warnings {
 		fmt.Fprintf(a.Stderr, "warning: %s\n", w)
 	}
-	for _, n := range append(set.Notes, remarks(set, all)...) {
+	for _, n := range append(set.Notes, describeOmissions(set, all)...) {
 		fmt.Fprintf(a.Stderr, "note: %s\n", n)
 	}
-	if err := a.showPlans(some, set.Warnings, q.now); err != nil {
+	if err := a.printPlans(some, set.Warnings, q.now); err != nil {
 		return err
 	}
 	if left != nil {
-		return advise(left, "correct these; the plans above do without them")
+		return withRemedy(left, "correct these; the plans above do without them")
 	}
-	if q.detailed && slices.ContainsFunc(some, prediction.busy) {
-		return &exit{code: exitSteps}
+	if q.detailed && slices.ContainsFunc(some, manifestPreview.changesObjects) {
+		return &exitError{code: exitSteps}
 	}
 	return nil
 }
 
-// choose leaves the pools that were asked for.
-func (a *app) choose(all []prediction, name string) ([]prediction, error) {
+// selectPools leaves the pools that were asked for.
+func (a *app) selectPools(all []manifestPreview, name string) ([]manifestPreview, error) {
 	if len(all) == 0 {
-		return nil, advise(errors.New("the files hold no ClusterPool"), "add the pool to plan; clusters and claims alone have no plan")
+		return nil, withRemedy(errors.New("the files hold no ClusterPool"), "add the pool to plan; clusters and claims alone have no plan")
 	}
 	if name == "" {
 		return all, nil
 	}
-	var some []prediction
+	var some []manifestPreview
 	var others []string
 	for _, f := range all {
-		if f.Pool.Name == bare(name) && (a.flags.namespace == "" || a.flags.namespace == f.Pool.Namespace) {
+		if f.Pool.Name == stripKindPrefix(name) && (a.flags.namespace == "" || a.flags.namespace == f.Pool.Namespace) {
 			some = append(some, f)
 		}
 		others = append(others, f.Pool.Namespace+"/"+f.Pool.Name)
@@ -154,16 +154,16 @@ func (a *app) choose(all []prediction, name string) ([]prediction, error) {
 	if a.flags.namespace != "" {
 		where = " in namespace " + a.flags.namespace
 	}
-	return nil, advise(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+prose.Few(others))
+	return nil, withRemedy(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+prose.JoinFirstWords(others))
 }
 
-func (a *app) showPlans(plans []prediction, warnings []manifest.Warning, now time.Time) error {
+func (a *app) printPlans(plans []manifestPreview, warnings []manifest.Warning, now time.Time) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(reportOf(plans, warnings, now))
+		return a.printEncoded(newPlanReport(plans, warnings, now))
 	case asName:
 		for _, f := range plans {
-			if err := a.names(f.Pool); err != nil {
+			if err := a.printNames(f.Pool); err != nil {
 				return err
 			}
 		}
@@ -182,18 +182,18 @@ func (a *app) showPlans(plans []prediction, warnings []manifest.Warning, now tim
 
 // writePlan prints a plan for people: the pool, the steps, then what differs from
 // how it should be.
-func (a *app) writePlan(w io.Writer, f prediction) error {
+func (a *app) writePlan(w io.Writer, f manifestPreview) error {
 	about := newTable()
-	about.add("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
-	about.add("Keeps", sizeInWords(f.Pool.Spec))
-	about.add("Limits", limitsInWords(f.Pool.Spec))
-	about.add("Has", f.CountMembersAndClaims().InWords())
-	about.add("Plan", f.SummarizePlan())
-	if len(f.assumed) > 0 {
-		about.add("Assumed", prose.Few(f.assumed)+", not in the files")
+	about.addRow("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
+	about.addRow("Keeps", describeSize(f.Pool.Spec))
+	about.addRow("Limits", describeLimits(f.Pool.Spec))
+	about.addRow("Has", f.CountMembersAndClaims().InWords())
+	about.addRow("Plan", f.SummarizePlan())
+	if len(f.assumedObjects) > 0 {
+		about.addRow("Assumed", prose.JoinFirstWords(f.assumedObjects)+", not in the files")
 	}
 	if f.Plan.Next > 0 {
-		about.add("Looks again", "in "+f.Plan.Next.String())
+		about.addRow("Looks again", "in "+f.Plan.Next.String())
 	}
-	return a.writeSections(w, about, stepsTable(f.Preview), powerTable(f.Preview), conditionTable(f.Preview))
+	return a.writeSections(w, about, buildPoolStepTable(f.Preview), buildPowerTable(f.Preview), buildPoolConditionTable(f.Preview))
 }

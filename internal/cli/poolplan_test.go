@@ -107,7 +107,7 @@ func objects(namespace string, s pool.Snapshot, version string) []client.Object 
 	}
 	p.Status.Pending = s.Pending
 	if s.Settings.ResumeTimeout > 0 {
-		p.Spec.PowerstateTransitionToRunningTimeout = durationOf(s.Settings.ResumeTimeout)
+		p.Spec.PowerstateTransitionToRunningTimeout = toAPIDuration(s.Settings.ResumeTimeout)
 	}
 	p.DeletionTimestamp = since(s.Settings.Deleting)
 	out := []client.Object{p}
@@ -201,7 +201,7 @@ func manifests(t *testing.T, d dice, objects []client.Object) string {
 	d.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	var b strings.Builder
 	for _, o := range objects {
-		if err := completeOne(o); err != nil {
+		if err := setObjectTypeMeta(o); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := yaml.Marshal(o)
@@ -260,10 +260,10 @@ func TestOfflineAndControllerDecideAlike(t *testing.T) {
 	}
 }
 
-func checkPlan(t *testing.T, s pool.Snapshot, got planOfPool) {
+func checkPlan(t *testing.T, s pool.Snapshot, got poolPlanReport) {
 	t.Helper()
 	want := pool.Decide(s)
-	if diff := gocmp.Diff(filled(want.Steps), got.Steps); diff != "" {
+	if diff := gocmp.Diff(emptyIfNil(want.Steps), got.Steps); diff != "" {
 		t.Errorf("%s: %+v\n%s", got.Namespace, s, diff)
 	}
 	sum := fmt.Sprint(want.Report.UnclaimedCount(), want.Report.Count[pool.Standby], want.Report.Count[pool.Assignable], want.Report.Words, want.Next)
@@ -284,7 +284,7 @@ func checkPlan(t *testing.T, s pool.Snapshot, got planOfPool) {
 }
 
 // checkPower: whom no step tells anything keeps its power.
-func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got planOfPool) {
+func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got poolPlanReport) {
 	t.Helper()
 	phases := s.MemberPhases()
 	for _, c := range got.Clusters {
@@ -324,8 +324,8 @@ func TestThePlanDoesNotDependOnTheOrderOfTheDocuments(t *testing.T) {
 }
 
 func TestManyCreationsAreOneLine(t *testing.T) {
-	f := prediction{Preview: forecast.Preview{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
-	if rows := stepsTable(f.Preview).rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
+	f := manifestPreview{Preview: forecast.Preview{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
+	if rows := buildPoolStepTable(f.Preview).rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
 		t.Errorf("got %v", rows)
 	}
 }

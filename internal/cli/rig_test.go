@@ -98,11 +98,11 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 		Width:      func(any) int { return r.width },
 		Name:       r.name,
 	}
-	o.fill()
+	o.setDefaults()
 	a := &app{Options: o, dial: func(*rest.Config) (*hub, error) {
-		return &hub{WithWatch: r.hub, podLog: r.podLog, version: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
+		return &hub{WithWatch: r.hub, fetchPodLog: r.podLog, fetchVersion: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
 	}}
-	cmd := a.root()
+	cmd := a.newRootCommand()
 	cmd.SetArgs(args)
 	return Execute(ctx, cmd)
 }

@@ -33,7 +33,7 @@ type Options struct {
 	Commands []*cobra.Command
 }
 
-func (o *Options) fill() {
+func (o *Options) setDefaults() {
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}
@@ -44,7 +44,7 @@ func (o *Options) fill() {
 		o.Stderr = os.Stderr
 	}
 	if o.Name == "" {
-		o.Name = program
+		o.Name = programName
 	}
 	if o.Version == "" {
 		o.Version = "dev"
@@ -56,19 +56,19 @@ func (o *Options) fill() {
 		o.IsTerminal = isTerminal
 	}
 	if o.Width == nil {
-		o.Width = width
+		o.Width = terminalWidth
 	}
 }
 
-// program is the program's own name.
-const program = "hotspare"
+// programName is the program's own name.
+const programName = "hotspare"
 
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func width(stream any) int {
+func terminalWidth(stream any) int {
 	f, ok := stream.(*os.File)
 	if !ok {
 		return 0
@@ -91,15 +91,15 @@ type app struct {
 // flags are the persistent ones.
 type flags struct {
 	kubeconfig, context, namespace, dataDir string
-	output                                  format
+	output                                  outputFormat
 }
 
 // New returns the root command of hotspare. Run it with Execute.
 func New(o Options) *cobra.Command {
-	o.fill()
+	o.setDefaults()
 	a := &app{Options: o}
-	a.dial = a.dialAPI
-	return a.root()
+	a.dial = a.newHubClient
+	return a.newRootCommand()
 }
 
 const rootLong = `hotspare keeps hot spare Kubernetes clusters: pools of them, ready to be claimed.
@@ -117,8 +117,8 @@ Exit codes:
   130  interrupted by Ctrl-C (143 by SIGTERM, 129 by SIGHUP)
 "claim run" exits as its command does, or 127 when there is no such command.`
 
-func (a *app) root() *cobra.Command {
-	cmd := a.group("hotspare", "Hot spare Kubernetes clusters",
+func (a *app) newRootCommand() *cobra.Command {
+	cmd := a.newCommandGroup("hotspare", "Hot spare Kubernetes clusters",
 		a.statusCommand(), a.explainCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.inventoryCommand(), a.scheduleCommand(),
 		a.fleetCommand(), a.localCommand(), a.consoleCommand(), a.demoCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
@@ -128,10 +128,10 @@ func (a *app) root() *cobra.Command {
 	cmd.SetIn(a.Stdin)
 	cmd.SetOut(a.Stdout)
 	cmd.SetErr(a.Stderr)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inWords(err) })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explainFlagError(err) })
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.TraverseChildren = true // so that flags before kubectl are ours, and those after it are its own
-	cmd.PersistentPreRun = func(cmd *cobra.Command, _ []string) { markBegun(cmd.Context()) }
+	cmd.PersistentPreRun = func(cmd *cobra.Command, _ []string) { markCommandStarted(cmd.Context()) }
 
 	f := cmd.PersistentFlags()
 	f.StringVar(&a.flags.kubeconfig, "kubeconfig", "", "file that tells how to reach the hub")
@@ -139,26 +139,26 @@ func (a *app) root() *cobra.Command {
 	f.StringVarP(&a.flags.namespace, "namespace", "n", "", "namespace of pools and claims (default: the context's, else \"default\")")
 	f.StringVar(&a.flags.dataDir, "data-dir", "", "folder of the hub that runs on this machine")
 	f.VarP(&a.flags.output, "output", "o", "format: table, json, yaml or name")
-	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
-	if a.Name != program {
-		rename(cmd, inHelp(a.Name))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	if a.Name != programName {
+		renameInHelp(cmd, helpName(a.Name))
 	}
 	return cmd
 }
 
-// must is for what can only fail by a mistake in this package: a flag that does not exist.
-func must(err error) {
+// mustSucceed is for what can only fail by a mistake in this package: a flag that does not exist.
+func mustSucceed(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// group returns a command that only holds others.
-func (a *app) group(name, short string, commands ...*cobra.Command) *cobra.Command {
+// newCommandGroup returns a command that only holds others.
+func (a *app) newCommandGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: short,
-		Args:  known,
+		Args:  rejectUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
@@ -171,13 +171,13 @@ func (a *app) kubectlCommand() *cobra.Command {
 		Short:              "kubectl for the hub; flags go to it as they are",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.kubectl(cmd.Context(), args)
+			return a.runKubectl(cmd.Context(), args)
 		},
 	}
 }
 
-func (a *app) kubectl(ctx context.Context, args []string) error {
-	path, err := a.kubeconfig()
+func (a *app) runKubectl(ctx context.Context, args []string) error {
+	path, err := a.kubeconfigPath()
 	if err != nil && !kubectl.NeedsNoHub(args) {
 		return err
 	}

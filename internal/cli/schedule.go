@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) scheduleCommand() *cobra.Command {
-	cmd := a.group("schedule", "Clusters that sleep by the clock", a.scheduleListCommand())
+	cmd := a.newCommandGroup("schedule", "Clusters that sleep by the clock", a.scheduleListCommand())
 	cmd.Aliases = []string{"schedules"}
 	return cmd
 }
@@ -30,24 +30,24 @@ func (a *app) scheduleListCommand() *cobra.Command {
 		Short:             "List schedules, and what they do next",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
+		RunE: a.withHub(func(ctx context.Context, h *hub, _ []string) error {
 			var list v1alpha1.PowerScheduleList
-			if err := h.List(ctx, &list, client.InNamespace(scope(h, everywhere))); err != nil {
+			if err := h.List(ctx, &list, client.InNamespace(listNamespace(h, everywhere))); err != nil {
 				return err
 			}
-			return a.show(&list, func(w io.Writer) error {
+			return a.printObject(&list, func(w io.Writer) error {
 				if len(list.Items) == 0 {
-					return a.nothing("schedules", h, everywhere, "kubectl apply -f powerschedule.yaml")
+					return a.reportEmptyList("schedules", h, everywhere, "kubectl apply -f powerschedule.yaml")
 				}
-				return a.scheduleTable(list.Items, everywhere).write(w, a.palette(w))
+				return a.buildScheduleTable(list.Items, everywhere).writeTo(w, a.paletteFor(w))
 			})
 		}),
 	}
-	allNamespaces(cmd, &everywhere)
+	addAllNamespacesFlag(cmd, &everywhere)
 	return cmd
 }
 
-func (a *app) scheduleTable(schedules []v1alpha1.PowerSchedule, namespaces bool) *table {
+func (a *app) buildScheduleTable(schedules []v1alpha1.PowerSchedule, namespaces bool) *table {
 	t := newTable("SCHEDULE", "CLUSTERS", "LAST", "NEXT", "AGE", "TROUBLE")
 	if namespaces {
 		t.header = append([]string{"NAMESPACE"}, t.header...)
@@ -55,47 +55,47 @@ func (a *app) scheduleTable(schedules []v1alpha1.PowerSchedule, namespaces bool)
 	for i := range schedules {
 		ps, now := &schedules[i], a.Clock.Now()
 		row := []string{
-			ps.Name, number(ps.Status.Clusters), lastSlot(ps, now), nextSlot(ps, now), a.age(ps.CreationTimestamp.Time), scheduleTrouble(ps),
+			ps.Name, formatNumber(ps.Status.Clusters), formatLastSlot(ps, now), formatNextSlot(ps, now), a.formatAge(ps.CreationTimestamp.Time), scheduleProblem(ps),
 		}
 		if namespaces {
 			row = append([]string{ps.Namespace}, row...)
 		}
-		t.add(row...)
+		t.addRow(row...)
 	}
 	return t
 }
 
-// verbs are what a slot does, as commands call it.
-var verbs = map[hivev1.PowerState]string{hivev1.PowerRunning: "resume", hivev1.PowerHibernating: "hibernate"}
+// slotVerbs are what a slot does, as commands call it.
+var slotVerbs = map[hivev1.PowerState]string{hivev1.PowerRunning: "resume", hivev1.PowerHibernating: "hibernate"}
 
-// lastSlot is "hibernate 17h ago", with the outcome if it is not the usual one.
-func lastSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
+// formatLastSlot is "hibernate 17h ago", with the outcome if it is not the usual one.
+func formatLastSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	last := ps.Status.LastSlot
 	if last == nil {
 		return none
 	}
-	text := verbs[last.PowerState] + " " + duration.HumanDuration(now.Sub(last.Time.Time)) + " ago"
+	text := slotVerbs[last.PowerState] + " " + duration.HumanDuration(now.Sub(last.Time.Time)) + " ago"
 	if last.Outcome != v1alpha1.OutcomeTaken {
 		text += ", " + strings.ToLower(string(last.Outcome))
 	}
 	return text
 }
 
-// nextSlot is "resume in 3h", and whether that will be skipped.
-func nextSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
+// formatNextSlot is "resume in 3h", and whether that will be skipped.
+func formatNextSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	next := ps.Status.NextSlot
 	if next == nil {
 		return none
 	}
-	text := verbs[next.PowerState] + " in " + duration.HumanDuration(next.Time.Sub(now))
+	text := slotVerbs[next.PowerState] + " in " + duration.HumanDuration(next.Time.Sub(now))
 	if until := ps.Spec.SkipUntil; until != nil && next.Time.Before(until) {
 		text += ", to be skipped"
 	}
 	return text
 }
 
-// scheduleTrouble is what somebody has to see to.
-func scheduleTrouble(ps *v1alpha1.PowerSchedule) string {
+// scheduleProblem is what somebody has to see to.
+func scheduleProblem(ps *v1alpha1.PowerSchedule) string {
 	if c := meta.FindStatusCondition(ps.Status.Conditions, v1alpha1.ScheduleValid); c != nil && c.Status == metav1.ConditionFalse {
 		return c.Message
 	}

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// patience is how long status waits for a hub to say which version it is.
-const patience = 5 * time.Second
+// versionTimeout is how long status waits for a hub to say which version it is.
+const versionTimeout = 5 * time.Second
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
@@ -21,12 +21,12 @@ func (a *app) statusCommand() *cobra.Command {
 		Short:             "Show the hub, its pools, clusters and claims",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              a.on(a.status),
+		RunE:              a.withHub(a.runStatus),
 	}
 }
 
-// report is what status tells, of all namespaces.
-type report struct {
+// statusReport is what status tells, of all namespaces.
+type statusReport struct {
 	URL      string         `json:"url"`
 	Version  string         `json:"version"`
 	Metrics  string         `json:"metrics,omitempty"`
@@ -45,36 +45,36 @@ type poolReport struct {
 	standing.Tally
 }
 
-func (a *app) status(ctx context.Context, h *hub, _ []string) error {
-	soon, cancel := context.WithTimeout(ctx, patience)
+func (a *app) runStatus(ctx context.Context, h *hub, _ []string) error {
+	soon, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	version, err := h.version(soon)
+	version, err := h.fetchVersion(soon)
 	if err != nil {
 		return fmt.Errorf("asking the hub at %s which version it is: %w", h.url, err)
 	}
-	s, err := h.see(ctx, "")
+	s, err := h.readSnapshot(ctx, "")
 	if err != nil {
 		return err
 	}
-	r := newReport(s, a.Clock.Now())
-	r.URL, r.Version, r.Metrics, r.Console = h.url, version, a.metricsURL(), a.consoleURL()
+	r := newStatusReport(s, a.Clock.Now())
+	r.URL, r.Version, r.Metrics, r.Console = h.url, version, a.readMetricsURL(), a.readConsoleURL()
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(r)
+		return a.printEncoded(r)
 	case asName:
-		return a.names(&s.pools)
+		return a.printNames(&s.pools)
 	default:
-		return a.writeReport(a.Stdout, r, s)
+		return a.writeStatusReport(a.Stdout, r, s)
 	}
 }
 
-func newReport(s *scene, now time.Time) report {
-	r := report{Clusters: map[string]int{}, Pools: []poolReport{}}
+func newStatusReport(s *hubSnapshot, now time.Time) statusReport {
+	r := statusReport{Clusters: map[string]int{}, Pools: []poolReport{}}
 	for i := range s.clusters.Items {
-		r.Clusters[standing.Cluster(&s.clusters.Items[i])]++
+		r.Clusters[standing.ClusterState(&s.clusters.Items[i])]++
 	}
 	for i := range s.claims.Items {
-		switch standing.Claim(&s.claims.Items[i]) {
+		switch standing.ClaimState(&s.claims.Items[i]) {
 		case standing.Waiting:
 			r.Waiting++
 		case standing.Releasing:
@@ -85,37 +85,37 @@ func newReport(s *scene, now time.Time) report {
 	for i := range s.pools.Items {
 		p := &s.pools.Items[i]
 		r.Pools = append(r.Pools, poolReport{
-			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, Tally: s.of(p).tally(p, now),
+			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, Tally: s.selectPool(p).countMembers(p, now),
 		})
 	}
 	return r
 }
 
-func (a *app) writeReport(w io.Writer, r report, s *scene) error {
+func (a *app) writeStatusReport(w io.Writer, r statusReport, s *hubSnapshot) error {
 	top := newTable()
-	top.add("Hub", fmt.Sprintf("%s, Kubernetes %s, answers", r.URL, r.Version))
+	top.addRow("Hub", fmt.Sprintf("%s, Kubernetes %s, answers", r.URL, r.Version))
 	if r.Metrics != "" {
-		top.add("Metrics", r.Metrics)
+		top.addRow("Metrics", r.Metrics)
 	}
 	if r.Console != "" {
-		top.add("Console", r.Console+", opened by: "+a.next("console"))
+		top.addRow("Console", r.Console+", opened by: "+a.formatCommand("console"))
 	}
-	top.add("Clusters", r.clustersInWords())
-	top.add("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))
-	if err := top.write(w, nil); err != nil {
+	top.addRow("Clusters", r.describeClusters())
+	top.addRow("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))
+	if err := top.writeTo(w, nil); err != nil {
 		return err
 	}
 	if len(r.Pools) == 0 {
-		_, err := fmt.Fprintf(w, "\nNo pools yet. Make one with:\n  %s\n", a.next("pool create dev --size 2"))
+		_, err := fmt.Fprintf(w, "\nNo pools yet. Make one with:\n  %s\n", a.formatCommand("pool create dev --size 2"))
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return a.poolTable(s, true).write(w, a.palette(w))
+	return a.buildPoolTable(s, true).writeTo(w, a.paletteFor(w))
 }
 
-func (r report) clustersInWords() string {
+func (r statusReport) describeClusters() string {
 	var parts []string
 	for _, state := range standing.ClusterStates {
 		if n := r.Clusters[state]; n > 0 {

@@ -18,13 +18,13 @@ type table struct {
 
 func newTable(header ...string) *table { return &table{header: header} }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) addRow(cells ...string) { t.rows = append(t.rows, cells) }
 
-// gutter is what stands between columns.
-const gutter = "   "
+// columnGap is what stands between columns.
+const columnGap = "   "
 
-// write prints the table, with words painted by p.
-func (t *table) write(w io.Writer, p palette) error {
+// writeTo prints the table, with words painted by p.
+func (t *table) writeTo(w io.Writer, p palette) error {
 	if p != nil && t.colours != nil {
 		p = t.colours
 	}
@@ -32,16 +32,16 @@ func (t *table) write(w io.Writer, p palette) error {
 	if len(t.header) > 0 {
 		lines = append([][]string{t.header}, t.rows...)
 	}
-	widths := widthsOf(lines)
+	widths := columnWidths(lines)
 	var b strings.Builder
 	for _, line := range lines {
-		writeLine(&b, line, widths, p)
+		writeTableLine(&b, line, widths, p)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func widthsOf(lines [][]string) []int {
+func columnWidths(lines [][]string) []int {
 	var widths []int
 	for _, line := range lines {
 		for i, cell := range line {
@@ -54,74 +54,74 @@ func widthsOf(lines [][]string) []int {
 	return widths
 }
 
-// writeLine leaves no blanks at the end of a line.
-func writeLine(b *strings.Builder, line []string, widths []int, p palette) {
+// writeTableLine leaves no blanks at the end of a line.
+func writeTableLine(b *strings.Builder, line []string, widths []int, p palette) {
 	last := len(line) - 1
 	for last > 0 && line[last] == "" {
 		last--
 	}
 	for i, cell := range line[:last+1] {
-		b.WriteString(p.paint(cell))
+		b.WriteString(p.colourWord(cell))
 		if i < last {
-			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)) + gutter)
+			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)) + columnGap)
 		}
 	}
 	b.WriteByte('\n')
 }
 
-// least is what a shortened text must have room for to be worth showing.
-const least = 24
+// minTextWidth is what a shortened text must have room for to be worth showing.
+const minTextWidth = 24
 
-// everything is more than any text has.
-const everything = math.MaxInt
+// unlimitedWidth is more than any text has.
+const unlimitedWidth = math.MaxInt
 
-// fit makes a table whose last column is text as narrow as a terminal: expendable
+// fitWidth makes a table whose last column is text as narrow as a terminal: expendable
 // columns go, one after the other, until the text has room, and it is shortened to that
 // room. The text's own column may be among them. A width of 0 is no terminal.
-func (t *table) fit(width int, expendable ...string) {
+func (t *table) fitWidth(width int, expendable ...string) {
 	text := t.header[len(t.header)-1]
 	for {
-		room, wanted := t.room(width)
+		room, wanted := t.lastColumnRoom(width)
 		last := len(t.header) - 1
 		switch {
 		case width == 0:
-			t.shorten(last, everything) // a program, or a file, has room for all
+			t.shortenColumn(last, unlimitedWidth) // a program, or a file, has room for all
 			return
 		case t.header[last] != text && room >= wanted:
 			return
-		case t.header[last] == text && room >= min(least, wanted), len(expendable) == 0:
-			t.shorten(last, max(room, least))
+		case t.header[last] == text && room >= min(minTextWidth, wanted), len(expendable) == 0:
+			t.shortenColumn(last, max(room, minTextWidth))
 			return
 		}
-		t.drop(expendable[0])
+		t.dropColumn(expendable[0])
 		expendable = expendable[1:]
 	}
 }
 
-// legible is how much room a text has that is read easily.
-const legible = 40
+// readableTextWidth is how much room a text has that is read easily.
+const readableTextWidth = 40
 
-// wrap breaks the texts of the last column into lines, so that a table is as narrow as a
+// wrapLastColumn breaks the texts of the last column into lines, so that a table is as narrow as a
 // terminal. Expendable columns go, one after the other, until they are easily read. A
 // width of 0 is no terminal.
-func (t *table) wrap(width int, expendable ...string) {
+func (t *table) wrapLastColumn(width int, expendable ...string) {
 	if width == 0 || len(t.rows) == 0 {
 		return
 	}
-	room, wanted := t.room(width)
-	for len(expendable) > 0 && room < min(legible, wanted) {
-		t.drop(expendable[0])
+	room, wanted := t.lastColumnRoom(width)
+	for len(expendable) > 0 && room < min(readableTextWidth, wanted) {
+		t.dropColumn(expendable[0])
 		expendable = expendable[1:]
-		room, wanted = t.room(width)
+		room, wanted = t.lastColumnRoom(width)
 	}
-	last := len(widthsOf(t.rows)) - 1
+	last := len(columnWidths(t.rows)) - 1
 	var rows [][]string
 	for _, row := range t.rows {
 		if len(row) <= last {
 			rows = append(rows, row)
 			continue
 		}
-		for n, line := range broken(row[last], max(room, least)) {
+		for n, line := range wrapText(row[last], max(room, minTextWidth)) {
 			if n == 0 {
 				rows = append(rows, append(slices.Clone(row[:last]), line))
 				continue
@@ -132,18 +132,18 @@ func (t *table) wrap(width int, expendable ...string) {
 	t.rows = rows
 }
 
-// room is how much of a line the last column may take, and how much its longest text wants.
-func (t *table) room(width int) (room, wanted int) {
-	widths := widthsOf(append([][]string{t.header}, t.rows...))
+// lastColumnRoom is how much of a line the last column may take, and how much its longest text wants.
+func (t *table) lastColumnRoom(width int) (room, wanted int) {
+	widths := columnWidths(append([][]string{t.header}, t.rows...))
 	last := len(widths) - 1
 	for _, w := range widths[:last] {
-		width -= w + len(gutter)
+		width -= w + len(columnGap)
 	}
 	return width, widths[last]
 }
 
-// broken is a text in lines of so many characters; a word that is longer has its own.
-func broken(text string, room int) []string {
+// wrapText is a text in lines of so many characters; a word that is longer has its own.
+func wrapText(text string, room int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -159,8 +159,8 @@ func broken(text string, room int) []string {
 	return append(lines, line)
 }
 
-// drop takes a column away.
-func (t *table) drop(name string) {
+// dropColumn takes a column away.
+func (t *table) dropColumn(name string) {
 	i := slices.Index(t.header, name)
 	if i < 0 {
 		return
@@ -171,15 +171,15 @@ func (t *table) drop(name string) {
 	}
 }
 
-func (t *table) shorten(column, room int) {
+func (t *table) shortenColumn(column, room int) {
 	for _, row := range t.rows {
-		row[column] = shorten(row[column], room)
+		row[column] = shortenText(row[column], room)
 	}
 }
 
-// shorten cuts a text to so many characters, the last of which then is an ellipsis,
+// shortenText cuts a text to so many characters, the last of which then is an ellipsis,
 // and puts it in one line.
-func shorten(text string, room int) string {
+func shortenText(text string, room int) string {
 	runes := []rune(strings.ReplaceAll(text, "\n", " "))
 	if len(runes) <= room {
 		return string(runes)

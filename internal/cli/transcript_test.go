@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 // testdata is absolute, for tests that change the working folder.
 var testdata = func() string {
 	path, err := filepath.Abs("testdata")
-	must(err)
+	mustSucceed(err)
 	return path
 }()
 

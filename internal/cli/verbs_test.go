@@ -59,10 +59,10 @@ func TestPoolWatchOnATerminalDrawsAScreen(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, r.stderr.String())
 	}
 	got := r.stdout.String()
-	if n := strings.Count(got, home); n < 2 || !strings.HasSuffix(got, eraseBelow) {
+	if n := strings.Count(got, cursorHome); n < 2 || !strings.HasSuffix(got, eraseBelow) {
 		t.Errorf("%d screens were drawn: %q", n, got)
 	}
-	last := got[strings.LastIndex(got, home):]
+	last := got[strings.LastIndex(got, cursorHome):]
 	if !strings.Contains(last, "Plan          settled") || strings.Contains(last, "bob") {
 		t.Errorf("the last screen is %q", last)
 	}
@@ -171,7 +171,7 @@ func TestWhyAClaimHasNoClusterAnyMore(t *testing.T) {
 		"was released by somebody else, and its cluster is being destroyed": deleted,
 		"has come to the end of its lifetime, 19m, and its cluster is being destroyed": func(c *hivev1.ClusterClaim) {
 			deleted(c)
-			c.Status.Lifetime = durationOf(19 * time.Minute)
+			c.Status.Lifetime = toAPIDuration(19 * time.Minute)
 		},
 		"has lost its cluster, which was deleted": func(c *hivev1.ClusterClaim) {
 			condition.Set(&c.Status.Conditions, hivev1.ClaimClusterRunning, corev1.ConditionFalse, hivev1.ReasonClusterDeleted, "", now)
@@ -180,7 +180,7 @@ func TestWhyAClaimHasNoClusterAnyMore(t *testing.T) {
 		c := claimOn("dev", "x", "dev-1aaaa")
 		change(c)
 		got := ""
-		if err := lossOf(c, true, now); err != nil {
+		if err := claimLossError(c, true, now); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -193,7 +193,7 @@ func TestAPluginOfKubectlShowsItsName(t *testing.T) {
 	for file, want := range map[string]string{
 		"/usr/local/bin/kubectl-hotspare": "kubectl hotspare", "kubectl-hotspare.exe": "kubectl hotspare", "hotspare": "hotspare", "bin/hotspare": "bin/hotspare", "": "hotspare",
 	} {
-		if got := CalledAs(file); got != want {
+		if got := ProgramName(file); got != want {
 			t.Errorf("CalledAs(%q) = %q, want %q", file, got, want)
 		}
 	}
@@ -211,7 +211,7 @@ func TestHelpHasNoPathOfThisMachine(t *testing.T) {
 		}
 	}
 	a := &app{Options: Options{Name: r.name}}
-	if got := a.next("pool list"); !strings.HasPrefix(got, r.name+" ") {
+	if got := a.formatCommand("pool list"); !strings.HasPrefix(got, r.name+" ") {
 		t.Errorf("what it proposes cannot be copied: %s", got)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// view shows how waiting goes: on a terminal in one line that is kept up to date,
+// progressView shows how waiting goes: on a terminal in one line that is kept up to date,
 // elsewhere in a line for each change.
-type view struct {
+type progressView struct {
 	w       io.Writer
 	clock   clock.WithTicker
 	subject string
@@ -22,9 +22,9 @@ type view struct {
 	ticks  <-chan time.Time
 }
 
-// watching begins a view of the subject. Close it.
-func (a *app) watching(subject string) *view {
-	v := &view{w: a.Stderr, clock: a.Clock, subject: subject, since: a.Clock.Now()}
+// startProgressView begins a view of the subject. Close it.
+func (a *app) startProgressView(subject string) *progressView {
+	v := &progressView{w: a.Stderr, clock: a.Clock, subject: subject, since: a.Clock.Now()}
 	if a.IsTerminal(a.Stderr) {
 		v.ticker = a.Clock.NewTicker(time.Second)
 		v.ticks = v.ticker.C()
@@ -32,8 +32,8 @@ func (a *app) watching(subject string) *view {
 	return v
 }
 
-// show says what is waited for now.
-func (v *view) show(state string) {
+// showState says what is waited for now.
+func (v *progressView) showState(state string) {
 	if state == v.last {
 		return
 	}
@@ -42,20 +42,20 @@ func (v *view) show(state string) {
 		fmt.Fprintf(v.w, "%s: %s\n", v.subject, state)
 		return
 	}
-	v.redraw()
+	v.redrawLine()
 }
 
 const eraseLine = "\r\x1b[K"
 
-func (v *view) redraw() {
-	fmt.Fprintf(v.w, "%s%s: %s, %s", eraseLine, v.subject, v.last, v.elapsed())
+func (v *progressView) redrawLine() {
+	fmt.Fprintf(v.w, "%s%s: %s, %s", eraseLine, v.subject, v.last, v.elapsedTime())
 }
 
-// elapsed is how long the view has been there.
-func (v *view) elapsed() string { return duration.HumanDuration(v.clock.Since(v.since)) }
+// elapsedTime is how long the view has been there.
+func (v *progressView) elapsedTime() string { return duration.HumanDuration(v.clock.Since(v.since)) }
 
 // close takes the line off the terminal.
-func (v *view) close() {
+func (v *progressView) close() {
 	if v.ticker == nil {
 		return
 	}

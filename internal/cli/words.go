@@ -13,26 +13,26 @@ import (
 // none stands where there is nothing to say.
 const none = "-"
 
-func orNone(s string) string {
+func valueOrNone(s string) string {
 	if s == "" {
 		return none
 	}
 	return s
 }
 
-// number is how tables show a count.
-func number[T ~int | ~int32](n T) string { return strconv.Itoa(int(n)) }
+// formatNumber is how tables show a count.
+func formatNumber[T ~int | ~int32](n T) string { return strconv.Itoa(int(n)) }
 
-// age is how long ago something was, as kubectl says it.
-func (a *app) age(since time.Time) string {
+// formatAge is how long ago something was, as kubectl says it.
+func (a *app) formatAge(since time.Time) string {
 	if since.IsZero() {
 		return none
 	}
 	return duration.HumanDuration(a.Clock.Since(since))
 }
 
-// span is a duration of the API, as kubectl says ages.
-func span(d *hivev1.Duration) string {
+// formatDuration is a duration of the API, as kubectl says ages.
+func formatDuration(d *hivev1.Duration) string {
 	if d == nil || *d == "" {
 		return none
 	}
@@ -43,8 +43,8 @@ func span(d *hivev1.Duration) string {
 	return duration.HumanDuration(parsed)
 }
 
-// durationOf is a flag's value for the API, without the zeros that Go prints: 4h, not 4h0m0s.
-func durationOf(d time.Duration) *hivev1.Duration {
+// toAPIDuration is a flag's value for the API, without the zeros that Go prints: 4h, not 4h0m0s.
+func toAPIDuration(d time.Duration) *hivev1.Duration {
 	if d == 0 {
 		return nil
 	}

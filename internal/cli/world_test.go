@@ -71,7 +71,7 @@ func devPool() *hivev1.ClusterPool {
 			Platform: hivev1.Platform{Local: &hivev1.LocalPlatform{Workers: &workers}},
 			Size:     3, RunningCount: 1, MaxSize: &most,
 			BaseDomain: "local.hotspare.io", ImageSetRef: hivev1.ClusterImageSetReference{Name: "kubernetes"},
-			ClaimLifetime: &hivev1.ClusterPoolClaimLifetime{Default: durationOf(8 * time.Hour), Maximum: durationOf(24 * time.Hour)},
+			ClaimLifetime: &hivev1.ClusterPoolClaimLifetime{Default: toAPIDuration(8 * time.Hour), Maximum: toAPIDuration(24 * time.Hour)},
 		},
 		Status: hivev1.ClusterPoolStatus{Size: 3, Ready: 1, Standby: 1, Plan: "installing 1; 1 claim waiting"},
 	}
@@ -101,7 +101,7 @@ func claimOn(pool, name, cluster string) *hivev1.ClusterClaim {
 // serve does to a claim what the controllers do.
 func serve(c *hivev1.ClusterClaim, cluster string) {
 	c.Spec.Namespace = cluster
-	c.Status.Lifetime = durationOf(8 * time.Hour)
+	c.Status.Lifetime = toAPIDuration(8 * time.Hour)
 	at := now.Add(-19 * time.Minute)
 	condition.Set(&c.Status.Conditions, hivev1.ClaimPending, corev1.ConditionFalse, hivev1.ReasonClusterClaimed, "Cluster claimed", at)
 	condition.Set(&c.Status.Conditions, hivev1.ClaimClusterRunning, corev1.ConditionTrue, hivev1.ReasonRunning, "Cluster is running", at)

@@ -22,59 +22,59 @@ import (
 
 // A deed does what a form asks for, as the viewer, to a thing in a namespace. It returns
 // what has happened, for the viewer. An error is shown as it is.
-type deed func(ctx context.Context, v Viewer, r *http.Request) (string, error)
+type formAction func(ctx context.Context, v Viewer, r *http.Request) (string, error)
 
-// deeds are what can be done, by the path of their forms below a pool's.
-var deeds = map[string]deed{
-	"/pools/{namespace}/{name}/claim":     claim,
-	"/pools/{namespace}/{name}/resize":    resize,
-	"/pools/{namespace}/{name}/release":   release,
-	"/pools/{namespace}/{name}/hibernate": hibernate,
-	"/pools/{namespace}/{name}/resume":    resume,
+// formActions are what can be done, by the path of their forms below a pool's.
+var formActions = map[string]formAction{
+	"/pools/{namespace}/{name}/claim":     createClaim,
+	"/pools/{namespace}/{name}/resize":    resizePool,
+	"/pools/{namespace}/{name}/release":   releaseClaim,
+	"/pools/{namespace}/{name}/hibernate": hibernateCluster,
+	"/pools/{namespace}/{name}/resume":    resumeCluster,
 }
 
-// deedLimit bounds what a form has done.
-const deedLimit = 20 * time.Second
+// formTimeout bounds what a form has done.
+const formTimeout = 20 * time.Second
 
-// doing does a deed and goes back to the pool's page, which tells what has become of it.
-func (s *Server) doing(do deed) func(http.ResponseWriter, *http.Request, *sess) {
-	return func(w http.ResponseWriter, r *http.Request, one *sess) {
-		if !s.ofOurs(w, r, one) {
+// handleForm does a deed and goes back to the pool's page, which tells what has become of it.
+func (s *Server) handleForm(do formAction) func(http.ResponseWriter, *http.Request, *viewerSession) {
+	return func(w http.ResponseWriter, r *http.Request, one *viewerSession) {
+		if !s.checkFormMark(w, r, one) {
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), deedLimit)
+		ctx, cancel := context.WithTimeout(r.Context(), formTimeout)
 		defer cancel()
 		said, err := do(ctx, one.Who, r)
 		if apierrors.IsUnauthorized(err) {
 			err = see.ErrUnknown
 		}
 		if errors.Is(err, see.ErrUnknown) {
-			s.fail(w, r, one, err)
+			s.serveError(w, r, one, err)
 			return
 		}
 		m := session.Message{Text: said}
 		if err != nil {
-			m = session.Message{Text: remedied(err), Bad: true}
+			m = session.Message{Text: describeHubError(err), Bad: true}
 		}
-		s.sessions.Tell(one, m)
-		http.Redirect(w, r, back(r), http.StatusSeeOther)
+		s.sessions.AddMessage(one, m)
+		http.Redirect(w, r, poolPagePath(r), http.StatusSeeOther)
 	}
 }
 
-// back is the page of the pool whose form was sent.
-func back(r *http.Request) string {
-	return local(r.URL.Path[:strings.LastIndexByte(r.URL.Path, '/')]) + query(r)
+// poolPagePath is the page of the pool whose form was sent.
+func poolPagePath(r *http.Request) string {
+	return localPath(r.URL.Path[:strings.LastIndexByte(r.URL.Path, '/')]) + querySuffix(r)
 }
 
-func query(r *http.Request) string {
+func querySuffix(r *http.Request) string {
 	if r.URL.RawQuery == "" {
 		return ""
 	}
 	return "?" + r.URL.RawQuery
 }
 
-// remedied is an error of the hub, with what to do.
-func remedied(err error) string {
+// describeHubError is an error of the hub, with what to do.
+func describeHubError(err error) string {
 	text := err.Error()
 	switch {
 	case apierrors.IsForbidden(err):
@@ -88,8 +88,8 @@ func remedied(err error) string {
 	}
 }
 
-// claim makes a claim on a pool.
-func claim(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+// createClaim makes a claim on a pool.
+func createClaim(ctx context.Context, v Viewer, r *http.Request) (string, error) {
 	pool := r.PathValue("name")
 	name := strings.TrimSpace(r.PostFormValue("claim"))
 	if name == "" {
@@ -116,9 +116,9 @@ func claim(ctx context.Context, v Viewer, r *http.Request) (string, error) {
 	return "Claim " + name + " is made.", nil
 }
 
-// release deletes a claim of the pool.
-func release(ctx context.Context, v Viewer, r *http.Request) (string, error) {
-	c, err := claimOf(ctx, v, r)
+// releaseClaim deletes a claim of the pool.
+func releaseClaim(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	c, err := getFormClaim(ctx, v, r)
 	if err != nil {
 		return "", err
 	}
@@ -129,8 +129,8 @@ func release(ctx context.Context, v Viewer, r *http.Request) (string, error) {
 	return "Claim " + c.Name + " is released.", nil
 }
 
-// claimOf reads the claim that a form names, which must be of the pool.
-func claimOf(ctx context.Context, v Viewer, r *http.Request) (*hivev1.ClusterClaim, error) {
+// getFormClaim reads the claim that a form names, which must be of the pool.
+func getFormClaim(ctx context.Context, v Viewer, r *http.Request) (*hivev1.ClusterClaim, error) {
 	c := &hivev1.ClusterClaim{}
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PostFormValue("claim")}
 	err := v.Get(ctx, key, c)
@@ -143,8 +143,8 @@ func claimOf(ctx context.Context, v Viewer, r *http.Request) (*hivev1.ClusterCla
 	return c, nil
 }
 
-// resize changes how many clusters a pool keeps: what the form has changed, and no more.
-func resize(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+// resizePool changes how many clusters a pool keeps: what the form has changed, and no more.
+func resizePool(ctx context.Context, v Viewer, r *http.Request) (string, error) {
 	p := &hivev1.ClusterPool{}
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if err := v.Get(ctx, key, p); err != nil {
@@ -177,18 +177,18 @@ func resize(ctx context.Context, v Viewer, r *http.Request) (string, error) {
 	return fmt.Sprintf("Pool %s keeps %d spare, %d of them running.", p.Name, p.Spec.Size, min(p.Spec.RunningCount, p.Spec.Size)), nil
 }
 
-func hibernate(ctx context.Context, v Viewer, r *http.Request) (string, error) {
-	return power(ctx, v, r, hivev1.PowerHibernating, "Cluster %s goes to sleep.")
+func hibernateCluster(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	return setPowerState(ctx, v, r, hivev1.PowerHibernating, "Cluster %s goes to sleep.")
 }
 
-func resume(ctx context.Context, v Viewer, r *http.Request) (string, error) {
-	return power(ctx, v, r, hivev1.PowerRunning, "Cluster %s wakes up.")
+func resumeCluster(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	return setPowerState(ctx, v, r, hivev1.PowerRunning, "Cluster %s wakes up.")
 }
 
-// power tells the cluster of a claim to run or to sleep. Those that are spare are their
+// setPowerState tells the cluster of a claim to run or to sleep. Those that are spare are their
 // pool's to tell.
-func power(ctx context.Context, v Viewer, r *http.Request, want hivev1.PowerState, said string) (string, error) {
-	c, err := claimOf(ctx, v, r)
+func setPowerState(ctx context.Context, v Viewer, r *http.Request, want hivev1.PowerState, said string) (string, error) {
+	c, err := getFormClaim(ctx, v, r)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +199,7 @@ func power(ctx context.Context, v Viewer, r *http.Request, want hivev1.PowerStat
 	if err := v.Get(ctx, client.ObjectKey{Namespace: c.Spec.Namespace, Name: c.Spec.Namespace}, cd); err != nil {
 		return "", fmt.Errorf("reading cluster %s: %w", c.Spec.Namespace, err)
 	}
-	if standing.PoolOf(cd).ClaimName != c.Name {
+	if standing.PoolReference(cd).ClaimName != c.Name {
 		return "", fmt.Errorf("cluster %s is not that of claim %s any longer", cd.Name, c.Name)
 	}
 	before := cd.DeepCopy()

@@ -12,22 +12,22 @@ import (
 	"hotspare.io/hotspare/internal/console/page"
 )
 
-// activity is the page of what has happened. Events are written by events.k8s.io, and are
+// buildActivityPage is the page of what has happened. Events are written by events.k8s.io, and are
 // the same objects in the core group.
-func activity(ctx context.Context, l *Look, now time.Time, r *http.Request) (any, error) {
-	events, err := eventsOf(ctx, l)
+func buildActivityPage(ctx context.Context, l *PageReader, now time.Time, r *http.Request) (any, error) {
+	events, err := listEvents(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	return page.NewActivity(events, page.ParseFilter(r.URL.Query()), l.Namespace, now), nil
 }
 
-// eventsOf are those of the namespace looked at, with those of its pools' clusters, which
+// listEvents are those of the namespace looked at, with those of its pools' clusters, which
 // live in namespaces of their own, for who may see these.
-func eventsOf(ctx context.Context, l *Look) ([]corev1.Event, error) {
+func listEvents(ctx context.Context, l *PageReader) ([]corev1.Event, error) {
 	var events corev1.EventList
 	var clusters hivev1.ClusterDeploymentList
-	all, err := l.seesAll(ctx, &events, &clusters)
+	all, err := l.canWatchAll(ctx, &events, &clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -41,17 +41,17 @@ func eventsOf(ctx context.Context, l *Look) ([]corev1.Event, error) {
 	if err := l.ListAll(ctx, &clusters); err != nil {
 		return nil, err
 	}
-	return page.Nearby(events.Items, clusters.Items, l.Namespace), nil
+	return page.SelectNamespaceEvents(events.Items, clusters.Items, l.Namespace), nil
 }
 
-// seesAll reports whether the viewer may see these kinds in all namespaces.
-func (l *Look) seesAll(ctx context.Context, lists ...client.ObjectList) (bool, error) {
+// canWatchAll reports whether the viewer may see these kinds in all namespaces.
+func (l *PageReader) canWatchAll(ctx context.Context, lists ...client.ObjectList) (bool, error) {
 	for _, list := range lists {
-		mapping, err := mappingOf(list)
+		mapping, err := restMapping(list)
 		if err != nil {
 			return false, err
 		}
-		if seen, err := l.maySee(ctx, mapping, ""); err != nil || !seen {
+		if seen, err := l.canWatch(ctx, mapping, ""); err != nil || !seen {
 			return false, err
 		}
 	}

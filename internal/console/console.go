@@ -29,22 +29,22 @@ type Viewer interface {
 	// Client asks the hub itself.
 	client.Client
 	Name() string
-	May(ctx context.Context, d see.Deed) (bool, error)
-	// Sight is what there is in a namespace, or in all; for kinds that may be listed there.
-	Sight(namespace string) (client.Reader, error)
-	// Changed is closed when something looked at has changed since the call.
-	Changed() <-chan struct{}
-	// Lost reports whether the hub does not know the viewer any more.
-	Lost() bool
-	// Rest lets go of memory, Close of everything.
-	Rest()
+	IsAllowed(ctx context.Context, d see.Permission) (bool, error)
+	// ReaderFor is what there is in a namespace, or in all; for kinds that may be listed there.
+	ReaderFor(namespace string) (client.Reader, error)
+	// ChangeSignal is closed when something looked at has changed since the call.
+	ChangeSignal() <-chan struct{}
+	// HasLostAccess reports whether the hub does not know the viewer any more.
+	HasLostAccess() bool
+	// ReleaseMemory lets go of memory, Close of everything.
+	ReleaseMemory()
 	Close()
 }
 
 // A Hub tells who somebody is. The error is see.ErrUnknown for who it does not know.
 type Hub interface {
-	Bearer(ctx context.Context, token string) (Viewer, error)
-	Admin(ctx context.Context) (Viewer, error)
+	ViewerForToken(ctx context.Context, token string) (Viewer, error)
+	AdminViewer(ctx context.Context) (Viewer, error)
 }
 
 // Options are what a console works with.
@@ -67,44 +67,44 @@ type Options struct {
 // A Server is a console. Its methods may be called by several goroutines.
 type Server struct {
 	Options
-	sessions session.Store[Viewer]
-	codes    *door.Keeper
-	failures failures
-	lives    lives
-	renders  *renders
-	ui       *ui
-	pages    *http.ServeMux
-	life     context.Context //nolint:containedctx // live pages end with it, whoever looks
-	// reading is how long a client may take to say what it wants.
-	reading time.Duration
+	sessions  session.Store[Viewer]
+	codes     *door.CodeVerifier
+	failures  failures
+	livePages livePageCounts
+	renders   *renderScheduler
+	ui        *ui
+	pages     *http.ServeMux
+	life      context.Context //nolint:containedctx // live pages end with it, whoever looks
+	// readTimeout is how long a client may take to say what it wants.
+	readTimeout time.Duration
 }
 
 // New returns a console that works until life ends.
 func New(life context.Context, o Options) (*Server, error) {
-	s := &Server{Options: o, life: life, reading: patience, renders: newRenders(o.Clock)}
+	s := &Server{Options: o, life: life, readTimeout: clientTimeout, renders: newRenderScheduler(o.Clock)}
 	if o.Key != nil {
-		s.codes = door.NewKeeper(o.Key)
+		s.codes = door.NewCodeVerifier(o.Key)
 	}
 	s.sessions.End = func(one *session.Session[Viewer]) { one.Who.Close() }
 	var err error
 	if s.ui, err = newUI(); err != nil {
 		return nil, err
 	}
-	s.pages = routes()
+	s.pages = newPageMux()
 	return s, nil
 }
 
 // Times that a client may take, and a request.
 const (
-	patience = 10 * time.Second
-	answer   = time.Minute
-	quiet    = 2 * time.Minute
+	clientTimeout   = 10 * time.Second
+	responseTimeout = time.Minute
+	idleTimeout     = 2 * time.Minute
 )
 
-// mostBody bounds what a form may hold: a token is its longest field.
+// maxBody bounds what a form may hold: a token is its longest field.
 const (
-	mostBody   = 64 << 10
-	mostHeader = 64 << 10
+	maxBody   = 64 << 10
+	maxHeader = 64 << 10
 )
 
 // Serve serves the console on l until its life ends; settings is nil for plain http.
@@ -112,11 +112,11 @@ const (
 func (s *Server) Serve(l net.Listener, settings *tls.Config) error {
 	srv := &http.Server{
 		Handler:           s.Handler(),
-		ReadHeaderTimeout: s.reading,
-		ReadTimeout:       s.reading,
-		WriteTimeout:      answer,
-		IdleTimeout:       quiet,
-		MaxHeaderBytes:    mostHeader,
+		ReadHeaderTimeout: s.readTimeout,
+		ReadTimeout:       s.readTimeout,
+		WriteTimeout:      responseTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
 		TLSConfig:         settings,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(s.Log), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return s.life },
@@ -129,7 +129,7 @@ func (s *Server) Serve(l net.Listener, settings *tls.Config) error {
 			ended <- srv.Serve(l)
 		}
 	}()
-	go s.keep()
+	go s.maintainSessions()
 	defer s.sessions.CloseAll()
 	select {
 	case err := <-ended:
@@ -147,21 +147,21 @@ func (s *Server) Serve(l net.Listener, settings *tls.Config) error {
 // How often sessions are looked after, and how long one is unused until its memory is
 // let go of.
 const (
-	round  = 10 * time.Second
-	unused = time.Minute
+	sweepInterval = 10 * time.Second
+	releaseAfter  = time.Minute
 )
 
-// keep ends sessions that are over, and lets go of the memory of those that nobody uses.
-func (s *Server) keep() {
-	tick := s.Clock.NewTicker(round)
+// maintainSessions ends sessions that are over, and lets go of the memory of those that nobody uses.
+func (s *Server) maintainSessions() {
+	tick := s.Clock.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-s.life.Done():
 			return
 		case <-tick.C():
-			s.sessions.Sweep(s.Clock.Now(), unused, func(one *session.Session[Viewer]) { one.Who.Rest() })
-			s.failures.forget(s.Clock.Now())
+			s.sessions.EndExpired(s.Clock.Now(), releaseAfter, func(one *session.Session[Viewer]) { one.Who.ReleaseMemory() })
+			s.failures.removeDecayed(s.Clock.Now())
 		}
 	}
 }
@@ -170,57 +170,57 @@ func (s *Server) keep() {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("GET /static/", s.ui.static())
-	mux.HandleFunc("GET /signin", s.askIn)
-	mux.HandleFunc("POST /signin", s.comeIn)
-	mux.HandleFunc("GET "+door.Path, s.enter)
-	mux.HandleFunc("POST /signout", s.within(s.signOut))
-	mux.HandleFunc("POST /look", s.chooseLook)
-	mux.HandleFunc("GET /live", s.live)
+	mux.Handle("GET /static/", s.ui.staticHandler())
+	mux.HandleFunc("GET /signin", s.serveSignIn)
+	mux.HandleFunc("POST /signin", s.signInWithToken)
+	mux.HandleFunc("GET "+door.LoginPath, s.signInWithCode)
+	mux.HandleFunc("POST /signout", s.requireSession(s.signOut))
+	mux.HandleFunc("POST /look", s.setAppearance)
+	mux.HandleFunc("GET /live", s.serveLivePage)
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, r *http.Request) {
-		s.session(r) // which is used now
+		s.findSession(r) // which is used now
 		w.WriteHeader(http.StatusNoContent)
 	})
-	mux.HandleFunc("GET /", s.within(s.show))
-	for path, do := range deeds {
-		mux.HandleFunc("POST "+path, s.within(s.doing(do)))
+	mux.HandleFunc("GET /", s.requireSession(s.servePage))
+	for path, do := range formActions {
+		mux.HandleFunc("POST "+path, s.requireSession(s.handleForm(do)))
 	}
-	return s.guard(mux)
+	return s.guardRequests(mux)
 }
 
-// hubOf is a hub whose people live as long as the console.
-type hubOf struct {
+// viewerHub is a hub whose people live as long as the console.
+type viewerHub struct {
 	*see.Hub
 	life context.Context //nolint:containedctx // see Server
 }
 
-// OnHub is the hub that cfg reaches, for viewers with their own credentials until life
+// NewHub is the hub that cfg reaches, for viewers with their own credentials until life
 // ends. admin is how the person who runs it reaches it, or nil.
-func OnHub(life context.Context, cfg, admin *rest.Config, version string, c clock.PassiveClock) Hub {
-	return hubOf{see.NewHub(cfg, admin, "hotspare-console/"+version, c), life}
+func NewHub(life context.Context, cfg, admin *rest.Config, version string, c clock.PassiveClock) Hub {
+	return viewerHub{see.NewHub(cfg, admin, "hotspare-console/"+version, c), life}
 }
 
-// Bearer returns the person with that token.
-func (h hubOf) Bearer(ctx context.Context, token string) (Viewer, error) {
-	p, err := h.Hub.Bearer(ctx, h.life, token)
+// ViewerForToken returns the person with that token.
+func (h viewerHub) ViewerForToken(ctx context.Context, token string) (Viewer, error) {
+	p, err := h.Hub.UserForToken(ctx, h.life, token)
 	if err != nil { // not a nil pointer in an interface
 		return nil, err
 	}
 	return p, nil
 }
 
-// Admin returns the person who runs the hub.
-func (h hubOf) Admin(ctx context.Context) (Viewer, error) {
-	p, err := h.Hub.Admin(ctx, h.life)
+// AdminViewer returns the person who runs the hub.
+func (h viewerHub) AdminViewer(ctx context.Context) (Viewer, error) {
+	p, err := h.Hub.AdminUser(ctx, h.life)
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// cookie is the name of the one that holds the session. Browsers give cookies of one
+// cookieName is the name of the one that holds the session. Browsers give cookies of one
 // port to all of that computer, so its port is in it.
-func (s *Server) cookie() string {
+func (s *Server) cookieName() string {
 	if s.Secure {
 		return "__Host-hotspare-session"
 	}

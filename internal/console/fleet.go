@@ -13,31 +13,31 @@ import (
 	"hotspare.io/hotspare/internal/console/page"
 )
 
-// fleet is the page of all regions.
-func fleet(ctx context.Context, l *Look, now time.Time, _ *http.Request) (any, error) {
-	h, whole, err := fleetOf(ctx, l)
+// buildFleetPage is the page of all regions.
+func buildFleetPage(ctx context.Context, l *PageReader, now time.Time, _ *http.Request) (any, error) {
+	h, whole, err := readFleet(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	return page.NewFleet(h, l.Namespace, !whole, now), nil
 }
 
-// oneRegion is the page of one.
-func oneRegion(ctx context.Context, l *Look, now time.Time, r *http.Request) (any, error) {
-	h, whole, err := fleetOf(ctx, l)
+// buildRegionPage is the page of one.
+func buildRegionPage(ctx context.Context, l *PageReader, now time.Time, r *http.Request) (any, error) {
+	h, whole, err := readFleet(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	name := r.PathValue("name")
-	f, found := page.OneRegion(h, l.Namespace, name, !whole, now)
+	f, found := page.NewSingleRegion(h, l.Namespace, name, !whole, now)
 	if found {
 		return f, nil
 	}
-	mapping, err := mappingOf(&v1alpha1.FleetRegionList{})
+	mapping, err := restMapping(&v1alpha1.FleetRegionList{})
 	if err != nil {
 		return nil, err
 	}
-	may, err := l.maySee(ctx, mapping, l.Namespace)
+	may, err := l.canWatch(ctx, mapping, l.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +53,9 @@ func oneRegion(ctx context.Context, l *Look, now time.Time, r *http.Request) (an
 	}
 }
 
-// fleetOf reads what there is of fleets. It is whole when all that is decided from may be
+// readFleet reads what there is of fleets. It is whole when all that is decided from may be
 // seen: regions, types and instances of all namespaces, and the data planes looked at.
-func fleetOf(ctx context.Context, l *Look) (h *outlook.Hub, whole bool, err error) {
+func readFleet(ctx context.Context, l *PageReader) (h *outlook.Hub, whole bool, err error) {
 	var (
 		regions   v1alpha1.FleetRegionList
 		types     v1alpha1.InstanceTypeList
@@ -65,38 +65,38 @@ func fleetOf(ctx context.Context, l *Look) (h *outlook.Hub, whole bool, err erro
 	)
 	whole = true
 	for _, list := range []client.ObjectList{&regions, &types, &instances} {
-		seen, err := l.lists(ctx, list, l.ListAll)
+		seen, err := l.listVisible(ctx, list, l.ListAll)
 		if err == nil && !seen && l.Namespace != "" && list != client.ObjectList(&types) {
-			_, err = l.lists(ctx, list, l.List)
+			_, err = l.listVisible(ctx, list, l.List)
 		}
 		if err != nil {
 			return nil, false, err
 		}
 		whole = whole && seen
 	}
-	seen, err := l.lists(ctx, &planes, l.List)
+	seen, err := l.listVisible(ctx, &planes, l.List)
 	if err != nil {
 		return nil, false, err
 	}
 	whole = whole && seen
-	poolsSeen, err := l.lists(ctx, &pools, l.List)
+	poolsSeen, err := l.listVisible(ctx, &pools, l.List)
 	if err != nil {
 		return nil, false, err
 	}
 	return &outlook.Hub{
-		Regions: pointers(regions.Items), Types: pointers(types.Items), Planes: pointers(planes.Items),
-		Instances: pointers(instances.Items), Pools: pointers(pools.Items), PoolsAssumed: !poolsSeen,
+		Regions: pointersTo(regions.Items), Types: pointersTo(types.Items), Planes: pointersTo(planes.Items),
+		Instances: pointersTo(instances.Items), Pools: pointersTo(pools.Items), PoolsAssumed: !poolsSeen,
 	}, whole, nil
 }
 
-// lists lists a kind by List or ListAll, and reports whether it may be seen.
-func (l *Look) lists(ctx context.Context, list client.ObjectList, by func(context.Context, client.ObjectList, ...client.ListOption) error) (bool, error) {
+// listVisible lists a kind by List or ListAll, and reports whether it may be seen.
+func (l *PageReader) listVisible(ctx context.Context, list client.ObjectList, by func(context.Context, client.ObjectList, ...client.ListOption) error) (bool, error) {
 	missing := len(l.Missing)
 	err := by(ctx, list)
 	return err == nil && len(l.Missing) == missing, err
 }
 
-func pointers[T any](items []T) []*T {
+func pointersTo[T any](items []T) []*T {
 	out := make([]*T, len(items))
 	for i := range items {
 		out[i] = &items[i]

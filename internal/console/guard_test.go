@@ -37,7 +37,7 @@ func TestEveryAnswerTellsBrowsersToTrustNobodyElse(t *testing.T) {
 	for _, path := range []string{"/", "/pools", "/nowhere", "/signin", "/static/style.css", "/static/none", "/healthz"} {
 		a := b.get(path)
 		for name, want := range map[string]string{
-			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+			"Content-Security-Policy": contentSecurityPolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
 		} {
 			if got := a.Header.Get(name); got != want {
 				t.Errorf("%s: %s is %q", path, name, got)

@@ -10,8 +10,8 @@ import (
 	"hotspare.io/hotspare/internal/inventory/stock"
 )
 
-// inventory is the page of what was prepared for pools' clusters.
-func inventory(ctx context.Context, l *Look, now time.Time, _ *http.Request) (any, error) {
+// buildInventoryPage is the page of what was prepared for pools' clusters.
+func buildInventoryPage(ctx context.Context, l *PageReader, now time.Time, _ *http.Request) (any, error) {
 	var pools hivev1.ClusterPoolList
 	var customizations hivev1.ClusterDeploymentCustomizationList
 	var clusters hivev1.ClusterDeploymentList
@@ -21,7 +21,7 @@ func inventory(ctx context.Context, l *Look, now time.Time, _ *http.Request) (an
 	if err := l.List(ctx, &customizations); err != nil {
 		return nil, err
 	}
-	seen, err := l.lists(ctx, &clusters, l.ListAll) // they live in namespaces of their own
+	seen, err := l.listVisible(ctx, &clusters, l.ListAll) // they live in namespaces of their own
 	if err != nil {
 		return nil, err
 	}

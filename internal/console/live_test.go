@@ -196,7 +196,7 @@ func TestALivePageEndsWithTheSession(t *testing.T) {
 func TestALivePageOutlastsTheTimeForARequest(t *testing.T) {
 	h := newHub(t, poolOf("default", "dev"))
 	r := newRig(t, h, real)
-	r.console.reading = 300 * time.Millisecond
+	r.console.readTimeout = 300 * time.Millisecond
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func TestALivePageIsOfThisConsole(t *testing.T) {
 func TestWhoHasTooManyLivePagesIsToldSo(t *testing.T) {
 	r := newRig(t, newHub(t), real)
 	b := r.in("admin-token-of-the-hub")
-	for range mostLive {
+	for range maxLivePages {
 		b.follow("/", "").next("main")
 	}
 	if a := b.get("/live?path=/"); a.StatusCode != http.StatusTooManyRequests {

@@ -14,7 +14,7 @@ import (
 )
 
 // A Look is the hub as one page sees it, for as long as it takes to make the page.
-type Look struct {
+type PageReader struct {
 	Viewer
 	// Namespace is the one looked at; empty: all of them.
 	Namespace string
@@ -22,40 +22,40 @@ type Look struct {
 	Missing []string
 }
 
-var kinds = see.Mapper()
+var restMapper = see.NewRESTMapper()
 
 // List lists what the viewer may see of a kind in the namespace looked at. What may not
 // be seen is noted in Missing, and is not an error. The list is in no order.
-func (l *Look) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return l.list(ctx, l.Namespace, list, opts...)
+func (l *PageReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return l.listFrom(ctx, l.Namespace, list, opts...)
 }
 
 // ListAll lists what the viewer may see of a kind in all namespaces, whichever is looked
 // at: clusters of a pool live in namespaces of their own.
-func (l *Look) ListAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return l.list(ctx, "", list, opts...)
+func (l *PageReader) ListAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return l.listFrom(ctx, "", list, opts...)
 }
 
-func (l *Look) list(ctx context.Context, namespace string, list client.ObjectList, opts ...client.ListOption) error {
-	mapping, err := mappingOf(list)
+func (l *PageReader) listFrom(ctx context.Context, namespace string, list client.ObjectList, opts ...client.ListOption) error {
+	mapping, err := restMapping(list)
 	if err != nil {
 		return err
 	}
 	kind := mapping.GroupVersionKind.Kind
 	from := ""
-	seen, err := l.maySee(ctx, mapping, "")
+	seen, err := l.canWatch(ctx, mapping, "")
 	if err == nil && !seen && namespace != "" {
 		from = namespace
-		seen, err = l.maySee(ctx, mapping, namespace)
+		seen, err = l.canWatch(ctx, mapping, namespace)
 	}
 	if err != nil {
 		return err
 	}
 	if !seen {
-		l.miss(mapping, namespace)
+		l.recordMissing(mapping, namespace)
 		return nil
 	}
-	sight, err := l.Sight(from)
+	sight, err := l.ReaderFor(from)
 	if err != nil {
 		return err
 	}
@@ -68,23 +68,23 @@ func (l *Look) list(ctx context.Context, namespace string, list client.ObjectLis
 	return nil
 }
 
-// mappingOf is the resource of a list.
-func mappingOf(list client.ObjectList) (*meta.RESTMapping, error) {
+// restMapping is the resource of a list.
+func restMapping(list client.ObjectList) (*meta.RESTMapping, error) {
 	gvk, err := apiutil.GVKForObject(list, see.Scheme())
 	if err != nil {
 		return nil, err
 	}
 	gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
-	mapping, err := kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := restMapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the kind of a page: %w", err)
 	}
 	return mapping, nil
 }
 
-func (l *Look) maySee(ctx context.Context, m *meta.RESTMapping, namespace string) (bool, error) {
+func (l *PageReader) canWatch(ctx context.Context, m *meta.RESTMapping, namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
-		yes, err := l.May(ctx, see.Deed{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace})
+		yes, err := l.IsAllowed(ctx, see.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace})
 		if err != nil || !yes {
 			return false, err
 		}
@@ -92,8 +92,8 @@ func (l *Look) maySee(ctx context.Context, m *meta.RESTMapping, namespace string
 	return true, nil
 }
 
-// miss notes that a kind may not be seen.
-func (l *Look) miss(m *meta.RESTMapping, namespace string) {
+// recordMissing notes that a kind may not be seen.
+func (l *PageReader) recordMissing(m *meta.RESTMapping, namespace string) {
 	where := "in all namespaces"
 	if namespace != "" {
 		where = "in namespace " + namespace
@@ -104,10 +104,10 @@ func (l *Look) miss(m *meta.RESTMapping, namespace string) {
 	}
 }
 
-// MayOn reports whether the viewer may do it in a namespace. When nobody can tell, it
+// IsAllowedIn reports whether the viewer may do it in a namespace. When nobody can tell, it
 // is not offered.
-func (l *Look) MayOn(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
-	yes, err := l.May(ctx, see.Deed{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
+func (l *PageReader) IsAllowedIn(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
+	yes, err := l.IsAllowed(ctx, see.Permission{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
 	if errors.Is(err, see.ErrUnknown) {
 		return false, err
 	}

@@ -13,9 +13,9 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// overview is the first page.
-func overview(ctx context.Context, l *Look, now time.Time, _ *http.Request) (any, error) {
-	s, err := sceneOf(ctx, l)
+// buildOverviewPage is the first page.
+func buildOverviewPage(ctx context.Context, l *PageReader, now time.Time, _ *http.Request) (any, error) {
+	s, err := readPoolSnapshot(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -30,25 +30,25 @@ func overview(ctx context.Context, l *Look, now time.Time, _ *http.Request) (any
 	return page.NewOverview(s, regions.Items, events.Items, now), nil
 }
 
-// sceneOf is what there is of pools in the namespace looked at, with their clusters,
+// readPoolSnapshot is what there is of pools in the namespace looked at, with their clusters,
 // which live in namespaces of their own.
-func sceneOf(ctx context.Context, l *Look) (page.Scene, error) {
+func readPoolSnapshot(ctx context.Context, l *PageReader) (page.Snapshot, error) {
 	var pools hivev1.ClusterPoolList
 	var claims hivev1.ClusterClaimList
 	var clusters hivev1.ClusterDeploymentList
 	if err := l.List(ctx, &pools); err != nil {
-		return page.Scene{}, err
+		return page.Snapshot{}, err
 	}
 	if err := l.List(ctx, &claims); err != nil {
-		return page.Scene{}, err
+		return page.Snapshot{}, err
 	}
 	missing := len(l.Missing)
 	if err := l.ListAll(ctx, &clusters); err != nil {
-		return page.Scene{}, err
+		return page.Snapshot{}, err
 	}
-	s := page.Scene{Pools: pools.Items, Claims: claims.Items, Blind: len(l.Missing) > missing}
+	s := page.Snapshot{Pools: pools.Items, Claims: claims.Items, Blind: len(l.Missing) > missing}
 	for i := range clusters.Items {
-		if cd := &clusters.Items[i]; l.Namespace == "" || standing.Home(cd) == l.Namespace {
+		if cd := &clusters.Items[i]; l.Namespace == "" || standing.HomeNamespace(cd) == l.Namespace {
 			s.Clusters = append(s.Clusters, *cd)
 		}
 	}

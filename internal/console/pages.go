@@ -23,7 +23,7 @@ import (
 )
 
 // A leaf is a page of the console.
-type leaf struct {
+type pageRoute struct {
 	// Path is where it is, as http.ServeMux has it.
 	Path string
 	// Title is the browser's; with a {name} in the path, that comes before it.
@@ -34,18 +34,18 @@ type leaf struct {
 	Template string
 	// Build makes what the template shows. An error that is see.ErrUnknown ends the
 	// session; a *problem is shown as it is.
-	Build func(ctx context.Context, l *Look, now time.Time, r *http.Request) (any, error)
+	Build func(ctx context.Context, l *PageReader, now time.Time, r *http.Request) (any, error)
 }
 
-// leaves are all pages, in the order of the navigation.
-var leaves = []leaf{
-	{Path: "/{$}", Title: "Overview", Nav: "Overview", Template: "overview.html", Build: overview},
-	{Path: "/pools", Title: "Pools", Nav: "Pools", Template: "pools.html", Build: pools},
-	{Path: "/pools/{namespace}/{name}", Title: "Pool", Template: "pool.html", Build: onePool},
-	{Path: "/inventory", Title: "Inventory", Nav: "Inventory", Template: "inventory.html", Build: inventory},
-	{Path: "/fleet", Title: "Fleet", Nav: "Fleet", Template: "fleet.html", Build: fleet},
-	{Path: "/fleet/{namespace}/{name}", Title: "Fleet", Template: "fleet.html", Build: oneRegion},
-	{Path: "/activity", Title: "Activity", Nav: "Activity", Template: "activity.html", Build: activity},
+// pageRoutes are all pages, in the order of the navigation.
+var pageRoutes = []pageRoute{
+	{Path: "/{$}", Title: "Overview", Nav: "Overview", Template: "overview.html", Build: buildOverviewPage},
+	{Path: "/pools", Title: "Pools", Nav: "Pools", Template: "pools.html", Build: buildPoolsPage},
+	{Path: "/pools/{namespace}/{name}", Title: "Pool", Template: "pool.html", Build: buildPoolPage},
+	{Path: "/inventory", Title: "Inventory", Nav: "Inventory", Template: "inventory.html", Build: buildInventoryPage},
+	{Path: "/fleet", Title: "Fleet", Nav: "Fleet", Template: "fleet.html", Build: buildFleetPage},
+	{Path: "/fleet/{namespace}/{name}", Title: "Fleet", Template: "fleet.html", Build: buildRegionPage},
+	{Path: "/activity", Title: "Activity", Nav: "Activity", Template: "activity.html", Build: buildActivityPage},
 }
 
 // A problem is a page that says why there is none.
@@ -61,25 +61,25 @@ var files embed.FS
 
 // ui has the templates by the names of their files.
 type ui struct {
-	by      map[string]*template.Template
-	version string // of the static files, so that browsers ask for new ones
+	templates map[string]*template.Template
+	version   string // of the static files, so that browsers ask for new ones
 }
 
 func newUI() (*ui, error) {
 	base, err := template.New("layout.html").Funcs(template.FuncMap{
-		"plural": page.Plural,
+		"plural": page.FormatCount,
 		"lower":  strings.ToLower,
-		"word":   cssWord,
-		"dict":   dict,
+		"word":   cssClass,
+		"dict":   templateDict,
 	}).ParseFS(files, "ui/layout.html", "ui/parts.html")
 	if err != nil {
 		return nil, fmt.Errorf("reading the console's templates: %w", err)
 	}
 	names := []string{"signin.html", "entered.html", "problem.html"}
-	for _, l := range leaves {
+	for _, l := range pageRoutes {
 		names = append(names, l.Template)
 	}
-	u := &ui{by: map[string]*template.Template{}}
+	u := &ui{templates: map[string]*template.Template{}}
 	for _, name := range names {
 		one, err := base.Clone()
 		if err == nil {
@@ -88,7 +88,7 @@ func newUI() (*ui, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the console's template %s: %w", name, err)
 		}
-		u.by[name] = one
+		u.templates[name] = one
 	}
 	sum := sha256.New()
 	for _, name := range []string{"style.css", "fleet.css", "live.js", "idiomorph.min.js"} {
@@ -102,8 +102,8 @@ func newUI() (*ui, error) {
 	return u, nil
 }
 
-// dict is names and values by turns, for a template that takes several.
-func dict(pairs ...any) (map[string]any, error) {
+// templateDict is names and values by turns, for a template that takes several.
+func templateDict(pairs ...any) (map[string]any, error) {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		name, ok := pairs[i].(string)
@@ -115,8 +115,8 @@ func dict(pairs ...any) (map[string]any, error) {
 	return out, nil
 }
 
-// cssWord makes a class of a word.
-func cssWord(s string) string {
+// cssClass makes a class of a word.
+func cssClass(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
 			return r
@@ -128,8 +128,8 @@ func cssWord(s string) string {
 	}, s)
 }
 
-// statics are the files that browsers may have.
-var statics = map[string]string{
+// staticTypes are the files that browsers may have.
+var staticTypes = map[string]string{
 	"style.css":        "text/css; charset=utf-8",
 	"fleet.css":        "text/css; charset=utf-8",
 	"live.js":          "text/javascript; charset=utf-8",
@@ -137,10 +137,10 @@ var statics = map[string]string{
 	"icon.svg":         "image/svg+xml",
 }
 
-func (u *ui) static() http.Handler {
+func (u *ui) staticHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/static/")
-		kind, found := statics[name]
+		kind, found := staticTypes[name]
 		raw, err := files.ReadFile("ui/" + name)
 		if !found || err != nil {
 			http.NotFound(w, r)
@@ -153,8 +153,8 @@ func (u *ui) static() http.Handler {
 	})
 }
 
-// frame is what templates get. A page's own value is In.
-type frame struct {
+// pageData is what templates get. A page's own value is In.
+type pageData struct {
 	In any
 	// Mark is for each form: {{template "mark" $}}.
 	Mark string
@@ -179,70 +179,70 @@ type tab struct {
 	Here       bool
 }
 
-// found is where a request leads.
-type found struct {
+// routeMatch is where a request leads.
+type routeMatch struct {
 	http.ResponseWriter
-	leaf *leaf
-	r    *http.Request
+	route *pageRoute
+	r     *http.Request
 }
 
-// routes finds pages. It answers nothing itself: see find.
-func routes() *http.ServeMux {
+// newPageMux finds pages. It answers nothing itself: see find.
+func newPageMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	for i := range leaves {
-		l := &leaves[i]
+	for i := range pageRoutes {
+		l := &pageRoutes[i]
 		mux.HandleFunc("GET "+l.Path, func(w http.ResponseWriter, r *http.Request) {
-			if f, ok := w.(*found); ok {
-				f.leaf, f.r = l, r
+			if f, ok := w.(*routeMatch); ok {
+				f.route, f.r = l, r
 			}
 		})
 	}
 	return mux
 }
 
-// find returns the page that a request is for, and the request with the values of its
+// findPage returns the page that a request is for, and the request with the values of its
 // path; nil if there is none.
-func (s *Server) find(r *http.Request) (*leaf, *http.Request) {
-	f := &found{ResponseWriter: nowhere{}}
+func (s *Server) findPage(r *http.Request) (*pageRoute, *http.Request) {
+	f := &routeMatch{ResponseWriter: discardWriter{}}
 	s.pages.ServeHTTP(f, r)
-	return f.leaf, f.r
+	return f.route, f.r
 }
 
-// nowhere is where answers go that nobody reads.
-type nowhere struct{}
+// discardWriter is where answers go that nobody reads.
+type discardWriter struct{}
 
 // Header returns one that nobody reads.
-func (nowhere) Header() http.Header { return http.Header{} }
+func (discardWriter) Header() http.Header { return http.Header{} }
 
 // Write drops it.
-func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 
 // WriteHeader drops it.
-func (nowhere) WriteHeader(int) {}
+func (discardWriter) WriteHeader(int) {}
 
-// show shows a page.
-func (s *Server) show(w http.ResponseWriter, r *http.Request, one *sess) {
-	l, inner := s.find(r)
+// servePage shows a page.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request, one *viewerSession) {
+	l, inner := s.findPage(r)
 	if l == nil {
-		s.problem(w, r, one, problem{
+		s.serveProblem(w, r, one, problem{
 			Status: http.StatusNotFound, Title: "There is no such page",
 			Why: "The console has nothing at " + r.URL.Path + ".", Remedy: "Go on from the overview.",
 		})
 		return
 	}
-	f, err := s.renders.once(r.Context(), one.Name, func() (*frame, error) { return s.frame(r.Context(), one, l, inner) }) //nolint:contextcheck // it is the context of the request
+	f, err := s.renders.renderOnce(r.Context(), one.Name, func() (*pageData, error) { return s.buildPageData(r.Context(), one, l, inner) }) //nolint:contextcheck // it is the context of the request
 	if err != nil {
-		s.fail(w, r, one, err)
+		s.serveError(w, r, one, err)
 		return
 	}
-	f.Messages = s.sessions.Told(one)
-	s.send(w, r, f, http.StatusOK, l.Template)
+	f.Messages = s.sessions.TakeMessages(one)
+	s.sendPage(w, r, f, http.StatusOK, l.Template)
 }
 
-// frame makes a page, main part and all.
-func (s *Server) frame(ctx context.Context, one *sess, l *leaf, r *http.Request) (*frame, error) {
-	look := &Look{Viewer: one.Who, Namespace: r.URL.Query().Get("namespace")}
-	f := &frame{Mark: one.Mark, Namespace: look.Namespace, Path: r.URL.RequestURI(), Live: true}
+// buildPageData makes a page, main part and all.
+func (s *Server) buildPageData(ctx context.Context, one *viewerSession, l *pageRoute, r *http.Request) (*pageData, error) {
+	look := &PageReader{Viewer: one.Who, Namespace: r.URL.Query().Get("namespace")}
+	f := &pageData{Mark: one.Mark, Namespace: look.Namespace, Path: r.URL.RequestURI(), Live: true}
 	if look.Namespace != "" {
 		f.Query = "?namespace=" + template.URLQueryEscaper(look.Namespace)
 	}
@@ -256,20 +256,20 @@ func (s *Server) frame(ctx context.Context, one *sess, l *leaf, r *http.Request)
 		return nil, err
 	}
 	f.Missing = look.Missing
-	f.Nav = navigation(l, f.Query)
+	f.Nav = buildNavigation(l, f.Query)
 	var b bytes.Buffer
-	if err := s.ui.by[l.Template].ExecuteTemplate(&b, "content", f); err != nil {
+	if err := s.ui.templates[l.Template].ExecuteTemplate(&b, "content", f); err != nil {
 		return nil, fmt.Errorf("writing page %s: %w", l.Path, err)
 	}
 	f.Main = template.HTML(b.String()) //nolint:gosec // a template has escaped it
-	f.Digest = digest(b.Bytes())
+	f.Digest = pageDigest(b.Bytes())
 	return f, nil
 }
 
-func navigation(here *leaf, query string) []tab {
+func buildNavigation(here *pageRoute, query string) []tab {
 	var out []tab
-	for i := range leaves {
-		l := &leaves[i]
+	for i := range pageRoutes {
+		l := &pageRoutes[i]
 		if l.Nav == "" {
 			continue
 		}
@@ -280,40 +280,40 @@ func navigation(here *leaf, query string) []tab {
 	return out
 }
 
-// words of times change by themselves, and the browser changes them.
-var words = regexp.MustCompile(`(<time [^>]*>)[^<]*`)
+// timeContents of times change by themselves, and the browser changes them.
+var timeContents = regexp.MustCompile(`(<time [^>]*>)[^<]*`)
 
-// digest tells whether a part of a page has changed.
-func digest(html []byte) string {
-	sum := sha256.Sum256(words.ReplaceAll(html, []byte("$1")))
+// pageDigest tells whether a part of a page has changed.
+func pageDigest(html []byte) string {
+	sum := sha256.Sum256(timeContents.ReplaceAll(html, []byte("$1")))
 	return hex.EncodeToString(sum[:12])
 }
 
-// write writes a page that is not among the leaves.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, one *sess, status int, title, file string, in any) {
-	f := &frame{In: in, Title: title, Path: "/"}
+// writeStandalonePage writes a page that is not among the leaves.
+func (s *Server) writeStandalonePage(w http.ResponseWriter, r *http.Request, one *viewerSession, status int, title, file string, in any) {
+	f := &pageData{In: in, Title: title, Path: "/"}
 	if one != nil {
-		f.Mark, f.Nav = one.Mark, navigation(nil, "")
+		f.Mark, f.Nav = one.Mark, buildNavigation(nil, "")
 	}
 	var b bytes.Buffer
-	if err := s.ui.by[file].ExecuteTemplate(&b, "content", f); err != nil {
+	if err := s.ui.templates[file].ExecuteTemplate(&b, "content", f); err != nil {
 		s.Log.Error(err, "writing a page", "template", file)
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
 		return
 	}
 	f.Main = template.HTML(b.String()) //nolint:gosec // a template has escaped it
-	s.send(w, r, f, status, file)
+	s.sendPage(w, r, f, status, file)
 }
 
-// send sends a page.
-func (s *Server) send(w http.ResponseWriter, r *http.Request, f *frame, status int, file string) {
-	f.Look, f.Version, f.Static = lookOf(r), s.Version, s.ui.version
+// sendPage sends a page.
+func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, f *pageData, status int, file string) {
+	f.Look, f.Version, f.Static = readAppearance(r), s.Version, s.ui.version
 	f.Now = s.Clock.Now().UTC().Format(time.RFC3339Nano)
-	if one := s.session(r); one != nil {
+	if one := s.findSession(r); one != nil {
 		f.User, f.Mark = one.Name, one.Mark
 	}
 	var b bytes.Buffer
-	if err := s.ui.by[file].ExecuteTemplate(&b, "layout.html", f); err != nil {
+	if err := s.ui.templates[file].ExecuteTemplate(&b, "layout.html", f); err != nil {
 		s.Log.Error(err, "writing a page", "template", file)
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
 		return
@@ -326,34 +326,34 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, f *frame, status i
 	}
 }
 
-// problem shows why there is no page.
-func (s *Server) problem(w http.ResponseWriter, r *http.Request, one *sess, p problem) {
-	s.write(w, r, one, p.Status, p.Title, "problem.html", p)
+// serveProblem shows why there is no page.
+func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, one *viewerSession, p problem) {
+	s.writeStandalonePage(w, r, one, p.Status, p.Title, "problem.html", p)
 }
 
-// fail shows an error.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, one *sess, err error) {
+// serveError shows an error.
+func (s *Server) serveError(w http.ResponseWriter, r *http.Request, one *viewerSession, err error) {
 	var p *problem
 	switch {
 	case errors.Is(err, see.ErrUnknown):
 		s.sessions.Close(one.ID)
-		http.SetCookie(w, s.crumb("", -1))
+		http.SetCookie(w, s.newSessionCookie("", -1))
 		http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	case errors.As(err, &p):
-		s.problem(w, r, one, *p)
+		s.serveProblem(w, r, one, *p)
 	case errors.Is(err, context.Canceled):
 		// Nobody waits for an answer any longer.
 	default:
 		s.Log.Info("could not show a page", "path", r.URL.Path, "user", one.Name, "why", err.Error())
-		s.problem(w, r, one, problem{
+		s.serveProblem(w, r, one, problem{
 			Status: http.StatusBadGateway, Title: "The hub gave no answer",
-			Why: plain(err), Remedy: "Reload the page. If it stays so, see whether the hub runs: hotspare status",
+			Why: describeError(err), Remedy: "Reload the page. If it stays so, see whether the hub runs: hotspare status",
 		})
 	}
 }
 
-// plain is an error as a person is told it: what the hub says, where it is the hub's.
-func plain(err error) string {
+// describeError is an error as a person is told it: what the hub says, where it is the hub's.
+func describeError(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Message != "" {
 		return status.Status().Message

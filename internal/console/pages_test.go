@@ -121,12 +121,12 @@ func TestWhoMaySeeLittleSeesThat(t *testing.T) {
 
 // Secrets cannot even be asked for.
 func TestTheConsoleKnowsNoSecrets(t *testing.T) {
-	look := &Look{Viewer: &person{hub: newHub(t)}}
+	look := &PageReader{Viewer: &person{hub: newHub(t)}}
 	if err := look.List(t.Context(), &corev1.SecretList{}); err == nil {
 		t.Error("Secrets can be listed")
 	}
 	for _, kind := range []string{"Secret", "ConfigMap", "Pod"} {
-		if m, err := see.Mapper().RESTMapping(corev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1"); err == nil {
+		if m, err := see.NewRESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1"); err == nil {
 			t.Errorf("%s can be read: %v", kind, m.Resource)
 		}
 	}
@@ -136,20 +136,20 @@ func TestAPageChangesWhenMoreThanItsTimesDo(t *testing.T) {
 	at := func(words, name string) []byte {
 		return []byte(`<b>` + name + `</b><time datetime="x">` + words + `</time> ago`)
 	}
-	if digest(at("5s", "a")) != digest(at("7m", "a")) {
+	if pageDigest(at("5s", "a")) != pageDigest(at("7m", "a")) {
 		t.Error("the words of a time make another page")
 	}
-	if digest(at("5s", "a")) == digest(at("5s", "b")) {
+	if pageDigest(at("5s", "a")) == pageDigest(at("5s", "b")) {
 		t.Error("another name makes no other page")
 	}
-	if digest([]byte(`<time datetime="x">1s</time>`)) == digest([]byte(`<time datetime="y">1s</time>`)) {
+	if pageDigest([]byte(`<time datetime="x">1s</time>`)) == pageDigest([]byte(`<time datetime="y">1s</time>`)) {
 		t.Error("another time makes no other page")
 	}
 }
 
 func TestFilesAreServedAsWhatTheyAre(t *testing.T) {
 	b := newRig(t, newHub(t)).browser()
-	for name, kind := range statics {
+	for name, kind := range staticTypes {
 		a := b.get("/static/" + name)
 		if a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != kind || len(a.text) < 100 {
 			t.Errorf("%s: %s, %s, %d bytes", name, a.Status, a.Header.Get("Content-Type"), len(a.text))

@@ -15,61 +15,61 @@ type poolsPage struct {
 	Pools []page.Pool
 }
 
-func pools(ctx context.Context, l *Look, now time.Time, _ *http.Request) (any, error) {
-	s, err := sceneOf(ctx, l)
+func buildPoolsPage(ctx context.Context, l *PageReader, now time.Time, _ *http.Request) (any, error) {
+	s, err := readPoolSnapshot(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	return poolsPage{page.Pools(s, now)}, nil
+	return poolsPage{page.NewPools(s, now)}, nil
 }
 
 // poolPage is what the page of one pool shows.
 type poolPage struct {
 	page.Pool
-	May rights
+	May poolPermissions
 	// Part is the one part shown, All whether all tiles are.
 	Part string
 	All  bool
 }
 
-// mostTiles is how many clusters a page shows unless it is asked for all.
-const mostTiles = 200
+// maxTiles is how many clusters a page shows unless it is asked for all.
+const maxTiles = 200
 
-// rights are what the viewer may do to a pool and its claims.
-type rights struct {
+// poolPermissions are what the viewer may do to a pool and its claims.
+type poolPermissions struct {
 	Claim, Release, Resize bool
 	// Power has the clusters that they may hibernate and resume.
 	Power map[string]bool
 }
 
-func onePool(ctx context.Context, l *Look, now time.Time, r *http.Request) (any, error) {
-	s, err := sceneOf(ctx, l)
+func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Request) (any, error) {
+	s, err := readPoolSnapshot(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	name := r.PathValue("name")
 	i := slices.IndexFunc(s.Pools, func(p hivev1.ClusterPool) bool { return p.Namespace == l.Namespace && p.Name == name })
 	if i < 0 {
-		return nil, noPool(l, name)
+		return nil, poolNotFound(l, name)
 	}
-	p := page.OnePool(&s.Pools[i], s, now)
-	may, err := rightsOn(ctx, l, &p)
+	p := page.NewSinglePool(&s.Pools[i], s, now)
+	may, err := readPermissions(ctx, l, &p)
 	if err != nil {
 		return nil, err
 	}
 	out := poolPage{Pool: p, May: may, All: r.URL.Query().Get("all") != ""}
-	if part := r.URL.Query().Get("part"); page.IsPart(part) {
+	if part := r.URL.Query().Get("part"); page.IsPhaseSlug(part) {
 		out.Part = part
 	}
-	most := mostTiles
+	most := maxTiles
 	if out.All {
 		most = len(p.Tiles)
 	}
-	out.Trim(out.Part, most)
+	out.TrimTiles(out.Part, most)
 	return out, nil
 }
 
-func noPool(l *Look, name string) error {
+func poolNotFound(l *PageReader, name string) error {
 	p := &problem{
 		Status: http.StatusNotFound, Title: "There is no such pool",
 		Why: "Namespace " + l.Namespace + " has no pool " + name + ".", Remedy: "It may have been deleted. Go on from all pools.",
@@ -81,9 +81,9 @@ func noPool(l *Look, name string) error {
 	return p
 }
 
-// rightsOn asks what the viewer may do to a pool.
-func rightsOn(ctx context.Context, l *Look, p *page.Pool) (rights, error) {
-	out := rights{Power: map[string]bool{}}
+// readPermissions asks what the viewer may do to a pool.
+func readPermissions(ctx context.Context, l *PageReader, p *page.Pool) (poolPermissions, error) {
+	out := poolPermissions{Power: map[string]bool{}}
 	group := hivev1.GroupVersion.Group
 	for _, ask := range []struct {
 		verb, resource string
@@ -94,11 +94,11 @@ func rightsOn(ctx context.Context, l *Look, p *page.Pool) (rights, error) {
 		{"patch", "clusterpools", &out.Resize},
 	} {
 		var err error
-		if *ask.into, err = l.MayOn(ctx, ask.verb, group, ask.resource, p.Namespace); err != nil {
+		if *ask.into, err = l.IsAllowedIn(ctx, ask.verb, group, ask.resource, p.Namespace); err != nil {
 			return out, err
 		}
 	}
-	everywhere, err := l.MayOn(ctx, "patch", group, "clusterdeployments", "")
+	everywhere, err := l.IsAllowedIn(ctx, "patch", group, "clusterdeployments", "")
 	if err != nil {
 		return out, err
 	}
@@ -108,7 +108,7 @@ func rightsOn(ctx context.Context, l *Look, p *page.Pool) (rights, error) {
 		}
 		yes := everywhere
 		if !yes {
-			if yes, err = l.MayOn(ctx, "patch", group, "clusterdeployments", c.Cluster); err != nil {
+			if yes, err = l.IsAllowedIn(ctx, "patch", group, "clusterdeployments", c.Cluster); err != nil {
 				return out, err
 			}
 		}

@@ -9,16 +9,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// renders makes pages for those who look at them, so that no viewer takes the computer
+// renderScheduler makes pages for those who look at them, so that no viewer takes the computer
 // from the hub beside the console: one page at a time is made for each person, streams of
 // one page share it, and after a live page the person's next one waits for idleFactor
 // times as long as it took.
-type renders struct {
+type renderScheduler struct {
 	clock clock.WithTicker
 	slots chan struct{} // of all persons
 
-	mu sync.Mutex
-	of map[string]*renderer
+	mu        sync.Mutex
+	renderers map[string]*renderer
 }
 
 // idleFactor leaves a person a quarter of one processor for live pages.
@@ -26,90 +26,90 @@ const idleFactor = 3
 
 // renderer makes the pages of one person.
 type renderer struct {
-	turn  chan struct{} // holds one element while a page is made
-	next  time.Time     // of the next live page
-	users int           // of renders.mu
-	made  map[string]rendered
+	turn      chan struct{} // holds one element while a page is made
+	nextStart time.Time     // of the next live page
+	users     int           // of renders.mu
+	pages     map[string]renderedPage
 }
 
-// rendered is a page that was made, and what is closed when it has changed since.
-type rendered struct {
-	frame   *frame
+// renderedPage is a page that was made, and what is closed when it has changed since.
+type renderedPage struct {
+	frame   *pageData
 	changed <-chan struct{}
 	at      time.Time
 }
 
-func newRenders(c clock.WithTicker) *renders {
-	return &renders{clock: c, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), of: map[string]*renderer{}}
+func newRenderScheduler(c clock.WithTicker) *renderScheduler {
+	return &renderScheduler{clock: c, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), renderers: map[string]*renderer{}}
 }
 
-// join returns the renderer of a person; leave is called when it is not needed any more.
-func (r *renders) join(person string) (one *renderer, leave func()) {
+// acquireRenderer returns the renderer of a person; leave is called when it is not needed any more.
+func (r *renderScheduler) acquireRenderer(person string) (one *renderer, leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one = r.of[person]
+	one = r.renderers[person]
 	if one == nil {
-		one = &renderer{turn: make(chan struct{}, 1), made: map[string]rendered{}}
-		r.of[person] = one
+		one = &renderer{turn: make(chan struct{}, 1), pages: map[string]renderedPage{}}
+		r.renderers[person] = one
 	}
 	one.users++
 	return one, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if one.users--; one.users == 0 {
-			delete(r.of, person)
+			delete(r.renderers, person)
 		}
 	}
 }
 
-// once makes a page that is not followed.
-func (r *renders) once(ctx context.Context, person string, build func() (*frame, error)) (*frame, error) {
-	one, leave := r.join(person)
+// renderOnce makes a page that is not followed.
+func (r *renderScheduler) renderOnce(ctx context.Context, person string, build func() (*pageData, error)) (*pageData, error) {
+	one, leave := r.acquireRenderer(person)
 	defer leave()
-	if err := take(ctx, one.turn); err != nil {
+	if err := acquireSlot(ctx, one.turn); err != nil {
 		return nil, err
 	}
 	defer func() { <-one.turn }()
-	if err := take(ctx, r.slots); err != nil {
+	if err := acquireSlot(ctx, r.slots); err != nil {
 		return nil, err
 	}
 	defer func() { <-r.slots }()
 	return build()
 }
 
-// live returns the page key, made anew if it has changed since it was made, and what is
+// renderLive returns the page key, made anew if it has changed since it was made, and what is
 // closed when it changes again.
-func (r *renders) live(ctx context.Context, one *renderer, key string, changed func() <-chan struct{}, build func() (*frame, error)) (*frame, <-chan struct{}, error) {
-	if err := take(ctx, one.turn); err != nil {
+func (r *renderScheduler) renderLive(ctx context.Context, one *renderer, key string, changed func() <-chan struct{}, build func() (*pageData, error)) (*pageData, <-chan struct{}, error) {
+	if err := acquireSlot(ctx, one.turn); err != nil {
 		return nil, nil, err
 	}
 	defer func() { <-one.turn }()
-	if last, ok := one.made[key]; ok && !closed(last.changed) && r.clock.Since(last.at) < slow/2 {
+	if last, ok := one.pages[key]; ok && !isClosed(last.changed) && r.clock.Since(last.at) < refreshInterval/2 {
 		return last.frame, last.changed, nil
 	}
-	delete(one.made, key)
-	if err := r.sleep(ctx, one.next.Sub(r.clock.Now())); err != nil {
+	delete(one.pages, key)
+	if err := r.sleepFor(ctx, one.nextStart.Sub(r.clock.Now())); err != nil {
 		return nil, nil, err
 	}
-	if err := take(ctx, r.slots); err != nil {
+	if err := acquireSlot(ctx, r.slots); err != nil {
 		return nil, nil, err
 	}
 	defer func() { <-r.slots }()
 	began, news := r.clock.Now(), changed()
 	f, err := build()
 	now := r.clock.Now()
-	one.next = now.Add(idleFactor * now.Sub(began))
+	one.nextStart = now.Add(idleFactor * now.Sub(began))
 	if err != nil {
 		return nil, news, err
 	}
-	if len(one.made) >= mostLive {
-		clear(one.made)
+	if len(one.pages) >= maxLivePages {
+		clear(one.pages)
 	}
-	one.made[key] = rendered{f, news, now}
+	one.pages[key] = renderedPage{f, news, now}
 	return f, news, nil
 }
 
-func (r *renders) sleep(ctx context.Context, d time.Duration) error {
+func (r *renderScheduler) sleepFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
@@ -123,8 +123,8 @@ func (r *renders) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// take waits for a place in slots.
-func take(ctx context.Context, slots chan struct{}) error {
+// acquireSlot waits for a place in slots.
+func acquireSlot(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
@@ -133,7 +133,7 @@ func take(ctx context.Context, slots chan struct{}) error {
 	}
 }
 
-func closed(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

@@ -12,7 +12,7 @@ import (
 )
 
 func TestStreamsOfOnePageShareIt(t *testing.T) {
-	r := newRenders(clocktesting.NewFakeClock(start))
+	r := newRenderScheduler(clocktesting.NewFakeClock(start))
 	var built atomic.Int32
 	news := make(chan struct{})
 	all := func() {
@@ -20,11 +20,11 @@ func TestStreamsOfOnePageShareIt(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() {
-				one, leave := r.join("alice")
+				one, leave := r.acquireRenderer("alice")
 				defer leave()
-				f, _, err := r.live(t.Context(), one, "page", func() <-chan struct{} { return news }, func() (*frame, error) {
+				f, _, err := r.renderLive(t.Context(), one, "page", func() <-chan struct{} { return news }, func() (*pageData, error) {
 					built.Add(1)
-					return &frame{Digest: "d"}, nil
+					return &pageData{Digest: "d"}, nil
 				})
 				if err != nil || f.Digest != "d" {
 					t.Errorf("got %v, %v", f, err)
@@ -33,7 +33,7 @@ func TestStreamsOfOnePageShareIt(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	_, stay := r.join("alice")
+	_, stay := r.acquireRenderer("alice")
 	defer stay()
 	all()
 	if n := built.Load(); n != 1 {
@@ -50,17 +50,17 @@ func TestStreamsOfOnePageShareIt(t *testing.T) {
 
 func TestOnePersonsPagesTakeAQuarterOfAProcessor(t *testing.T) {
 	clock := clocktesting.NewFakeClock(start)
-	r := newRenders(clock)
-	build := func() (*frame, error) { clock.Step(time.Second); return &frame{}, nil }
+	r := newRenderScheduler(clock)
+	build := func() (*pageData, error) { clock.Step(time.Second); return &pageData{}, nil }
 	changed := func() <-chan struct{} { c := make(chan struct{}); close(c); return c }
-	alice, leave := r.join("alice")
+	alice, leave := r.acquireRenderer("alice")
 	defer leave()
-	if _, _, err := r.live(t.Context(), alice, "a", changed, build); err != nil {
+	if _, _, err := r.renderLive(t.Context(), alice, "a", changed, build); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan time.Time, 1)
 	go func() {
-		_, _, err := r.live(t.Context(), alice, "b", changed, func() (*frame, error) { done <- clock.Now(); return &frame{}, nil })
+		_, _, err := r.renderLive(t.Context(), alice, "b", changed, func() (*pageData, error) { done <- clock.Now(); return &pageData{}, nil })
 		if err != nil {
 			t.Error(err)
 		}
@@ -68,9 +68,9 @@ func TestOnePersonsPagesTakeAQuarterOfAProcessor(t *testing.T) {
 	for !clock.HasWaiters() {
 		time.Sleep(time.Millisecond) //nolint:forbidigo // the clock tells nobody that it is waited for
 	}
-	bob, leaveBob := r.join("bob")
+	bob, leaveBob := r.acquireRenderer("bob")
 	defer leaveBob()
-	if _, _, err := r.live(t.Context(), bob, "a", changed, func() (*frame, error) { return &frame{}, nil }); err != nil {
+	if _, _, err := r.renderLive(t.Context(), bob, "a", changed, func() (*pageData, error) { return &pageData{}, nil }); err != nil {
 		t.Errorf("bob waits for alice: %v", err)
 	}
 	clock.Step(idleFactor*time.Second - time.Millisecond)
@@ -84,16 +84,16 @@ func TestOnePersonsPagesTakeAQuarterOfAProcessor(t *testing.T) {
 }
 
 func TestWhoGoesDoesNotWait(t *testing.T) {
-	r := newRenders(clocktesting.NewFakeClock(start))
-	one, leave := r.join("alice")
+	r := newRenderScheduler(clocktesting.NewFakeClock(start))
+	one, leave := r.acquireRenderer("alice")
 	defer leave()
 	one.turn <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := r.live(ctx, one, "a", nil, nil); !errors.Is(err, context.Canceled) {
+	if _, _, err := r.renderLive(ctx, one, "a", nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := r.once(ctx, "alice", nil); !errors.Is(err, context.Canceled) {
+	if _, err := r.renderOnce(ctx, "alice", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

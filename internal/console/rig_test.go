@@ -48,9 +48,9 @@ type person struct {
 	hub  *hub
 	name string
 	// may says what they may do; nil: everything.
-	may    func(see.Deed) bool
+	may    func(see.Permission) bool
 	mu     sync.Mutex
-	told   map[see.Deed]bool
+	told   map[see.Permission]bool
 	lost   bool
 	closed int
 	rested int
@@ -66,8 +66,8 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 }
 
 // admit lets the hub know a token.
-func (h *hub) admit(name, token string, may func(see.Deed) bool) *person {
-	p := &person{hub: h, name: name, may: may, told: map[see.Deed]bool{}}
+func (h *hub) admit(name, token string, may func(see.Permission) bool) *person {
+	p := &person{hub: h, name: name, may: may, told: map[see.Permission]bool{}}
 	p.Client = interceptor.NewClient(h.store, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return p.write(o, "create", func() error { return c.Create(ctx, o, opts...) })
@@ -87,8 +87,8 @@ func (h *hub) admit(name, token string, may func(see.Deed) bool) *person {
 
 func (p *person) write(o client.Object, verb string, do func() error) error {
 	resource := strings.ToLower(typeOf(o)) + "s"
-	d := see.Deed{Verb: verb, Group: hivev1.GroupVersion.Group, Resource: resource, Namespace: o.GetNamespace()}
-	if yes, _ := p.May(context.Background(), d); !yes {
+	d := see.Permission{Verb: verb, Group: hivev1.GroupVersion.Group, Resource: resource, Namespace: o.GetNamespace()}
+	if yes, _ := p.IsAllowed(context.Background(), d); !yes {
 		return apierrors.NewForbidden(schema.GroupResource{Group: d.Group, Resource: resource}, o.GetName(), nil)
 	}
 	if err := do(); err != nil {
@@ -105,7 +105,7 @@ func (h *hub) ring() {
 	h.changed = make(chan struct{})
 }
 
-func (h *hub) Bearer(_ context.Context, token string) (Viewer, error) {
+func (h *hub) ViewerForToken(_ context.Context, token string) (Viewer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fails != nil {
@@ -117,13 +117,13 @@ func (h *hub) Bearer(_ context.Context, token string) (Viewer, error) {
 	return nil, see.ErrUnknown
 }
 
-func (h *hub) Admin(ctx context.Context) (Viewer, error) {
-	return h.Bearer(ctx, "admin-token-of-the-hub")
+func (h *hub) AdminViewer(ctx context.Context) (Viewer, error) {
+	return h.ViewerForToken(ctx, "admin-token-of-the-hub")
 }
 
 func (p *person) Name() string { return p.name }
 
-func (p *person) May(_ context.Context, d see.Deed) (bool, error) {
+func (p *person) IsAllowed(_ context.Context, d see.Permission) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if yes, known := p.told[d]; known {
@@ -136,18 +136,18 @@ func (p *person) May(_ context.Context, d see.Deed) (bool, error) {
 	return p.told[d], nil
 }
 
-// Sight is a reader that fails the test when it is asked for what may not be seen: the
+// ReaderFor is a reader that fails the test when it is asked for what may not be seen: the
 // real one would never answer.
-func (p *person) Sight(namespace string) (client.Reader, error) {
+func (p *person) ReaderFor(namespace string) (client.Reader, error) {
 	return interceptor.NewClient(p.hub.store, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			m, err := mappingOf(list)
+			m, err := restMapping(list)
 			if err != nil {
 				return err
 			}
 			for _, verb := range []string{"list", "watch"} {
-				d := see.Deed{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace}
-				if yes, err := p.May(ctx, d); !yes || err != nil {
+				d := see.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace}
+				if yes, err := p.IsAllowed(ctx, d); !yes || err != nil {
 					p.hub.t.Errorf("%s looks at what they may not: %+v", p.name, d)
 				}
 			}
@@ -156,13 +156,13 @@ func (p *person) Sight(namespace string) (client.Reader, error) {
 	}), nil
 }
 
-func (p *person) Changed() <-chan struct{} {
+func (p *person) ChangeSignal() <-chan struct{} {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()
 	return p.hub.changed
 }
 
-func (p *person) Lost() bool {
+func (p *person) HasLostAccess() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
@@ -175,7 +175,7 @@ func (p *person) lose() {
 	p.hub.ring()
 }
 
-func (p *person) Rest() { p.mu.Lock(); p.rested++; p.mu.Unlock() }
+func (p *person) ReleaseMemory() { p.mu.Lock(); p.rested++; p.mu.Unlock() }
 
 func (p *person) Close() { p.mu.Lock(); p.closed++; p.mu.Unlock() }
 
@@ -367,12 +367,12 @@ func claimed(pool *hivev1.ClusterPool, name, cluster string) *hivev1.ClusterClai
 }
 
 // only lets do what is listed, as "verb resource namespace", with - for all namespaces.
-func only(lines ...string) func(see.Deed) bool {
+func only(lines ...string) func(see.Permission) bool {
 	yes := map[string]bool{}
 	for _, l := range lines {
 		yes[l] = true
 	}
-	return func(d see.Deed) bool {
+	return func(d see.Permission) bool {
 		n := d.Namespace
 		if n == "" {
 			n = "-"

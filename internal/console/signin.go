@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/console/session"
 )
 
-type sess = session.Session[Viewer]
+type viewerSession = session.Session[Viewer]
 
 // signIn is what the page of that name shows.
 type signIn struct {
@@ -28,22 +28,22 @@ type signIn struct {
 	Link bool
 }
 
-// askIn shows the form for a token to who is not in.
-func (s *Server) askIn(w http.ResponseWriter, r *http.Request) {
-	if s.session(r) != nil {
-		http.Redirect(w, r, local(r.FormValue("next")), http.StatusSeeOther)
+// serveSignIn shows the form for a token to who is not in.
+func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) {
+	if s.findSession(r) != nil {
+		http.Redirect(w, r, localPath(r.FormValue("next")), http.StatusSeeOther)
 		return
 	}
-	s.askAgain(w, r, http.StatusOK, "")
+	s.writeSignIn(w, r, http.StatusOK, "")
 }
 
-func (s *Server) askAgain(w http.ResponseWriter, r *http.Request, status int, bad string) {
-	next := local(r.FormValue("next"))
-	s.write(w, r, nil, status, "Sign in", "signin.html", signIn{Next: next, Bad: bad, Link: s.codes != nil})
+func (s *Server) writeSignIn(w http.ResponseWriter, r *http.Request, status int, bad string) {
+	next := localPath(r.FormValue("next"))
+	s.writeStandalonePage(w, r, nil, status, "Sign in", "signin.html", signIn{Next: next, Bad: bad, Link: s.codes != nil})
 }
 
-// local is a page of this console: next, or the first one if next is none.
-func local(next string) string {
+// localPath is a page of this console: next, or the first one if next is none.
+func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
@@ -51,117 +51,117 @@ func local(next string) string {
 	return next
 }
 
-// comeIn takes a token.
-func (s *Server) comeIn(w http.ResponseWriter, r *http.Request) {
-	from := address(r)
-	if wait := s.failures.wait(from, s.Clock.Now()); wait > 0 {
+// signInWithToken takes a token.
+func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
+	from := remoteAddress(r)
+	if wait := s.failures.retryDelay(from, s.Clock.Now()); wait > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
-		s.askAgain(w, r, http.StatusTooManyRequests, "Too many tokens were wrong. Try again in "+duration.HumanDuration(wait+time.Second)+".")
+		s.writeSignIn(w, r, http.StatusTooManyRequests, "Too many tokens were wrong. Try again in "+duration.HumanDuration(wait+time.Second)+".")
 		return
 	}
 	token := strings.TrimSpace(r.PostFormValue("token"))
-	if token == "" || strings.ContainsFunc(token, odd) {
-		s.askAgain(w, r, http.StatusBadRequest, "That is no token: paste one word, as a command prints it.")
+	if token == "" || strings.ContainsFunc(token, isInvalidTokenRune) {
+		s.writeSignIn(w, r, http.StatusBadRequest, "That is no token: paste one word, as a command prints it.")
 		return
 	}
-	viewer, err := s.Hub.Bearer(r.Context(), token)
+	viewer, err := s.Hub.ViewerForToken(r.Context(), token)
 	switch {
 	case errors.Is(err, see.ErrUnknown):
-		s.failures.add(from, s.Clock.Now())
-		s.askAgain(w, r, http.StatusUnauthorized, "The hub does not know this token. It may have expired: make another.")
+		s.failures.recordFailure(from, s.Clock.Now())
+		s.writeSignIn(w, r, http.StatusUnauthorized, "The hub does not know this token. It may have expired: make another.")
 		return
 	case err != nil:
 		s.Log.Info("could not ask the hub who somebody is", "why", err.Error())
-		s.askAgain(w, r, http.StatusBadGateway, "The hub could not be asked who this is: "+plain(err))
+		s.writeSignIn(w, r, http.StatusBadGateway, "The hub could not be asked who this is: "+describeError(err))
 		return
 	}
-	s.letIn(w, r, viewer, "token", local(r.PostFormValue("next")))
+	s.openSession(w, r, viewer, "token", localPath(r.PostFormValue("next")))
 }
 
-// odd tells what cannot be in a token.
-func odd(r rune) bool { return r <= ' ' || r > '~' }
+// isInvalidTokenRune tells what cannot be in a token.
+func isInvalidTokenRune(r rune) bool { return r <= ' ' || r > '~' }
 
-// enter takes a code that hotspare console has made.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+// signInWithCode takes a code that hotspare console has made.
+func (s *Server) signInWithCode(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
 		http.Error(w, "A code is used once: open the link itself.", http.StatusMethodNotAllowed)
 		return
 	}
 	if s.codes == nil {
-		s.askAgain(w, r, http.StatusNotFound, "This console takes no links: sign in with a token.")
+		s.writeSignIn(w, r, http.StatusNotFound, "This console takes no links: sign in with a token.")
 		return
 	}
 	// A good code opens at once, whatever others have tried from this computer: codes cannot
 	// be guessed, and to check one takes microseconds.
-	if err := s.codes.Admit(r.URL.Query().Get(door.Parameter), s.Clock.Now()); err != nil {
-		s.askAgain(w, r, http.StatusUnauthorized, "The link cannot be used: "+err.Error()+". Make another with: hotspare console")
+	if err := s.codes.VerifyOnce(r.URL.Query().Get(door.CodeParameter), s.Clock.Now()); err != nil {
+		s.writeSignIn(w, r, http.StatusUnauthorized, "The link cannot be used: "+err.Error()+". Make another with: hotspare console")
 		return
 	}
-	viewer, err := s.Hub.Admin(r.Context())
+	viewer, err := s.Hub.AdminViewer(r.Context())
 	if err != nil {
 		s.Log.Info("could not ask the hub for its admin", "why", err.Error())
-		s.askAgain(w, r, http.StatusBadGateway, "The hub could not be asked: "+plain(err))
+		s.writeSignIn(w, r, http.StatusBadGateway, "The hub could not be asked: "+describeError(err))
 		return
 	}
-	s.letIn(w, r, viewer, "link", "/")
+	s.openSession(w, r, viewer, "link", "/")
 }
 
-func (s *Server) letIn(w http.ResponseWriter, r *http.Request, viewer Viewer, how, next string) {
-	if old := s.session(r); old != nil {
+func (s *Server) openSession(w http.ResponseWriter, r *http.Request, viewer Viewer, how, next string) {
+	if old := s.findSession(r); old != nil {
 		s.sessions.Close(old.ID)
 	}
 	one, err := s.sessions.Open(viewer.Name(), viewer, s.Clock.Now())
 	if err != nil {
 		viewer.Close()
-		s.askAgain(w, r, http.StatusServiceUnavailable, err.Error())
+		s.writeSignIn(w, r, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	s.Log.Info("signed in", "user", viewer.Name(), "with", how)
-	http.SetCookie(w, s.crumb(one.ID, int(session.Limit.Seconds())))
+	http.SetCookie(w, s.newSessionCookie(one.ID, int(session.Limit.Seconds())))
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		// The browser would not send the cookie along a redirect that began elsewhere.
-		s.write(w, r, nil, http.StatusOK, "Signed in", "entered.html", next)
+		s.writeStandalonePage(w, r, nil, http.StatusOK, "Signed in", "entered.html", next)
 		return
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-func (s *Server) crumb(value string, age int) *http.Cookie {
+func (s *Server) newSessionCookie(value string, age int) *http.Cookie {
 	return &http.Cookie{
-		Name: s.cookie(), Value: value, Path: "/", MaxAge: age,
+		Name: s.cookieName(), Value: value, Path: "/", MaxAge: age,
 		HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
 	}
 }
 
 // signOut ends the session.
-func (s *Server) signOut(w http.ResponseWriter, r *http.Request, one *sess) {
-	if !s.ofOurs(w, r, one) {
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request, one *viewerSession) {
+	if !s.checkFormMark(w, r, one) {
 		return
 	}
 	s.sessions.Close(one.ID)
 	s.Log.Info("signed out", "user", one.Name)
-	http.SetCookie(w, s.crumb("", -1))
+	http.SetCookie(w, s.newSessionCookie("", -1))
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 
-// session is who sent a request; nil if they are not in.
-func (s *Server) session(r *http.Request) *sess {
-	c, err := r.Cookie(s.cookie())
+// findSession is who sent a request; nil if they are not in.
+func (s *Server) findSession(r *http.Request) *viewerSession {
+	c, err := r.Cookie(s.cookieName())
 	if err != nil {
 		return nil
 	}
 	one := s.sessions.Find(c.Value, s.Clock.Now())
-	if one != nil && one.Who.Lost() {
+	if one != nil && one.Who.HasLostAccess() {
 		s.sessions.Close(one.ID)
 		return nil
 	}
 	return one
 }
 
-// within has only those who are in.
-func (s *Server) within(h func(http.ResponseWriter, *http.Request, *sess)) http.HandlerFunc {
+// requireSession has only those who are in.
+func (s *Server) requireSession(h func(http.ResponseWriter, *http.Request, *viewerSession)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		one := s.session(r)
+		one := s.findSession(r)
 		if one != nil {
 			h(w, r, one)
 			return
@@ -178,20 +178,20 @@ func (s *Server) within(h func(http.ResponseWriter, *http.Request, *sess)) http.
 	}
 }
 
-// ofOurs reports whether a form was on a page of the session, and answers if not.
-func (s *Server) ofOurs(w http.ResponseWriter, r *http.Request, one *sess) bool {
-	if one.Holds(r.PostFormValue("mark")) {
+// checkFormMark reports whether a form was on a page of the session, and answers if not.
+func (s *Server) checkFormMark(w http.ResponseWriter, r *http.Request, one *viewerSession) bool {
+	if one.HasFormMark(r.PostFormValue("mark")) {
 		return true
 	}
-	s.problem(w, r, one, problem{
+	s.serveProblem(w, r, one, problem{
 		Status: http.StatusForbidden, Title: "This form is out of date",
 		Why: "It is not from a page of this session, and nothing was done.", Remedy: "Go back, reload the page, and do it again.",
 	})
 	return false
 }
 
-// address is where a request comes from.
-func address(r *http.Request) string {
+// remoteAddress is where a request comes from.
+func remoteAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
@@ -199,24 +199,24 @@ func address(r *http.Request) string {
 	return host
 }
 
-// lookCookie holds how somebody wants the console to look.
-const lookCookie = "hotspare-look"
+// appearanceCookie holds how somebody wants the console to look.
+const appearanceCookie = "hotspare-look"
 
-// chooseLook remembers light, dark or as the system has it.
-func (s *Server) chooseLook(w http.ResponseWriter, r *http.Request) {
+// setAppearance remembers light, dark or as the system has it.
+func (s *Server) setAppearance(w http.ResponseWriter, r *http.Request) {
 	look := r.PostFormValue("look")
 	age := int((365 * 24 * time.Hour).Seconds())
 	if look != "light" && look != "dark" {
 		look, age = "", -1
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: lookCookie, Value: look, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
+		Name: appearanceCookie, Value: look, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
 	})
-	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
+	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-func lookOf(r *http.Request) string {
-	c, err := r.Cookie(lookCookie)
+func readAppearance(r *http.Request) string {
+	c, err := r.Cookie(appearanceCookie)
 	if err != nil || c.Value != "light" && c.Value != "dark" {
 		return ""
 	}

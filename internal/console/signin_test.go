@@ -101,27 +101,27 @@ func TestGuessingTokensIsSlow(t *testing.T) {
 	r := newRig(t, h)
 	b := r.browser()
 	try := func(token string) int { return b.post("/signin", url.Values{"token": {token}}).StatusCode }
-	for i := range tries {
+	for i := range maxFailures {
 		if got := try("wrong"); got != http.StatusUnauthorized {
 			t.Fatalf("try %d: %d", i, got)
 		}
 	}
 	if got := try("admin-token-of-the-hub"); got != http.StatusTooManyRequests {
-		t.Errorf("after %d wrong ones: %d", tries, got)
+		t.Errorf("after %d wrong ones: %d", maxFailures, got)
 	}
-	for range 2 * tries {
+	for range 2 * maxFailures {
 		b.get("/enter?code=wrong")
 	}
-	if a := r.browser().get("/enter?code=" + r.key.Code(start)); a.StatusCode != http.StatusSeeOther {
+	if a := r.browser().get("/enter?code=" + r.key.NewCode(start)); a.StatusCode != http.StatusSeeOther {
 		t.Errorf("a good code after wrong tokens and codes of others: %s", a.Status)
 	}
-	r.clock.Step(pause)
+	r.clock.Step(failureDecay)
 	if got := try("admin-token-of-the-hub"); got != http.StatusSeeOther {
 		t.Errorf("after a pause: %d", got)
 	}
 	r.clock.Step(time.Hour)
-	r.console.failures.forget(r.clock.Now())
-	if n := len(r.console.failures.of); n != 0 {
+	r.console.failures.removeDecayed(r.clock.Now())
+	if n := len(r.console.failures.byAddress); n != 0 {
 		t.Errorf("%d addresses are remembered for ever", n)
 	}
 }
@@ -129,7 +129,7 @@ func TestGuessingTokensIsSlow(t *testing.T) {
 func TestALinkLetsTheAdminInOnce(t *testing.T) {
 	h := newHub(t)
 	r := newRig(t, h)
-	code := r.key.Code(start)
+	code := r.key.NewCode(start)
 	b := r.browser()
 	if a := b.do(b.request(http.MethodHead, "/enter?code="+code, nil)); a.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("a look at the head: %s", a.Status)
@@ -151,7 +151,7 @@ func TestALinkLetsTheAdminInOnce(t *testing.T) {
 		t.Errorf("a second time: %s\n%s", a.Status, a.text)
 	}
 	r.clock.Step(2 * time.Minute)
-	if a := other.get("/enter?code=" + r.key.Code(start)); a.StatusCode != http.StatusUnauthorized || !strings.Contains(a.text, "older than a minute") {
+	if a := other.get("/enter?code=" + r.key.NewCode(start)); a.StatusCode != http.StatusUnauthorized || !strings.Contains(a.text, "older than a minute") {
 		t.Errorf("too late: %s\n%s", a.Status, a.text)
 	}
 	if strings.Contains(r.log.String(), code) {
@@ -159,7 +159,7 @@ func TestALinkLetsTheAdminInOnce(t *testing.T) {
 	}
 	t.Run("followed from another site, by a page that the browser can go on from", func(t *testing.T) {
 		b := r.browser()
-		req := b.request(http.MethodGet, "/enter?code="+r.key.Code(r.clock.Now()), nil)
+		req := b.request(http.MethodGet, "/enter?code="+r.key.NewCode(r.clock.Now()), nil)
 		req.Header.Set("Sec-Fetch-Site", "cross-site")
 		if a := b.do(req); a.StatusCode != http.StatusOK || !strings.Contains(a.text, `href="/"`) || len(b.jar) != 1 {
 			t.Errorf("%s, cookies %v\n%s", a.Status, b.jar, a.text)
@@ -183,7 +183,7 @@ func TestAfterSigningInNobodyIsSentElsewhere(t *testing.T) {
 		"":                         "/", "pools": "/", "//evil.example": "/", "https://evil.example/": "/", `/\evil.example`: "/",
 		"/\t/evil.example": "/", "javascript:alert(1)": "/", "/%zz": "/",
 	} {
-		if got := local(next); got != want {
+		if got := localPath(next); got != want {
 			t.Errorf("%q: got %q, want %q", next, got, want)
 		}
 	}
@@ -224,7 +224,7 @@ func TestALookIsRemembered(t *testing.T) {
 	if strings.Contains(b.get("/signin").text, "data-look") {
 		t.Error("it is not the system's")
 	}
-	b.jar[lookCookie] = `"><script>`
+	b.jar[appearanceCookie] = `"><script>`
 	if strings.Contains(b.get("/signin").text, "data-look") {
 		t.Error("anything is a look")
 	}

@@ -34,15 +34,15 @@ type reader struct {
 
 func (r *reader) Name() string { return "ann" }
 
-func (r *reader) May(_ context.Context, d see.Deed) (bool, error) {
+func (r *reader) IsAllowed(_ context.Context, d see.Permission) (bool, error) {
 	return r.may == nil || r.may[d.Resource] || r.may[d.Resource+" "+d.Namespace], nil
 }
 
-func (r *reader) Sight(namespace string) (client.Reader, error) { return sight{r, namespace}, nil }
-func (r *reader) Changed() <-chan struct{}                      { return nil }
-func (r *reader) Lost() bool                                    { return false }
-func (r *reader) Rest()                                         {}
-func (r *reader) Close()                                        {}
+func (r *reader) ReaderFor(namespace string) (client.Reader, error) { return sight{r, namespace}, nil }
+func (r *reader) ChangeSignal() <-chan struct{}                     { return nil }
+func (r *reader) HasLostAccess() bool                               { return false }
+func (r *reader) ReleaseMemory()                                    {}
+func (r *reader) Close()                                            {}
 
 // sight refuses what must not be asked for, as the hub would.
 type sight struct {
@@ -51,11 +51,11 @@ type sight struct {
 }
 
 func (s sight) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	mapping, err := mappingOf(list)
+	mapping, err := restMapping(list)
 	if err != nil {
 		return err
 	}
-	if yes, _ := s.May(ctx, see.Deed{Resource: mapping.Resource.Resource, Namespace: s.namespace}); !yes {
+	if yes, _ := s.IsAllowed(ctx, see.Permission{Resource: mapping.Resource.Resource, Namespace: s.namespace}); !yes {
 		return fmt.Errorf("%s in namespace %q are forbidden", mapping.Resource.Resource, s.namespace)
 	}
 	return s.Client.List(ctx, list, opts...)
@@ -64,16 +64,16 @@ func (s sight) List(ctx context.Context, list client.ObjectList, opts ...client.
 // look returns the main part of a page, as somebody sees it who may see that.
 func look(t *testing.T, may map[string]bool, path string, objects ...client.Object) (string, error) {
 	t.Helper()
-	c := fake.NewClientBuilder().WithScheme(see.Scheme()).WithRESTMapper(see.Mapper()).WithObjects(objects...).Build()
+	c := fake.NewClientBuilder().WithScheme(see.Scheme()).WithRESTMapper(see.NewRESTMapper()).WithObjects(objects...).Build()
 	srv, err := New(t.Context(), Options{Clock: clocktesting.NewFakeClock(noon), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, r := srv.find(httptest.NewRequest(http.MethodGet, path, nil))
+	l, r := srv.findPage(httptest.NewRequest(http.MethodGet, path, nil))
 	if l == nil {
 		t.Fatalf("there is no page at %s", path)
 	}
-	f, err := srv.frame(t.Context(), &sess{ID: "x", Mark: "y", Name: "ann", Who: &reader{c, may}}, l, r)
+	f, err := srv.buildPageData(t.Context(), &viewerSession{ID: "x", Mark: "y", Name: "ann", Who: &reader{c, may}}, l, r)
 	if err != nil {
 		return "", err
 	}

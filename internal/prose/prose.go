@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Count is "1 claim", "2 claims".
-func Count(n int, what string) string { return Plural(n, what, what+"s") }
+// FormatCount is "1 claim", "2 claims".
+func FormatCount(n int, what string) string { return FormatPlural(n, what, what+"s") }
 
-// Plural is n with the first word for one, and the second for any other number.
-func Plural(n int, single, several string) string {
+// FormatPlural is n with the first word for one, and the second for any other number.
+func FormatPlural(n int, single, several string) string {
 	if n == 1 {
 		return "1 " + single
 	}
 	return strconv.Itoa(n) + " " + several
 }
 
-// List joins words: a, b and c.
-func List(words []string) string {
+// JoinWords joins words: a, b and c.
+func JoinWords(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
@@ -27,11 +27,11 @@ func List(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// Few is List for the first five words, and counts those after them.
-func Few(words []string) string {
+// JoinFirstWords is List for the first five words, and counts those after them.
+func JoinFirstWords(words []string) string {
 	const most = 5
 	if len(words) <= most+1 {
-		return List(words)
+		return JoinWords(words)
 	}
 	return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
 }

@@ -14,10 +14,10 @@ func TestListsReadAsPeopleSayThem(t *testing.T) {
 		{"a b c d e f", "a, b, c, d, e and f", "a, b, c, d, e and f"}, // not "and 1 more", which is no shorter
 		{"a b c d e f g", "a, b, c, d, e, f and g", "a, b, c, d, e and 2 more"},
 	} {
-		if got := List(strings.Fields(tt.words)); got != tt.list {
+		if got := JoinWords(strings.Fields(tt.words)); got != tt.list {
 			t.Errorf("List(%s) = %q, want %q", tt.words, got, tt.list)
 		}
-		if got := Few(strings.Fields(tt.words)); got != tt.few {
+		if got := JoinFirstWords(strings.Fields(tt.words)); got != tt.few {
 			t.Errorf("Few(%s) = %q, want %q", tt.words, got, tt.few)
 		}
 	}
@@ -25,11 +25,11 @@ func TestListsReadAsPeopleSayThem(t *testing.T) {
 
 func TestNumbersAgreeWithTheirWords(t *testing.T) {
 	for got, want := range map[string]string{
-		Count(0, "claim"):                 "0 claims",
-		Count(1, "claim"):                 "1 claim",
-		Count(2, "claim"):                 "2 claims",
-		Plural(1, "unit is", "units are"): "1 unit is",
-		Plural(3, "unit is", "units are"): "3 units are",
+		FormatCount(0, "claim"):                 "0 claims",
+		FormatCount(1, "claim"):                 "1 claim",
+		FormatCount(2, "claim"):                 "2 claims",
+		FormatPlural(1, "unit is", "units are"): "1 unit is",
+		FormatPlural(3, "unit is", "units are"): "3 units are",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

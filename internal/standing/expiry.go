@@ -10,14 +10,14 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Expiry returns how long a claim's lifetime still lasts, in words: "in 3h", "now" or
+// DescribeExpiry returns how long a claim's lifetime still lasts, in words: "in 3h", "now" or
 // "never"; empty while the claim has no cluster.
-func Expiry(c *hivev1.ClusterClaim, now time.Time) string {
+func DescribeExpiry(c *hivev1.ClusterClaim, now time.Time) string {
 	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
 	if pending == nil || pending.Status != corev1.ConditionFalse {
 		return ""
 	}
-	switch at := ExpiresAt(c); {
+	switch at := ClaimExpiryTime(c); {
 	case at.IsZero():
 		return "never"
 	case !at.After(now):
@@ -27,10 +27,10 @@ func Expiry(c *hivev1.ClusterClaim, now time.Time) string {
 	}
 }
 
-// ExpiresAt returns when a claim's lifetime ends; zero if the claim has no cluster or its
+// ClaimExpiryTime returns when a claim's lifetime ends; zero if the claim has no cluster or its
 // lifetime has no end. The lifetime begins when the claim gets its cluster, which is when
 // the claim ceases to be pending.
-func ExpiresAt(c *hivev1.ClusterClaim) time.Time {
+func ClaimExpiryTime(c *hivev1.ClusterClaim) time.Time {
 	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
 	if pending == nil || pending.Status != corev1.ConditionFalse || c.Status.Lifetime == nil {
 		return time.Time{}

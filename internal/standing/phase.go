@@ -10,13 +10,13 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// Phases are what clusters are to their pools, by namespace and name, as the pools'
+// ComputePhases are what clusters are to their pools, by namespace and name, as the pools'
 // controller decides it. Customizations are taken to be as the status of a pool tells.
-func Phases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) map[types.NamespacedName]pool.Phase {
-	all := objectsOf(pools, clusters, claims)
+func ComputePhases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) map[types.NamespacedName]pool.Phase {
+	all := groupByPool(pools, clusters, claims)
 	out := make(map[types.NamespacedName]pool.Phase, len(clusters))
 	for _, o := range all {
-		s, err := snapshot(o, now)
+		s, err := buildSnapshot(o, now)
 		if err != nil {
 			continue // each cluster is told by itself, below
 		}
@@ -35,8 +35,8 @@ func Phases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, cla
 	return out
 }
 
-// objectsOf sorts clusters and claims by their pools.
-func objectsOf(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim) map[types.NamespacedName]facts.Objects {
+// groupByPool sorts clusters and claims by their pools.
+func groupByPool(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim) map[types.NamespacedName]facts.Objects {
 	out := make(map[types.NamespacedName]facts.Objects, len(pools))
 	for i := range pools {
 		p := &pools[i]
@@ -45,7 +45,7 @@ func objectsOf(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, 
 		}
 	}
 	for i := range clusters {
-		ref := PoolOf(&clusters[i])
+		ref := PoolReference(&clusters[i])
 		if o, found := out[types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}]; found {
 			o.Clusters[clusters[i].Name] = &clusters[i]
 		}
@@ -58,7 +58,7 @@ func objectsOf(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, 
 	return out
 }
 
-func snapshot(o facts.Objects, now time.Time) (pool.Snapshot, error) {
+func buildSnapshot(o facts.Objects, now time.Time) (pool.Snapshot, error) {
 	o.AssumeCustomizations()
 	books, err := o.DecideInventory()
 	if err != nil {
@@ -81,21 +81,21 @@ type Tally struct {
 	Unreadable int `json:"unreadable"`
 }
 
-// Count tallies the clusters of a pool and the claims on it that wait.
-func Count(p *hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) Tally {
+// CountPool tallies the clusters of a pool and the claims on it that wait.
+func CountPool(p *hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) Tally {
 	var t Tally
-	for _, phase := range Phases([]hivev1.ClusterPool{*p}, clusters, claims, now) {
-		*t.of(phase)++
+	for _, phase := range ComputePhases([]hivev1.ClusterPool{*p}, clusters, claims, now) {
+		*t.counterFor(phase)++
 	}
 	for i := range claims {
-		if Claim(&claims[i]) == Waiting {
+		if ClaimState(&claims[i]) == Waiting {
 			t.Waiting++
 		}
 	}
 	return t
 }
 
-func (t *Tally) of(p pool.Phase) *int {
+func (t *Tally) counterFor(p pool.Phase) *int {
 	switch p {
 	case pool.Assignable:
 		return &t.Assignable

@@ -30,9 +30,9 @@ var ClusterStates = []string{
 	Running, Resuming, Stopping, Hibernating, Installing, Failed, Deleting,
 }
 
-// Cluster is the state of a cluster.
-func Cluster(cd *hivev1.ClusterDeployment) string {
-	asleep := cd.Spec.PowerState == hivev1.PowerHibernating && !Unsupported(cd)
+// ClusterState is the state of a cluster.
+func ClusterState(cd *hivev1.ClusterDeployment) string {
+	asleep := cd.Spec.PowerState == hivev1.PowerHibernating && !IsHibernationUnsupported(cd)
 	switch {
 	case cd.DeletionTimestamp != nil:
 		return Deleting
@@ -40,7 +40,7 @@ func Cluster(cd *hivev1.ClusterDeployment) string {
 		return Failed
 	case !cd.Spec.Installed:
 		return Installing
-	case powerFails(cd):
+	case hasPowerFailure(cd):
 		return Failed
 	case asleep && cd.Status.PowerState == hivev1.StatusHibernating:
 		return Hibernating
@@ -53,22 +53,22 @@ func Cluster(cd *hivev1.ClusterDeployment) string {
 	}
 }
 
-// powerFails reports whether the machines could not be started or stopped. It is
+// hasPowerFailure reports whether the machines could not be started or stopped. It is
 // tried again all the same.
-func powerFails(cd *hivev1.ClusterDeployment) bool {
+func hasPowerFailure(cd *hivev1.ClusterDeployment) bool {
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
 	return c != nil && (c.Reason == hivev1.ReasonFailedToStart || c.Reason == hivev1.ReasonFailedToStop)
 }
 
-// Unsupported reports whether the cluster cannot hibernate, so that it runs whatever is
+// IsHibernationUnsupported reports whether the cluster cannot hibernate, so that it runs whatever is
 // wanted of it.
-func Unsupported(cd *hivev1.ClusterDeployment) bool {
+func IsHibernationUnsupported(cd *hivev1.ClusterDeployment) bool {
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
 	return c != nil && c.Reason == hivev1.ReasonUnsupported
 }
 
-// Claim is the state of a claim.
-func Claim(c *hivev1.ClusterClaim) string {
+// ClaimState is the state of a claim.
+func ClaimState(c *hivev1.ClusterClaim) string {
 	running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning)
 	switch {
 	case c.DeletionTimestamp != nil:
@@ -90,23 +90,23 @@ func Claim(c *hivev1.ClusterClaim) string {
 	}
 }
 
-// Usable reports whether the claim's cluster can be used.
-func Usable(c *hivev1.ClusterClaim) bool {
+// IsClaimUsable reports whether the claim's cluster can be used.
+func IsClaimUsable(c *hivev1.ClusterClaim) bool {
 	return c.Spec.Namespace != "" && condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning)
 }
 
-// PoolOf is the pool of a cluster, and the claim that has it; all may be empty.
-func PoolOf(cd *hivev1.ClusterDeployment) hivev1.ClusterPoolReference {
+// PoolReference is the pool of a cluster, and the claim that has it; all may be empty.
+func PoolReference(cd *hivev1.ClusterDeployment) hivev1.ClusterPoolReference {
 	if cd.Spec.ClusterPoolRef == nil {
 		return hivev1.ClusterPoolReference{}
 	}
 	return *cd.Spec.ClusterPoolRef
 }
 
-// Home is the namespace in which a person looks for a cluster: that of its pool,
+// HomeNamespace is the namespace in which a person looks for a cluster: that of its pool,
 // or, when it has none, its own.
-func Home(cd *hivev1.ClusterDeployment) string {
-	if ref := PoolOf(cd); ref.PoolName != "" {
+func HomeNamespace(cd *hivev1.ClusterDeployment) string {
+	if ref := PoolReference(cd); ref.PoolName != "" {
 		return ref.Namespace
 	}
 	return cd.Namespace

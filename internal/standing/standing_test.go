@@ -73,7 +73,7 @@ func TestHowAClusterStands(t *testing.T) {
 		"one that wants sleep and says nothing is on its": {cluster(hivev1.PowerHibernating, ""), Stopping},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Cluster(c.cluster); got != c.want {
+			if got := ClusterState(c.cluster); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -112,10 +112,10 @@ func TestHowAClaimStands(t *testing.T) {
 		"one that is deleted is being released":      {released, Releasing, true}, // it can still be used, until it is gone
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Claim(c.claim); got != c.want {
+			if got := ClaimState(c.claim); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
-			if got := Usable(c.claim); got != c.usable {
+			if got := IsClaimUsable(c.claim); got != c.usable {
 				t.Errorf("usable: %t", got)
 			}
 		})
@@ -123,15 +123,15 @@ func TestHowAClaimStands(t *testing.T) {
 }
 
 func TestHomeIsWhereAPersonLooks(t *testing.T) {
-	if got := Home(member(awake(), "")); got != "team-a" {
+	if got := HomeNamespace(member(awake(), "")); got != "team-a" {
 		t.Errorf("a member is looked for in %s", got)
 	}
 	own := awake()
 	own.Namespace = "pets"
-	if got := Home(own); got != "pets" {
+	if got := HomeNamespace(own); got != "pets" {
 		t.Errorf("one of no pool is looked for in %s", got)
 	}
-	if got := PoolOf(own); got != (hivev1.ClusterPoolReference{}) {
+	if got := PoolReference(own); got != (hivev1.ClusterPoolReference{}) {
 		t.Errorf("one of no pool is of %+v", got)
 	}
 }
@@ -153,7 +153,7 @@ func TestCount(t *testing.T) {
 	claims := []hivev1.ClusterClaim{*claim("", ""), *claim("dev-1", hivev1.ReasonRunning), {ObjectMeta: dying}}
 	p := hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "dev"}}
 	want := Tally{Assignable: 1, Standby: 3, Installing: 1, Broken: 1, Claimed: 2, Deleting: 1, Marked: 1, Waiting: 1}
-	got := Count(&p, clusters, claims, time.Now())
+	got := CountPool(&p, clusters, claims, time.Now())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -170,7 +170,7 @@ func TestEveryStateOfAClusterIsListed(t *testing.T) {
 	for _, wants := range []hivev1.PowerState{"", hivev1.PowerRunning, hivev1.PowerHibernating} {
 		for _, is := range []string{"", hivev1.StatusRunning, hivev1.StatusHibernating} {
 			for n, cd := range []*hivev1.ClusterDeployment{cluster(wants, is), raw(cluster(wants, is)), deleted(cluster(wants, is))} {
-				if s := Cluster(cd); !listed[s] {
+				if s := ClusterState(cd); !listed[s] {
 					t.Error(fmt.Sprint(wants, " ", is, " ", n), "stands as", s, "which is not in ClusterStates")
 				}
 			}

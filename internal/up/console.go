@@ -21,9 +21,9 @@ func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
 	}
 	admin := h.AdminConfig()
 	s, err := console.New(ctx, console.Options{
-		Hub:     console.OnHub(ctx, admin, admin, version.Get(), clock.RealClock{}),
+		Hub:     console.NewHub(ctx, admin, admin, version.Get(), clock.RealClock{}),
 		Key:     o.consoleStand.Plate.Key,
-		Port:    o.consoleStand.Port(),
+		Port:    o.consoleStand.ListenPort(),
 		Version: version.Get(),
 		Clock:   clock.RealClock{},
 		Log:     ctrl.Log.WithName("console"),

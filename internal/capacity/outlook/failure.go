@@ -28,7 +28,7 @@ type Failure struct {
 // listFailures returns the region's instances that failed on their data planes, and those of which
 // a data plane refuses an object, sorted by name. It reads their status as their controller has
 // written it.
-func (e Evaluation) listFailures(planes []Plane, spell advice.Speller) []Failure {
+func (e Evaluation) listFailures(planes []Plane, spell advice.CommandFormatter) []Failure {
 	gone := map[string]bool{}
 	for _, p := range planes {
 		gone[p.Name] = p.Gone
@@ -57,19 +57,19 @@ func (e Evaluation) listFailures(planes []Plane, spell advice.Speller) []Failure
 	return out
 }
 
-func failureRemedy(i *v1alpha1.ServiceInstance, reason string, spell advice.Speller) *advice.Remedy {
+func failureRemedy(i *v1alpha1.ServiceInstance, reason string, spell advice.CommandFormatter) *advice.Remedy {
 	edit := spell(i.Namespace, "kubectl edit serviceinstance %s", i.Name)
 	again := spell(i.Namespace, "kubectl delete serviceinstance %s", i.Name)
 	switch {
 	case reason == v1alpha1.ReasonNotApplied && i.Status.Phase != v1alpha1.InstanceFailed:
-		return advice.Do("Its data plane refuses what is applied for it, and its agent retries: correct what the condition Ready names.",
+		return advice.NewRemedy("Its data plane refuses what is applied for it, and its agent retries: correct what the condition Ready names.",
 			spell(i.Namespace, "kubectl describe serviceinstance %s", i.Name))
 	case reason == v1alpha1.ReasonNotApplied, reason == v1alpha1.ReasonInvalidParameters:
-		return advice.Do("Correct its spec.parameters, or delete it.", edit)
+		return advice.NewRemedy("Correct its spec.parameters, or delete it.", edit)
 	case reason == v1alpha1.ReasonNamespaceTaken:
-		return advice.Do("Delete the namespace that it needs on its data plane, or delete it and order another.", again)
+		return advice.NewRemedy("Delete the namespace that it needs on its data plane, or delete it and order another.", again)
 	case reason == v1alpha1.ReasonDataPlaneGone, reason == v1alpha1.ReasonRejected, reason == v1alpha1.ReasonTakenAway:
-		return advice.Do("Delete it, and order another.", again)
+		return advice.NewRemedy("Delete it, and order another.", again)
 	}
-	return advice.Do("Correct what its data plane says is wrong, or delete it and order another.", edit)
+	return advice.NewRemedy("Correct what its data plane says is wrong, or delete it and order another.", edit)
 }

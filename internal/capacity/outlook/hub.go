@@ -36,7 +36,7 @@ func (h *Hub) RegionsInNamespace(namespace string) []*v1alpha1.FleetRegion {
 
 // EvaluateFleet decides about regions and returns a view of them. A region that cannot be decoded,
 // or is being deleted, is Parked with the reason; the others are not affected.
-func (h *Hub) EvaluateFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
+func (h *Hub) EvaluateFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.CommandFormatter) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
 		e, err := h.evaluateRegion(r, now)

@@ -31,7 +31,7 @@ type OtherPlane struct {
 // ListOtherPlanes returns the data planes that the view v does not contain: those that belong to no
 // region, or to one about which nothing is decided. Deleting a FleetRegion leaves its data planes
 // as they are, and their clusters still cost money.
-func (h *Hub) ListOtherPlanes(v Fleet, spell advice.Speller) []OtherPlane {
+func (h *Hub) ListOtherPlanes(v Fleet, spell advice.CommandFormatter) []OtherPlane {
 	told := map[types.NamespacedName]bool{}
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
@@ -50,7 +50,7 @@ func (h *Hub) ListOtherPlanes(v Fleet, spell advice.Speller) []OtherPlane {
 	return out
 }
 
-func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, spell advice.Speller) OtherPlane {
+func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, spell advice.CommandFormatter) OtherPlane {
 	o := OtherPlane{
 		Namespace: dp.Namespace, Name: dp.Name, Ownership: cmp.Or(dp.Spec.Ownership, v1alpha1.Managed), Phase: string(dp.Status.Phase),
 		Created: dp.CreationTimestamp.Time,
@@ -83,7 +83,7 @@ func hasCluster(dp *v1alpha1.DataPlane) bool {
 
 // orphanRemedy returns what a person can do about a data plane without a region; nil when it is
 // being deleted.
-func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell advice.Speller) *advice.Remedy {
+func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell advice.CommandFormatter) *advice.Remedy {
 	if dp.DeletionTimestamp != nil || dp.Status.Phase == v1alpha1.PhaseCleanup {
 		return nil
 	}
@@ -91,15 +91,15 @@ func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell advice.Speller) *
 	remove := spell(dp.Namespace, "kubectl delete dataplane %s", dp.Name)
 	switch {
 	case o.Instances > 0:
-		return advice.Do(create+" again: instances are on it, and their status is not kept up to date without one. "+
+		return advice.NewRemedy(create+" again: instances are on it, and their status is not kept up to date without one. "+
 			"To give its cluster back instead, delete the instances, then the DataPlane.",
 			spell(dp.Namespace, "kubectl apply -f fleetregion.yaml"))
 	case o.Ownership == v1alpha1.Registered:
-		return advice.Do(create+" to use it; or delete it, which leaves its cluster to you.", remove)
+		return advice.NewRemedy(create+" to use it; or delete it, which leaves its cluster to you.", remove)
 	case dp.Status.Phase == v1alpha1.PhaseFailed:
-		return advice.Do("Delete it: it failed, and has given its cluster back.", remove)
+		return advice.NewRemedy("Delete it: it failed, and has given its cluster back.", remove)
 	}
-	return advice.Do(create+" to use it; or delete it to give its cluster back.", remove)
+	return advice.NewRemedy(create+" to use it; or delete it to give its cluster back.", remove)
 }
 
 // PlanesWithoutRegion returns the data planes that belong to no region.

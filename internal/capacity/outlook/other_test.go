@@ -42,8 +42,8 @@ func TestADataPlaneWithoutARegionSaysWhatToDo(t *testing.T) {
 			h := small()
 			h.Regions = nil
 			c.make(h, h.plane("a", v1alpha1.PhaseReady, 4))
-			v := h.EvaluateFleet(h.Regions, now, advice.Plain)
-			v.OtherDataPlanes = h.ListOtherPlanes(v, advice.Plain)
+			v := h.EvaluateFleet(h.Regions, now, advice.FormatPlainCommand)
+			v.OtherDataPlanes = h.ListOtherPlanes(v, advice.FormatPlainCommand)
 			strays := v.PlanesWithoutRegion()
 			if len(strays) != 1 {
 				t.Fatalf("the strays are %+v", strays)

@@ -113,7 +113,7 @@ type Instance struct {
 }
 
 // buildRegionView returns the view of a region and of the decisions about it.
-func (e Evaluation) buildRegionView(spell advice.Speller) Region {
+func (e Evaluation) buildRegionView(spell advice.CommandFormatter) Region {
 	r := e.Region
 	v := Region{
 		Namespace: r.Namespace, Name: r.Name, Provider: r.Spec.Provider, Region: r.Spec.Region,
@@ -153,7 +153,7 @@ func (e Evaluation) summarizeBriefly() string {
 	return words
 }
 
-func (e Evaluation) buildTypeView(report capacity.TypeReport, spell advice.Speller) Type {
+func (e Evaluation) buildTypeView(report capacity.TypeReport, spell advice.CommandFormatter) Type {
 	t := e.findType(report.Name)
 	return Type{
 		TypeReport: report, BiggestUnits: slices.Max(append([]int{0}, t.Sizes...)), SlackUnits: t.Slack, Limit: t.Limit,
@@ -172,7 +172,7 @@ func (e Evaluation) findType(name string) capacity.Type {
 
 // buildPlaneViews returns a view of each data plane of the region. Lost clusters come first, then
 // the phases in the order of planePhases.
-func (e Evaluation) buildPlaneViews(spell advice.Speller) []Plane {
+func (e Evaluation) buildPlaneViews(spell advice.CommandFormatter) []Plane {
 	objects := map[string]*v1alpha1.DataPlane{}
 	for _, dp := range e.Planes {
 		if dp.Namespace == e.Region.Namespace {
@@ -336,7 +336,7 @@ var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 }
 
 // buildInstanceViews returns a view of each instance without a data plane, oldest first.
-func (e Evaluation) buildInstanceViews(spell advice.Speller) []Instance {
+func (e Evaluation) buildInstanceViews(spell advice.CommandFormatter) []Instance {
 	objects := map[string]*v1alpha1.ServiceInstance{}
 	for _, i := range e.Instances {
 		objects[types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String()] = i

@@ -64,7 +64,9 @@ func (h *Hub) instance(name, size, plane string) *v1alpha1.ServiceInstance {
 }
 
 // laptop returns the view of the region.
-func (h *Hub) laptop() Region { return h.EvaluateFleet(h.Regions, now, advice.Plain).Regions[0] }
+func (h *Hub) laptop() Region {
+	return h.EvaluateFleet(h.Regions, now, advice.FormatPlainCommand).Regions[0]
+}
 
 func TestARegionIsToldInWords(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -135,7 +137,7 @@ func TestEveryWaitHasARemedy(t *testing.T) {
 		capacity.LimitReached, capacity.TooBig, capacity.Refused, capacity.NotOffered, capacity.UnknownType, capacity.UnknownSize, capacity.PinNotThere,
 		capacity.PinUnsuitable, capacity.PlaneIsLeaving, capacity.Unreadable,
 	} {
-		if do := e.instanceRemedy(&v1alpha1.ServiceInstance{}, capacity.Instance{Type: "dev"}, capacity.Decision{Reason: reason}, advice.Plain); do == nil {
+		if do := e.instanceRemedy(&v1alpha1.ServiceInstance{}, capacity.Instance{Type: "dev"}, capacity.Decision{Reason: reason}, advice.FormatPlainCommand); do == nil {
 			t.Errorf("nothing is said to do about %s", reason)
 		}
 	}
@@ -324,7 +326,7 @@ func TestEveryDataPlaneIsToldOf(t *testing.T) {
 			h.plane("a", v1alpha1.PhaseReady, 4)
 			c.make(h)
 			got := ""
-			for _, o := range h.ListOtherPlanes(h.EvaluateFleet(h.Regions, now, advice.Plain), advice.Plain) {
+			for _, o := range h.ListOtherPlanes(h.EvaluateFleet(h.Regions, now, advice.FormatPlainCommand), advice.FormatPlainCommand) {
 				got += fmt.Sprintf("%s %s: %s", o.Name, o.FleetRegion, o.Why)
 			}
 			if got != c.want {
@@ -341,15 +343,15 @@ func TestTwins(t *testing.T) {
 	twin := h.Regions[0].DeepCopy()
 	twin.ObjectMeta = born("team-b", "twin", time.Minute)
 	h.Regions = append(h.Regions, twin)
-	v := h.EvaluateFleet(h.RegionsInNamespace("team-b"), now, advice.Plain)
+	v := h.EvaluateFleet(h.RegionsInNamespace("team-b"), now, advice.FormatPlainCommand)
 	if len(v.Regions) != 1 || !strings.Contains(v.Regions[0].Parked, "fleet/laptop") || v.Regions[0].Types == nil {
 		t.Errorf("%+v", v.Regions)
 	}
-	if v := h.EvaluateFleet(h.RegionsInNamespace("fleet"), now, advice.Plain); len(v.Regions) != 1 || v.Regions[0].Parked != "" {
+	if v := h.EvaluateFleet(h.RegionsInNamespace("fleet"), now, advice.FormatPlainCommand); len(v.Regions) != 1 || v.Regions[0].Parked != "" {
 		t.Errorf("%+v", v.Regions)
 	}
 	h.Regions[0].DeletionTimestamp = &metav1.Time{Time: now}
-	for _, r := range h.EvaluateFleet(h.RegionsInNamespace(""), now, advice.Plain).Regions {
+	for _, r := range h.EvaluateFleet(h.RegionsInNamespace(""), now, advice.FormatPlainCommand).Regions {
 		if (r.Parked != "") != (r.Name == "laptop") {
 			t.Errorf("%s: %q", r.Name, r.Parked)
 		}
@@ -388,7 +390,7 @@ func TestWhatIsWrittenIsTold(t *testing.T) {
 	x := h.instance("x", "x2", "")
 	x.Status.Conditions = []metav1.Condition{{Type: v1alpha1.InstancePlaced, Status: metav1.ConditionFalse, Reason: "NoCapacity", Message: "no data plane has room"}}
 	h.instance("y", "x1", "a")
-	r := h.RecordedFleet(h.Regions, now, advice.Plain).Regions[0]
+	r := h.RecordedFleet(h.Regions, now, advice.FormatPlainCommand).Regions[0]
 	var got []string
 	got = append(got, r.Brief, r.Types[0].Has(), r.Types[0].Wants(), string(r.Types[0].Decision.Reason))
 	for _, p := range r.DataPlanes {
@@ -416,7 +418,7 @@ func TestWhatIsWrittenIsTold(t *testing.T) {
 func TestARegionThatIsGoingIsToldToBe(t *testing.T) {
 	h := small()
 	h.Regions[0].DeletionTimestamp = &metav1.Time{Time: now}
-	for _, v := range []Fleet{h.EvaluateFleet(h.Regions, now, advice.Plain), h.RecordedFleet(h.Regions, now, advice.Plain)} {
+	for _, v := range []Fleet{h.EvaluateFleet(h.Regions, now, advice.FormatPlainCommand), h.RecordedFleet(h.Regions, now, advice.FormatPlainCommand)} {
 		if r := v.Regions[0]; r.Parked != "it is being deleted" || r.Types == nil || r.DataPlanes == nil || r.Instances == nil || r.Reserved == nil {
 			t.Errorf("%+v", r)
 		}

@@ -14,32 +14,32 @@ import (
 
 // typeRemedy returns what a person can do about a type that lacks something; nil when it does not,
 // or when it is on the way.
-func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *advice.Remedy {
+func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.CommandFormatter) *advice.Remedy {
 	r := e.Region
 	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
 	if size, wrong := e.wrongReserve(t.Name); wrong {
-		return advice.Do(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
+		return advice.NewRemedy(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
 	}
 	switch d := t.Decision; {
 	case d.DryRun:
-		return advice.Do("To have it made, set spec.scaleUp.mode to Auto.", edit)
+		return advice.NewRemedy("To have it made, set spec.scaleUp.mode to Auto.", edit)
 	case d.Reason == capacity.SwitchedOff && (t.PendingUnits > 0 || !t.BiggestFits):
-		return advice.Do("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
+		return advice.NewRemedy("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
 	case d.Reason == capacity.AtMaximum:
-		return advice.Do(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
+		return advice.NewRemedy(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
 	case d.Reason == capacity.Blocked && e.missingPool(t.Name) != "":
 		pool := e.missingPool(t.Name)
-		return advice.Do(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
+		return advice.NewRemedy(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
 	case d.Reason == capacity.Blocked:
-		return advice.Do("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
+		return advice.NewRemedy("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == capacity.NoUnits:
-		return advice.Do("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
+		return advice.NewRemedy("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
 	case d.Reason == capacity.BackingOff && len(e.listFailedPlanes(t.Name)) > 0:
-		return advice.Do("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
+		return advice.NewRemedy("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
 	case d.Reason == capacity.BiggestFitsNowhere:
-		return advice.Do("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
+		return advice.NewRemedy("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
 	case d.Reason == capacity.Undecided:
-		return advice.Do("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
+		return advice.NewRemedy("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
 	}
 	return nil
 }
@@ -80,31 +80,31 @@ func (e Evaluation) listFailedPlanes(kind string) []string {
 
 // planeRemedy returns what a person can do about a data plane with a problem. A failed data plane
 // is covered by its type's remedy.
-func (e Evaluation) planeRemedy(p capacity.Plane, v Plane, spell advice.Speller) *advice.Remedy {
+func (e Evaluation) planeRemedy(p capacity.Plane, v Plane, spell advice.CommandFormatter) *advice.Remedy {
 	namespace := e.Region.Namespace
 	switch {
 	case p.Unreadable != "":
-		return advice.Do("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
+		return advice.NewRemedy("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
 	case v.Gone && v.Instances > 0:
-		return advice.Do("Its cluster is gone, or goes: delete the instances on it, and order others.",
+		return advice.NewRemedy("Its cluster is gone, or goes: delete the instances on it, and order others.",
 			"kubectl get serviceinstances -A -o wide | grep "+p.Name)
 	case v.Gone && !p.Managed:
-		return advice.Do("Its cluster cannot be reached any more: bring its kubeconfig back, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return advice.NewRemedy("Its cluster cannot be reached any more: bring its kubeconfig back, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Gone:
-		return advice.Patience("Its cluster is gone, and nothing is on it: it is removed.")
+		return advice.NewWaitRemedy("Its cluster is gone, and nothing is on it: it is removed.")
 	case len(p.Unlisted) > 0 && p.Managed && !p.Discard:
-		return advice.Do("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to give them up.",
+		return advice.NewRemedy("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to give them up.",
 			spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case p.Silent && p.Phase == capacity.Ready && !p.Deleting:
-		return advice.Do("Its free units count as none until its agent is heard of: see what has become of it.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return advice.NewRemedy("Its free units count as none until its agent is heard of: see what has become of it.", spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Decision != nil && v.Decision.DryRun:
-		return advice.Do("To have it removed, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
+		return advice.NewRemedy("To have it removed, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
 	}
 	return nil
 }
 
 // instanceRemedy returns what a person can do about an instance that waits.
-func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Instance, d capacity.Decision, spell advice.Speller) *advice.Remedy {
+func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Instance, d capacity.Decision, spell advice.CommandFormatter) *advice.Remedy {
 	r := e.Region
 	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
 	again := spell(o.Namespace, "kubectl delete serviceinstance %s", o.Name)
@@ -112,23 +112,23 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Insta
 	case capacity.NoCapacity:
 		return e.roomRemedy(i, again, spell)
 	case capacity.LimitReached:
-		return advice.Do(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
+		return advice.NewRemedy(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
 	case capacity.TooBig:
-		return advice.Do("Delete it, and order a smaller size; or raise maxNodes of the type's node pool.", again)
+		return advice.NewRemedy("Delete it, and order a smaller size; or raise maxNodes of the type's node pool.", again)
 	case capacity.UnknownSize:
-		return advice.Do("Delete it, and order another size.", again)
+		return advice.NewRemedy("Delete it, and order another size.", again)
 	case capacity.Refused:
 		return e.refusedRemedy(i, again)
 	case capacity.NotOffered:
-		return advice.Do(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
+		return advice.NewRemedy(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
 	case capacity.UnknownType:
-		return advice.Do(fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again)
+		return advice.NewRemedy(fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again)
 	case capacity.PinNotThere, capacity.PinUnsuitable:
-		return advice.Do(fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again)
+		return advice.NewRemedy(fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again)
 	case capacity.PlaneIsLeaving:
-		return advice.Patience("It is placed with the next look.")
+		return advice.NewWaitRemedy("It is placed with the next look.")
 	case capacity.Unreadable:
-		return advice.Do("Correct the field.", spell(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
+		return advice.NewRemedy("Correct the field.", spell(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
 	default:
 		return nil
 	}
@@ -136,9 +136,9 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Insta
 
 // roomRemedy returns the remedy for an instance for which there is no room; usually a data plane is
 // being created.
-func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.Speller) *advice.Remedy {
+func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.CommandFormatter) *advice.Remedy {
 	if i.Pin != "" {
-		return advice.Do(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
+		return advice.NewRemedy(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
 	}
 	n := slices.IndexFunc(e.Plan.Types, func(t capacity.TypeReport) bool { return t.Name == i.Type })
 	if n < 0 {
@@ -146,14 +146,14 @@ func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.S
 	}
 	switch t := e.Plan.Types[n]; {
 	case t.Decision.Action == capacity.Create && !t.Decision.DryRun:
-		return advice.Patience("A data plane is being made.")
+		return advice.NewWaitRemedy("A data plane is being made.")
 	case t.InFlight > 0:
-		return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.listInFlightPlanes(i.Type))))
+		return advice.NewWaitRemedy(fmt.Sprintf("%s on the way: %s.", prose.FormatPlural(t.InFlight, "data plane is", "data planes are"), prose.JoinFirstWords(e.listInFlightPlanes(i.Type))))
 	default:
 		if do := e.typeRemedy(t, spell); do != nil {
 			return do
 		}
-		return advice.Patience(fmt.Sprintf("No data plane is made for it: %s.", t.Decision.Message))
+		return advice.NewWaitRemedy(fmt.Sprintf("No data plane is made for it: %s.", t.Decision.Message))
 	}
 }
 
@@ -173,18 +173,18 @@ func (e Evaluation) listInFlightPlanes(kind string) []string {
 // refusedRemedy returns the remedy for an instance that data planes have refused.
 func (e Evaluation) refusedRemedy(i capacity.Instance, again string) *advice.Remedy {
 	if i.NewPlaneWouldRefuse() {
-		return advice.Do("Correct its spec.parameters, or delete it and order another.", again)
+		return advice.NewRemedy("Correct its spec.parameters, or delete it and order another.", again)
 	}
 	n := slices.IndexFunc(e.Plan.Types, func(t capacity.TypeReport) bool { return t.Name == i.Type })
 	if n >= 0 && i.Pin == "" {
 		switch t := e.Plan.Types[n]; {
 		case t.Decision.Action == capacity.Create && !t.Decision.DryRun:
-			return advice.Patience("A data plane is being made.")
+			return advice.NewWaitRemedy("A data plane is being made.")
 		case t.InFlight > 0:
-			return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.listInFlightPlanes(i.Type))))
+			return advice.NewWaitRemedy(fmt.Sprintf("%s on the way: %s.", prose.FormatPlural(t.InFlight, "data plane is", "data planes are"), prose.JoinFirstWords(e.listInFlightPlanes(i.Type))))
 		}
 	}
-	return advice.Patience(e.describeRetry(i) + ".")
+	return advice.NewWaitRemedy(e.describeRetry(i) + ".")
 }
 
 // describeRetry says when the data planes that refused an instance are asked again.
@@ -197,5 +197,5 @@ func (e Evaluation) describeRetry(i capacity.Instance) string {
 		return "It is placed with the next look"
 	}
 	slices.Sort(planes)
-	return "Ten minutes after they refused, these are asked again when they report more room or other versions: " + prose.Few(planes)
+	return "Ten minutes after they refused, these are asked again when they report more room or other versions: " + prose.JoinFirstWords(planes)
 }

@@ -8,25 +8,25 @@ type Task = advice.Task
 // ListTasks returns what a person can do about the region, each remedy once with all that it is
 // for; and, separately, what only needs time.
 func (v Region) ListTasks() (act, wait []advice.Task) {
-	var list advice.ToDo
+	var list advice.TaskList
 	for _, p := range v.DataPlanes { // lost clusters come first
 		if p.Gone {
-			list.Note(p.Name, p.ToDo)
+			list.AddRemedy(p.Name, p.ToDo)
 		}
 	}
 	for _, f := range v.Failures {
-		list.Note(f.Name, f.ToDo)
+		list.AddRemedy(f.Name, f.ToDo)
 	}
 	for _, t := range v.Types {
-		list.Note(t.Name, t.ToDo)
+		list.AddRemedy(t.Name, t.ToDo)
 	}
 	for _, p := range v.DataPlanes {
 		if !p.Gone {
-			list.Note(p.Name, p.ToDo)
+			list.AddRemedy(p.Name, p.ToDo)
 		}
 	}
 	for _, i := range v.Instances {
-		list.Note(i.Name, i.ToDo)
+		list.AddRemedy(i.Name, i.ToDo)
 	}
 	return list.Act, list.Wait
 }

@@ -14,7 +14,7 @@ import (
 // RecordedFleet returns the view of EvaluateFleet for a user who may not read everything that a
 // decision depends on. It computes no decision: it shows what the hub's controllers last wrote into
 // the objects that exist. The used units are those that agents report.
-func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
+func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.CommandFormatter) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
 		e := Evaluation{Objects: h.regionObjects(r)}

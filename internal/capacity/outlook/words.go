@@ -37,21 +37,21 @@ func (v Type) Has() string {
 	if v.DataPlanes == 0 {
 		return "no data plane" + v.describePending()
 	}
-	words := prose.Count(v.DataPlanes, "data plane")
+	words := prose.FormatCount(v.DataPlanes, "data plane")
 	switch {
 	case v.InFlight == v.DataPlanes:
 		words += " on the way"
 	case v.InFlight > 0:
 		words += fmt.Sprintf(", %d of them on the way", v.InFlight)
 	}
-	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, prose.Count(v.MaxUnits, "unit"), v.FreeUnits) + v.describePending()
+	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, prose.FormatCount(v.MaxUnits, "unit"), v.FreeUnits) + v.describePending()
 }
 
 func (v Type) describePending() string {
 	if v.PendingUnits == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s asked for without a place", prose.Plural(v.PendingUnits, "unit is", "units are"))
+	return fmt.Sprintf("; %s asked for without a place", prose.FormatPlural(v.PendingUnits, "unit is", "units are"))
 }
 
 // Wants says what the region should have of the type; empty while that is unknown.
@@ -59,18 +59,18 @@ func (v Type) Wants() string {
 	if v.Decision.Reason == capacity.Undecided {
 		return ""
 	}
-	parts := []string{fmt.Sprintf("more than %s free", prose.Count(v.SlackUnits, "unit"))}
+	parts := []string{fmt.Sprintf("more than %s free", prose.FormatCount(v.SlackUnits, "unit"))}
 	if v.BiggestUnits > 0 { // the user may not be allowed to read the InstanceType
-		parts[0] += ", and room for the biggest size, " + prose.Count(v.BiggestUnits, "unit")
+		parts[0] += ", and room for the biggest size, " + prose.FormatCount(v.BiggestUnits, "unit")
 	}
 	if v.Limit != nil {
-		parts = append(parts, fmt.Sprintf("at most %s used", prose.Count(*v.Limit, "unit")))
+		parts = append(parts, fmt.Sprintf("at most %s used", prose.FormatCount(*v.Limit, "unit")))
 	}
 	if v.MinDataPlanes > 0 {
-		parts = append(parts, fmt.Sprintf("at least %s", prose.Count(v.MinDataPlanes, "data plane")))
+		parts = append(parts, fmt.Sprintf("at least %s", prose.FormatCount(v.MinDataPlanes, "data plane")))
 	}
 	if v.MaxDataPlanes != nil {
-		parts = append(parts, fmt.Sprintf("at most %s", prose.Count(*v.MaxDataPlanes, "data plane")))
+		parts = append(parts, fmt.Sprintf("at most %s", prose.FormatCount(*v.MaxDataPlanes, "data plane")))
 	}
 	return strings.Join(parts, "; ")
 }

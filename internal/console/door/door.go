@@ -19,23 +19,23 @@ import (
 	"time"
 )
 
-// Life is how long a code can be used.
-const Life = time.Minute
+// CodeLifetime is how long a code can be used.
+const CodeLifetime = time.Minute
 
-// skew is how far the clocks of who makes a code and who checks it may be apart; both
+// clockSkew is how far the clocks of who makes a code and who checks it may be apart; both
 // are one computer's, whose clock may be set between.
-const skew = 5 * time.Second
+const clockSkew = 5 * time.Second
 
-// Path is where the console takes codes, as the query's Parameter.
+// LoginPath is where the console takes codes, as the query's Parameter.
 const (
-	Path      = "/enter"
-	Parameter = "code"
+	LoginPath     = "/enter"
+	CodeParameter = "code"
 )
 
 const (
-	keyLength   = 32
-	nonceLength = 16
-	whenLength  = 8
+	keyLength    = 32
+	nonceLength  = 16
+	expiryLength = 8
 )
 
 // A Key makes codes and checks them.
@@ -48,15 +48,15 @@ func NewKey() Key {
 	return key
 }
 
-// Code returns one that can be used until Life after now.
-func (k Key) Code(now time.Time) string {
-	raw := make([]byte, whenLength+nonceLength, whenLength+nonceLength+sha256.Size)
-	binary.BigEndian.PutUint64(raw, uint64(now.Add(Life).Unix()))
-	rand.Read(raw[whenLength:])
-	return base64.RawURLEncoding.EncodeToString(append(raw, k.sign(raw)...))
+// NewCode returns one that can be used until Life after now.
+func (k Key) NewCode(now time.Time) string {
+	raw := make([]byte, expiryLength+nonceLength, expiryLength+nonceLength+sha256.Size)
+	binary.BigEndian.PutUint64(raw, uint64(now.Add(CodeLifetime).Unix()))
+	rand.Read(raw[expiryLength:])
+	return base64.RawURLEncoding.EncodeToString(append(raw, k.signCode(raw)...))
 }
 
-func (k Key) sign(raw []byte) []byte {
+func (k Key) signCode(raw []byte) []byte {
 	mac := hmac.New(sha256.New, k)
 	mac.Write([]byte("hotspare console code\x00"))
 	mac.Write(raw)
@@ -65,34 +65,34 @@ func (k Key) sign(raw []byte) []byte {
 
 // What is wrong with a code.
 var (
-	ErrForged = errors.New("this is no code of this console")
-	ErrOld    = errors.New("this code is older than a minute")
-	ErrUsed   = errors.New("this code has been used already")
+	ErrForged  = errors.New("this is no code of this console")
+	ErrExpired = errors.New("this code is older than a minute")
+	ErrUsed    = errors.New("this code has been used already")
 )
 
 // A Keeper lets each code in once. Its methods may be called by several goroutines.
-type Keeper struct {
+type CodeVerifier struct {
 	key  Key
 	mu   sync.Mutex
 	used map[string]time.Time // nonces, until they are too old anyway
 }
 
-// NewKeeper returns a keeper for the codes of a key.
-func NewKeeper(k Key) *Keeper { return &Keeper{key: k, used: map[string]time.Time{}} }
+// NewCodeVerifier returns a keeper for the codes of a key.
+func NewCodeVerifier(k Key) *CodeVerifier { return &CodeVerifier{key: k, used: map[string]time.Time{}} }
 
-// Admit takes a code. It is an error if that is forged, too old or used.
-func (k *Keeper) Admit(code string, now time.Time) error {
+// VerifyOnce takes a code. It is an error if that is forged, too old or used.
+func (k *CodeVerifier) VerifyOnce(code string, now time.Time) error {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(code)
-	if err != nil || len(raw) != whenLength+nonceLength+sha256.Size {
+	if err != nil || len(raw) != expiryLength+nonceLength+sha256.Size {
 		return ErrForged
 	}
-	said, signature := raw[:whenLength+nonceLength], raw[whenLength+nonceLength:]
-	if !hmac.Equal(signature, k.key.sign(said)) {
+	said, signature := raw[:expiryLength+nonceLength], raw[expiryLength+nonceLength:]
+	if !hmac.Equal(signature, k.key.signCode(said)) {
 		return ErrForged
 	}
 	end := time.Unix(int64(binary.BigEndian.Uint64(said)), 0)
-	if now.After(end) || end.After(now.Add(Life+skew)) {
-		return ErrOld
+	if now.After(end) || end.After(now.Add(CodeLifetime+clockSkew)) {
+		return ErrExpired
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +101,7 @@ func (k *Keeper) Admit(code string, now time.Time) error {
 			delete(k.used, nonce)
 		}
 	}
-	nonce := string(said[whenLength:])
+	nonce := string(said[expiryLength:])
 	if _, found := k.used[nonce]; found {
 		return ErrUsed
 	}
@@ -110,18 +110,18 @@ func (k *Keeper) Admit(code string, now time.Time) error {
 }
 
 // A Plate is what the data folder says of a console.
-type Plate struct {
+type Endpoint struct {
 	// URL is where it is, or was last time.
 	URL string
 	// Key is that of the console that runs; nil when none does.
 	Key Key
 }
 
-// FilePath is the plate's in a data folder.
-func FilePath(dir string) string { return filepath.Join(dir, "console") }
+// EndpointPath is the plate's in a data folder.
+func EndpointPath(dir string) string { return filepath.Join(dir, "console") }
 
-// Write puts the plate up, for its owner's eyes only.
-func (p Plate) Write(path string) error {
+// WriteFile puts the plate up, for its owner's eyes only.
+func (p Endpoint) WriteFile(path string) error {
 	text := p.URL + "\n"
 	if p.Key != nil {
 		text += base64.RawURLEncoding.EncodeToString(p.Key) + "\n"
@@ -141,29 +141,29 @@ func (p Plate) Write(path string) error {
 	return nil
 }
 
-// Read returns the plate in that file. It is an os.ErrNotExist if there never was one.
-func Read(path string) (Plate, error) {
+// ReadEndpoint returns the plate in that file. It is an os.ErrNotExist if there never was one.
+func ReadEndpoint(path string) (Endpoint, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return Plate{}, fmt.Errorf("reading where the console is: %w", err)
+		return Endpoint{}, fmt.Errorf("reading where the console is: %w", err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-	p := Plate{URL: lines[0]}
+	p := Endpoint{URL: lines[0]}
 	if u, err := url.Parse(p.URL); err != nil || u.Host == "" {
-		return Plate{}, fmt.Errorf("reading where the console is: %s does not hold a URL", path)
+		return Endpoint{}, fmt.Errorf("reading where the console is: %s does not hold a URL", path)
 	}
 	if len(lines) == 1 {
 		return p, nil
 	}
 	key, err := base64.RawURLEncoding.DecodeString(lines[1])
 	if err != nil || len(key) != keyLength {
-		return Plate{}, fmt.Errorf("reading the key of the console: %s does not hold one", path)
+		return Endpoint{}, fmt.Errorf("reading the key of the console: %s does not hold one", path)
 	}
 	p.Key = key
 	return p, nil
 }
 
-// Link is the URL that lets its bearer in until Life after now, once.
-func (p Plate) Link(now time.Time) string {
-	return strings.TrimSuffix(p.URL, "/") + Path + "?" + Parameter + "=" + p.Key.Code(now)
+// LoginLink is the URL that lets its bearer in until Life after now, once.
+func (p Endpoint) LoginLink(now time.Time) string {
+	return strings.TrimSuffix(p.URL, "/") + LoginPath + "?" + CodeParameter + "=" + p.Key.NewCode(now)
 }

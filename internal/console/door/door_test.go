@@ -28,59 +28,59 @@ func TestACodeLetsInOnceAndSoon(t *testing.T) {
 		at   time.Time
 		want error
 	}{
-		"at once":                    {key.Code(now), now, nil},
-		"after a minute":             {key.Code(now), now.Add(door.Life), nil},
-		"after more than a minute":   {key.Code(now), now.Add(door.Life + time.Second), door.ErrOld},
-		"made for later than a code": {key.Code(now.Add(time.Hour)), now, door.ErrOld},
-		"made with another key":      {door.NewKey().Code(now), now, door.ErrForged},
-		"changed":                    {flip(key.Code(now)), now, door.ErrForged},
+		"at once":                    {key.NewCode(now), now, nil},
+		"after a minute":             {key.NewCode(now), now.Add(door.CodeLifetime), nil},
+		"after more than a minute":   {key.NewCode(now), now.Add(door.CodeLifetime + time.Second), door.ErrExpired},
+		"made for later than a code": {key.NewCode(now.Add(time.Hour)), now, door.ErrExpired},
+		"made with another key":      {door.NewKey().NewCode(now), now, door.ErrForged},
+		"changed":                    {flip(key.NewCode(now)), now, door.ErrForged},
 		"nothing":                    {"", now, door.ErrForged},
 		"no base64":                  {"%%%", now, door.ErrForged},
-		"too long":                   {key.Code(now) + "AAAA", now, door.ErrForged},
+		"too long":                   {key.NewCode(now) + "AAAA", now, door.ErrForged},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := door.NewKeeper(key).Admit(c.code, c.at); !errors.Is(err, c.want) {
+			if err := door.NewCodeVerifier(key).VerifyOnce(c.code, c.at); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
 	}
 	t.Run("a second time", func(t *testing.T) {
-		keeper, code := door.NewKeeper(key), key.Code(now)
-		if err := keeper.Admit(code, now); err != nil {
+		keeper, code := door.NewCodeVerifier(key), key.NewCode(now)
+		if err := keeper.VerifyOnce(code, now); err != nil {
 			t.Fatal(err)
 		}
-		if err := keeper.Admit(code, now.Add(door.Life)); !errors.Is(err, door.ErrUsed) {
+		if err := keeper.VerifyOnce(code, now.Add(door.CodeLifetime)); !errors.Is(err, door.ErrUsed) {
 			t.Errorf("a second time: %v", err)
 		}
-		if err := keeper.Admit(code[:8]+"\n"+code[8:], now); !errors.Is(err, door.ErrUsed) {
+		if err := keeper.VerifyOnce(code[:8]+"\n"+code[8:], now); !errors.Is(err, door.ErrUsed) {
 			t.Errorf("a second time, written otherwise: %v", err)
 		}
-		if err := keeper.Admit(key.Code(now), now); err != nil {
+		if err := keeper.VerifyOnce(key.NewCode(now), now); err != nil {
 			t.Errorf("another code: %v", err)
 		}
 	})
 }
 
 func TestThePlateIsForItsOwnerOnly(t *testing.T) {
-	path := door.FilePath(t.TempDir())
+	path := door.EndpointPath(t.TempDir())
 	if err := os.WriteFile(path, nil, 0o644); err != nil { // as somebody may have left it
 		t.Fatal(err)
 	}
-	p := door.Plate{URL: "http://127.0.0.1:9/", Key: door.NewKey()}
-	if err := p.Write(path); err != nil {
+	p := door.Endpoint{URL: "http://127.0.0.1:9/", Key: door.NewKey()}
+	if err := p.WriteFile(path); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	got, err := door.Read(path)
+	got, err := door.ReadEndpoint(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := got.Link(now)
+	link := got.LoginLink(now)
 	code, found := strings.CutPrefix(link, "http://127.0.0.1:9/enter?code=")
-	if !found || door.NewKeeper(p.Key).Admit(code, now) != nil {
+	if !found || door.NewCodeVerifier(p.Key).VerifyOnce(code, now) != nil {
 		t.Errorf("the link %s opens nothing", link)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); err != nil || len(left) > 0 {
@@ -90,18 +90,18 @@ func TestThePlateIsForItsOwnerOnly(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := door.Read(path); err == nil {
+		if got, err := door.ReadEndpoint(path); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if _, err := door.Read(path + "x"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := door.ReadEndpoint(path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
 }
 
 func TestTheConsoleKeepsItsPort(t *testing.T) {
 	dir := t.TempDir()
-	open := func(address string) *door.Stand {
+	open := func(address string) *door.ConsoleListener {
 		t.Helper()
 		s, err := door.Listen(dir, address)
 		if err != nil {
@@ -111,13 +111,13 @@ func TestTheConsoleKeepsItsPort(t *testing.T) {
 	}
 	first := open("127.0.0.1:0")
 	where := first.Addr().String()
-	if plate, err := door.Read(door.FilePath(dir)); err != nil || plate.URL != "http://"+where+"/" || plate.Key == nil {
+	if plate, err := door.ReadEndpoint(door.EndpointPath(dir)); err != nil || plate.URL != "http://"+where+"/" || plate.Key == nil {
 		t.Errorf("the plate says %q, %v", plate.URL, err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if plate, err := door.Read(door.FilePath(dir)); err != nil || plate.Key != nil {
+	if plate, err := door.ReadEndpoint(door.EndpointPath(dir)); err != nil || plate.Key != nil {
 		t.Errorf("after it was closed the plate has a key, %v", err)
 	}
 	second := open("127.0.0.1:0")
@@ -151,7 +151,7 @@ func TestTheConsoleKeepsItsPort(t *testing.T) {
 				t.Errorf("%v, %v", s, err)
 			}
 		}
-		if _, err := os.Stat(door.FilePath(dir)); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(door.EndpointPath(dir)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -172,4 +172,4 @@ func TestTheConsoleIsForThisMachineOnly(t *testing.T) {
 	}
 }
 
-var _ net.Listener = (*door.Stand)(nil)
+var _ net.Listener = (*door.ConsoleListener)(nil)

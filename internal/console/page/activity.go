@@ -28,21 +28,21 @@ type Filter struct {
 
 // How many events a page shows, and how many more with each step.
 const (
-	someEvents = 200
-	mostEvents = 5000
+	eventsPerPage = 200
+	maxEvents     = 5000
 )
 
 // ParseFilter reads a filter from a page's query. What makes no sense is left out.
 func ParseFilter(q url.Values) Filter {
-	f := Filter{Kind: q.Get("kind"), Name: strings.TrimSpace(q.Get("name")), Warnings: q.Get("type") == corev1.EventTypeWarning, Show: someEvents}
+	f := Filter{Kind: q.Get("kind"), Name: strings.TrimSpace(q.Get("name")), Warnings: q.Get("type") == corev1.EventTypeWarning, Show: eventsPerPage}
 	if n, err := strconv.Atoi(q.Get("show")); err == nil && n > 0 {
-		f.Show = min(n, mostEvents)
+		f.Show = min(n, maxEvents)
 	}
 	return f
 }
 
-// Link is the page with that filter, in a namespace or in all.
-func (f Filter) Link(namespace string) string {
+// PageURL is the page with that filter, in a namespace or in all.
+func (f Filter) PageURL(namespace string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"namespace": namespace, "kind": f.Kind, "name": f.Name} {
 		if value != "" {
@@ -52,7 +52,7 @@ func (f Filter) Link(namespace string) string {
 	if f.Warnings {
 		q.Set("type", corev1.EventTypeWarning)
 	}
-	if f.Show != someEvents && f.Show > 0 {
+	if f.Show != eventsPerPage && f.Show > 0 {
 		q.Set("show", strconv.Itoa(f.Show))
 	}
 	return strings.TrimSuffix("/activity?"+q.Encode(), "?")
@@ -61,7 +61,7 @@ func (f Filter) Link(namespace string) string {
 // Set reports whether the filter keeps anything back.
 func (f Filter) Set() bool { return f.Kind != "" || f.Name != "" || f.Warnings }
 
-func (f Filter) lets(e *corev1.Event) bool {
+func (f Filter) matchesEvent(e *corev1.Event) bool {
 	return (f.Kind == "" || e.InvolvedObject.Kind == f.Kind) &&
 		strings.Contains(strings.ToLower(e.InvolvedObject.Name), strings.ToLower(f.Name)) &&
 		(!f.Warnings || e.Type == corev1.EventTypeWarning)
@@ -72,7 +72,7 @@ type Activity struct {
 	Filter Filter
 	// Kinds are those that can be chosen.
 	Kinds  []Choice
-	Events []Happening
+	Events []EventGroup
 	// Hidden is how many more there are, with the filter as it is; More leads to them.
 	Hidden int
 	More   string
@@ -84,7 +84,7 @@ type Activity struct {
 type Choice struct{ Kind, Word string }
 
 // A Happening is something that has happened, perhaps often.
-type Happening struct {
+type EventGroup struct {
 	Event
 	// First is when it happened for the first time; zero when it did once.
 	First Moment
@@ -96,21 +96,21 @@ type Happening struct {
 func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time) Activity {
 	out := Activity{Filter: f}
 	kinds := map[string]bool{}
-	at := map[happened]int{}
-	var all []Happening
+	at := map[eventGroupKey]int{}
+	var all []EventGroup
 	for i := range list {
 		e := &list[i]
-		if !ours(e) {
+		if !isHotspareEvent(e) {
 			continue
 		}
 		kinds[e.InvolvedObject.Kind] = true
 		out.All++
-		if !f.lets(e) {
+		if !f.matchesEvent(e) {
 			continue
 		}
-		one, key := newHappening(e, now), keyOf(e)
+		one, key := newEventGroup(e, now), groupKeyOf(e)
 		if n, known := at[key]; known {
-			all[n].join(one)
+			all[n].mergeOccurrence(one)
 			continue
 		}
 		at[key] = len(all)
@@ -120,62 +120,62 @@ func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time)
 		kinds[f.Kind] = true // so that it can be seen, and taken back
 	}
 	for k := range kinds {
-		out.Kinds = append(out.Kinds, Choice{k, KindWord(k)})
+		out.Kinds = append(out.Kinds, Choice{k, KindName(k)})
 	}
 	slices.SortFunc(out.Kinds, func(a, b Choice) int { return strings.Compare(a.Word, b.Word) })
-	slices.SortFunc(all, func(a, b Happening) int {
+	slices.SortFunc(all, func(a, b EventGroup) int {
 		return cmp.Or(b.At.At.Compare(a.At.At), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Name, b.Name), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
 	out.Events = all[:min(len(all), f.Show)]
 	for n := range out.Events {
-		out.Events[n].complete(f, namespace)
+		out.Events[n].setOnlyLink(f, namespace)
 	}
-	if out.Hidden = len(all) - len(out.Events); out.Hidden > 0 && f.Show < mostEvents {
+	if out.Hidden = len(all) - len(out.Events); out.Hidden > 0 && f.Show < maxEvents {
 		more := f
-		more.Show = min(mostEvents, f.Show+someEvents)
-		out.More = more.Link(namespace)
+		more.Show = min(maxEvents, f.Show+eventsPerPage)
+		out.More = more.PageURL(namespace)
 	}
 	return out
 }
 
-// Nearby are the events of a namespace, and of the clusters of its pools.
-func Nearby(events []corev1.Event, clusters []hivev1.ClusterDeployment, namespace string) []corev1.Event {
+// SelectNamespaceEvents are the events of a namespace, and of the clusters of its pools.
+func SelectNamespaceEvents(events []corev1.Event, clusters []hivev1.ClusterDeployment, namespace string) []corev1.Event {
 	near := map[string]bool{namespace: true}
 	for i := range clusters {
-		if cd := &clusters[i]; standing.Home(cd) == namespace {
+		if cd := &clusters[i]; standing.HomeNamespace(cd) == namespace {
 			near[cd.Namespace] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return !near[e.Namespace] })
 }
 
-// ours reports whether an event is about a kind of hotspare. Of others nothing is kept,
+// isHotspareEvent reports whether an event is about a kind of hotspare. Of others nothing is kept,
 // not even what they are about.
-func ours(e *corev1.Event) bool {
+func isHotspareEvent(e *corev1.Event) bool {
 	group, err := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
 	return err == nil && (group.Group == hivev1.GroupVersion.Group || group.Group == v1alpha1.GroupVersion.Group)
 }
 
-// happened is what events have in common that tell of the same thing once more.
-type happened struct{ kind, namespace, name, reason, message, typ string }
+// eventGroupKey is what events have in common that tell of the same thing once more.
+type eventGroupKey struct{ kind, namespace, name, reason, message, typ string }
 
-func keyOf(e *corev1.Event) happened {
+func groupKeyOf(e *corev1.Event) eventGroupKey {
 	o := e.InvolvedObject
-	return happened{o.Kind, o.Namespace, o.Name, e.Reason, e.Message, e.Type}
+	return eventGroupKey{o.Kind, o.Namespace, o.Name, e.Reason, e.Message, e.Type}
 }
 
-func newHappening(e *corev1.Event, now time.Time) Happening {
-	one := Happening{Event: Events([]corev1.Event{*e}, now)[0]}
-	one.Link = LinkTo(one.Kind, one.Namespace, one.Name)
-	if first := begin(e); one.Times > 1 && first.Before(one.At.At) {
-		one.First = Since(first, now)
+func newEventGroup(e *corev1.Event, now time.Time) EventGroup {
+	one := EventGroup{Event: NewEvents([]corev1.Event{*e}, now)[0]}
+	one.Link = ObjectLink(one.Kind, one.Namespace, one.Name)
+	if first := firstOccurrence(e); one.Times > 1 && first.Before(one.At.At) {
+		one.First = PastMoment(first, now)
 	}
 	return one
 }
 
-// join counts the same once more.
-func (h *Happening) join(other Happening) {
+// mergeOccurrence counts the same once more.
+func (h *EventGroup) mergeOccurrence(other EventGroup) {
 	early, late := h.Event, other.Event
 	if late.At.At.Before(early.At.At) {
 		early, late = late, early
@@ -190,14 +190,14 @@ func (h *Happening) join(other Happening) {
 	h.At, h.First = late.At, first
 }
 
-func (h *Happening) complete(f Filter, namespace string) {
+func (h *EventGroup) setOnlyLink(f Filter, namespace string) {
 	if f.Kind != h.Kind || f.Name != h.Name || namespace != h.Namespace {
-		h.Only = Filter{Kind: h.Kind, Name: h.Name, Show: someEvents}.Link(h.Namespace)
+		h.Only = Filter{Kind: h.Kind, Name: h.Name, Show: eventsPerPage}.PageURL(h.Namespace)
 	}
 }
 
-// begin is when an event happened first, by whichever of its times is set.
-func begin(e *corev1.Event) time.Time {
+// firstOccurrence is when an event happened first, by whichever of its times is set.
+func firstOccurrence(e *corev1.Event) time.Time {
 	switch {
 	case !e.EventTime.IsZero():
 		return e.EventTime.Time
@@ -208,8 +208,8 @@ func begin(e *corev1.Event) time.Time {
 	}
 }
 
-// LinkTo is the page of a thing; empty when it has none.
-func LinkTo(kind, namespace, name string) string {
+// ObjectLink is the page of a thing; empty when it has none.
+func ObjectLink(kind, namespace, name string) string {
 	switch kind {
 	case "ClusterPool":
 		return PoolLink(namespace, name)

@@ -51,7 +51,7 @@ func old(e corev1.Event, times int32, first, last time.Duration) corev1.Event {
 	return e
 }
 
-func (h Happening) inWords() string {
+func (h EventGroup) inWords() string {
 	words := fmt.Sprintf("%s %s/%s %s", h.Kind, h.Namespace, h.Name, h.Reason)
 	if h.Warning {
 		words = "!" + words
@@ -159,7 +159,7 @@ func TestOlderEventsAreAStepAway(t *testing.T) {
 }
 
 func TestNobodyAsksForTooMuch(t *testing.T) {
-	if f := ParseFilter(url.Values{"show": {"999999999"}}); f.Show != mostEvents {
+	if f := ParseFilter(url.Values{"show": {"999999999"}}); f.Show != maxEvents {
 		t.Errorf("%d are shown", f.Show)
 	}
 }
@@ -211,7 +211,7 @@ func TestEventsOfAPoolsClustersAreNearby(t *testing.T) {
 		happens("ClusterPool default/p Created: c", 0), happens("ClusterPool team-a/p Created: d", 0),
 	}
 	got := ""
-	for _, e := range Nearby(events, clusters, "default") {
+	for _, e := range SelectNamespaceEvents(events, clusters, "default") {
 		got += e.Message
 	}
 	if want := "ac"; got != want || len(events) != 4 || events[1].Message != "b" {

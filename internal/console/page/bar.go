@@ -41,11 +41,11 @@ const (
 	Limit  = "Limit"
 )
 
-// mostTicks is how many units of a bar can be told apart on a phone.
-const mostTicks = 40
+// maxTicks is how many units of a bar can be told apart on a phone.
+const maxTicks = 40
 
-// barOf draws parts on a scale that has all of them and at least so many units.
-func barOf(least int, parts ...Part) Bar {
+// newBar draws parts on a scale that has all of them and at least so many units.
+func newBar(least int, parts ...Part) Bar {
 	total := 0
 	for _, p := range parts {
 		total += max(0, p.Units)
@@ -57,25 +57,25 @@ func barOf(least int, parts ...Part) Bar {
 		if p.Units <= 0 {
 			continue
 		}
-		p.X, p.W = percent(at, scale), percent(p.Units, scale)
+		p.X, p.W = formatPercent(at, scale), formatPercent(p.Units, scale)
 		b.Parts = append(b.Parts, p)
 		at += p.Units
 	}
-	if scale <= mostTicks {
+	if scale <= maxTicks {
 		for n := 1; n < scale; n++ {
-			b.Ticks = append(b.Ticks, percent(n, scale))
+			b.Ticks = append(b.Ticks, formatPercent(n, scale))
 		}
 	}
 	return b
 }
 
-func percent(n, of int) string {
+func formatPercent(n, of int) string {
 	return strconv.FormatFloat(100*float64(max(0, n))/float64(of), 'f', -1, 32) + "%"
 }
 
-// typeBar draws what a region has of a type: what is used, what is free now, what comes
+// newTypeBar draws what a region has of a type: what is used, what is free now, what comes
 // with data planes on their way, and what is asked for and has no place.
-func typeBar(t outlook.Type, coming int) Bar {
+func newTypeBar(t outlook.Type, coming int) Bar {
 	coming = min(coming, t.FreeUnits)
 	there := t.UsedUnits + t.FreeUnits
 	scale := there + t.PendingUnits
@@ -83,22 +83,22 @@ func typeBar(t outlook.Type, coming int) Bar {
 	if marked {
 		scale = max(scale, *t.Limit)
 	}
-	b := barOf(scale,
+	b := newBar(scale,
 		Part{What: Used, Units: t.UsedUnits}, Part{What: Free, Units: t.FreeUnits - coming},
 		Part{What: Coming, Units: coming}, Part{What: Asked, Units: t.PendingUnits})
 	if t.SlackUnits > 0 && there > 0 {
-		b.Marks = append(b.Marks, Mark{Slack, percent(there-t.SlackUnits, scale)})
+		b.Marks = append(b.Marks, Mark{Slack, formatPercent(there-t.SlackUnits, scale)})
 	}
 	if marked {
-		b.Marks = append(b.Marks, Mark{Limit, percent(*t.Limit, scale)})
+		b.Marks = append(b.Marks, Mark{Limit, formatPercent(*t.Limit, scale)})
 	}
-	b.Label = sentence(t, coming)
+	b.Label = describeTypeBar(t, coming)
 	return b
 }
 
-// sentence is the bar for who does not see it.
-func sentence(t outlook.Type, coming int) string {
-	words := []string{prose.Count(t.UsedUnits, "unit") + " used", fmt.Sprintf("%d free", t.FreeUnits-coming)}
+// describeTypeBar is the bar for who does not see it.
+func describeTypeBar(t outlook.Type, coming int) string {
+	words := []string{prose.FormatCount(t.UsedUnits, "unit") + " used", fmt.Sprintf("%d free", t.FreeUnits-coming)}
 	if coming > 0 {
 		words = append(words, fmt.Sprintf("%d coming", coming))
 	}
@@ -112,9 +112,9 @@ func sentence(t outlook.Type, coming int) string {
 	return t.Name + ": " + strings.Join(words, ", ") + "."
 }
 
-// roomBar draws what a data plane has of a type.
-func roomBar(r outlook.Room) Bar {
-	b := barOf(0, Part{What: Used, Units: r.UsedUnits}, Part{What: Free, Units: r.MaxUnits - r.UsedUnits})
-	b.Label = fmt.Sprintf("%s: %d of %s used.", r.Type, r.UsedUnits, prose.Count(r.MaxUnits, "unit"))
+// newRoomBar draws what a data plane has of a type.
+func newRoomBar(r outlook.Room) Bar {
+	b := newBar(0, Part{What: Used, Units: r.UsedUnits}, Part{What: Free, Units: r.MaxUnits - r.UsedUnits})
+	b.Label = fmt.Sprintf("%s: %d of %s used.", r.Type, r.UsedUnits, prose.FormatCount(r.MaxUnits, "unit"))
 	return b
 }

@@ -15,17 +15,17 @@ import (
 // namespace; the claim says how that is.
 func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	out := Claim{
-		Namespace: c.Namespace, Name: c.Name, State: standing.Claim(c), Cluster: c.Spec.Namespace,
-		Age: Since(c.CreationTimestamp.Time, now), Why: claimWhy(c), Releasing: c.DeletionTimestamp != nil,
+		Namespace: c.Namespace, Name: c.Name, State: standing.ClaimState(c), Cluster: c.Spec.Namespace,
+		Age: PastMoment(c.CreationTimestamp.Time, now), Why: claimProblem(c), Releasing: c.DeletionTimestamp != nil,
 	}
 	if c.Status.Position != nil {
 		out.Place = humanize.Ordinal(int(*c.Status.Position))
 	}
 	if ready := c.Status.EstimatedReadyTime; ready != nil && out.State == standing.Waiting {
-		out.Expected = To(ready.Time, now)
+		out.Expected = FutureMoment(ready.Time, now)
 	}
-	if end, found := endOf(c); found && !out.Releasing {
-		out.Ends = To(end, now)
+	if end, found := claimEndTime(c); found && !out.Releasing {
+		out.Ends = FutureMoment(end, now)
 	}
 	switch out.State {
 	case standing.Running, standing.Resuming:
@@ -36,9 +36,9 @@ func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	return out
 }
 
-// endOf is when a claim's lifetime ends, which counts from when the claim got its
+// claimEndTime is when a claim's lifetime ends, which counts from when the claim got its
 // cluster: that is when it ceased to be pending.
-func endOf(c *hivev1.ClusterClaim) (time.Time, bool) {
+func claimEndTime(c *hivev1.ClusterClaim) (time.Time, bool) {
 	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
 	if pending == nil || pending.Status != corev1.ConditionFalse || c.Status.Lifetime == nil {
 		return time.Time{}, false
@@ -50,10 +50,10 @@ func endOf(c *hivev1.ClusterClaim) (time.Time, bool) {
 	return pending.LastTransitionTime.Add(lifetime), true
 }
 
-// claimWhy says why a claim is not served; empty when it is.
-func claimWhy(c *hivev1.ClusterClaim) string {
+// claimProblem says why a claim is not served; empty when it is.
+func claimProblem(c *hivev1.ClusterClaim) string {
 	typ := hivev1.ClaimClusterRunning
-	switch standing.Claim(c) {
+	switch standing.ClaimState(c) {
 	case standing.Waiting:
 		typ = hivev1.ClaimPending
 	case standing.Running, standing.Releasing:

@@ -26,9 +26,9 @@ type Event struct {
 	Link string
 }
 
-// Events are those of hotspare's kinds, newest first. Events without a reason are marks
+// NewEvents are those of hotspare's kinds, newest first. Events without a reason are marks
 // of such about other kinds, which are not kept.
-func Events(list []corev1.Event, now time.Time) []Event {
+func NewEvents(list []corev1.Event, now time.Time) []Event {
 	var out []Event
 	for i := range list {
 		e := &list[i]
@@ -37,7 +37,7 @@ func Events(list []corev1.Event, now time.Time) []Event {
 		}
 		o := e.InvolvedObject
 		one := Event{
-			ID: string(e.UID), At: Since(when(e), now), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
+			ID: string(e.UID), At: PastMoment(lastOccurrence(e), now), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
 			Reason: e.Reason, Message: e.Message, Warning: e.Type == corev1.EventTypeWarning, Times: 1,
 		}
 		if e.Series != nil {
@@ -45,7 +45,7 @@ func Events(list []corev1.Event, now time.Time) []Event {
 		} else if e.Count > 0 {
 			one.Times = e.Count
 		}
-		one.What, one.Where = KindWord(o.Kind), o.Namespace+"/"+o.Name
+		one.What, one.Where = KindName(o.Kind), o.Namespace+"/"+o.Name
 		if o.Namespace == o.Name || o.Namespace == "" { // a cluster lives in a namespace of its own
 			one.Where = o.Name
 		}
@@ -60,26 +60,26 @@ func Events(list []corev1.Event, now time.Time) []Event {
 	return out
 }
 
-// kindWords are what people call things of these kinds.
-var kindWords = map[string]string{
+// kindNames are what people call things of these kinds.
+var kindNames = map[string]string{
 	"ClusterPool": "pool", "ClusterClaim": "claim", "ClusterDeployment": "cluster", "ClusterProvision": "install",
 	"ClusterDeploymentCustomization": "customization", "MachinePool": "machine pool", "PowerSchedule": "schedule",
 	"FleetRegion": "region", "DataPlane": "data plane", "DataPlaneAgent": "agent", "ServiceInstance": "instance", "InstanceType": "instance type",
 }
 
-// KindWord is what people call a thing of that kind.
-func KindWord(kind string) string {
-	if word := kindWords[kind]; word != "" {
+// KindName is what people call a thing of that kind.
+func KindName(kind string) string {
+	if word := kindNames[kind]; word != "" {
 		return word
 	}
 	return kind
 }
 
-// Latest are the first n of a list that is sorted.
-func Latest(events []Event, n int) []Event { return events[:min(n, len(events))] }
+// FirstEvents are the first n of a list that is sorted.
+func FirstEvents(events []Event, n int) []Event { return events[:min(n, len(events))] }
 
-// when is when an event happened last, by whichever of its times is set.
-func when(e *corev1.Event) time.Time {
+// lastOccurrence is when an event happened last, by whichever of its times is set.
+func lastOccurrence(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
 		return e.Series.LastObservedTime.Time

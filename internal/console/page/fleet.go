@@ -92,16 +92,16 @@ func FleetLink(namespace, name string) string { return "/fleet/" + namespace + "
 // in Fleet.
 func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fleet {
 	regions := h.RegionsInNamespace(namespace)
-	slices.SortFunc(regions, byKey[*v1alpha1.FleetRegion])
-	v := told(h, regions, written, now)
+	slices.SortFunc(regions, compareByKey[*v1alpha1.FleetRegion])
+	v := viewRegions(h, regions, written, now)
 	f := Fleet{Written: written}
 	for _, r := range v.Regions {
 		f.Regions = append(f.Regions, newRegion(r, now))
 	}
-	for _, o := range h.ListOtherPlanes(v, advice.Plain) {
+	for _, o := range h.ListOtherPlanes(v, advice.FormatPlainCommand) {
 		if namespace == "" || o.Namespace == namespace {
 			f.Others = append(f.Others, OtherPlane{
-				o.Namespace, o.Name, o.FleetRegion, o.Phase, o.Why, Since(o.Created, now), o.ToDo,
+				o.Namespace, o.Name, o.FleetRegion, o.Phase, o.Why, PastMoment(o.Created, now), o.ToDo,
 			})
 		}
 	}
@@ -111,11 +111,11 @@ func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fle
 	return f
 }
 
-// OneRegion tells of one region; false when there is none of that name.
-func OneRegion(h *outlook.Hub, namespace, name string, written bool, now time.Time) (Fleet, bool) {
+// NewSingleRegion tells of one region; false when there is none of that name.
+func NewSingleRegion(h *outlook.Hub, namespace, name string, written bool, now time.Time) (Fleet, bool) {
 	for _, r := range h.RegionsInNamespace(namespace) {
 		if r.Name == name {
-			v := told(h, []*v1alpha1.FleetRegion{r}, written, now)
+			v := viewRegions(h, []*v1alpha1.FleetRegion{r}, written, now)
 			one := newRegion(v.Regions[0], now)
 			return Fleet{Written: written, One: &one}, true
 		}
@@ -123,26 +123,26 @@ func OneRegion(h *outlook.Hub, namespace, name string, written bool, now time.Ti
 	return Fleet{}, false
 }
 
-func told(h *outlook.Hub, regions []*v1alpha1.FleetRegion, written bool, now time.Time) outlook.Fleet {
+func viewRegions(h *outlook.Hub, regions []*v1alpha1.FleetRegion, written bool, now time.Time) outlook.Fleet {
 	if written {
-		return h.RecordedFleet(regions, now, advice.Plain)
+		return h.RecordedFleet(regions, now, advice.FormatPlainCommand)
 	}
-	return h.EvaluateFleet(regions, now, advice.Plain)
+	return h.EvaluateFleet(regions, now, advice.FormatPlainCommand)
 }
 
-type keyed interface {
+type namedObject interface {
 	GetNamespace() string
 	GetName() string
 }
 
-func byKey[T keyed](a, b T) int {
+func compareByKey[T namedObject](a, b T) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
 func newRegion(r outlook.Region, now time.Time) Region {
 	out := Region{Region: r, Link: FleetLink(r.Namespace, r.Name)}
 	if r.LooksAgain > 0 {
-		out.Looks = To(now.Add(r.LooksAgain), now)
+		out.Looks = FutureMoment(now.Add(r.LooksAgain), now)
 	}
 	coming := map[string]int{}
 	for _, p := range r.DataPlanes {
@@ -160,10 +160,10 @@ func newRegion(r outlook.Region, now time.Time) Region {
 	}
 	for _, t := range r.Types {
 		c := min(coming[t.Name], t.FreeUnits)
-		out.Types = append(out.Types, Type{Type: t, Tone: tone(string(t.Decision.Reason)), Coming: c, Now: t.FreeUnits - c, Bar: typeBar(t, c)})
+		out.Types = append(out.Types, Type{Type: t, Tone: toneFor(string(t.Decision.Reason)), Coming: c, Now: t.FreeUnits - c, Bar: newTypeBar(t, c)})
 	}
 	for _, i := range r.Instances {
-		one := Instance{i, Since(i.Created, now)}
+		one := Instance{i, PastMoment(i.Created, now)}
 		if i.DataPlane == "" {
 			out.Waiting = append(out.Waiting, one)
 		} else {
@@ -175,18 +175,18 @@ func newRegion(r outlook.Region, now time.Time) Region {
 }
 
 func newPlane(p outlook.Plane, now time.Time) Plane {
-	out := Plane{Plane: p, Tone: tone(p.Phase), For: Since(p.Since, now)}
+	out := Plane{Plane: p, Tone: toneFor(p.Phase), For: PastMoment(p.Since, now)}
 	if p.Heard() == outlook.AgentSilent {
-		out.Tone = bad
+		out.Tone = toneBad
 	}
 	for _, r := range p.Rooms {
 		if p.DescribeUnits() != "" {
-			out.Rooms = append(out.Rooms, Room{r, roomBar(r)})
+			out.Rooms = append(out.Rooms, Room{r, newRoomBar(r)})
 		}
 	}
 	out.Verb, out.Reason = p.RemovalDecision()
 	if p.GivenUp != nil {
-		out.GivenUp = To(*p.GivenUp, now)
+		out.GivenUp = FutureMoment(*p.GivenUp, now)
 	}
 	p.GivenUp = nil // it is told apart, since it ticks
 	out.Words = p.DescribeOutcome(now)
@@ -195,36 +195,36 @@ func newPlane(p outlook.Plane, now time.Time) Plane {
 
 // How things are, for icons and colours: well, under way, or wanting a person.
 const (
-	good = "good"
-	wait = "wait"
-	bad  = "bad"
-	over = "over"
+	toneGood = "good"
+	toneWait = "wait"
+	toneBad  = "bad"
+	toneOver = "over"
 )
 
 // tones are those of reasons and of phases of data planes. Others have none.
 var tones = map[string]string{
-	string(capacity.Sufficient):         good,
-	string(capacity.LimitCovered):       good,
-	string(capacity.LimitReached):       wait,
-	string(capacity.InFlight):           wait,
-	string(capacity.BelowMinimum):       wait,
-	string(capacity.BelowSlack):         wait,
-	string(capacity.BiggestDoesNotFit):  wait,
-	string(capacity.AtMaximum):          bad,
-	string(capacity.BackingOff):         bad,
-	string(capacity.Blocked):            bad,
-	string(capacity.NoUnits):            bad,
-	string(capacity.BiggestFitsNowhere): bad,
-	string(capacity.Undecided):          bad,
+	string(capacity.Sufficient):         toneGood,
+	string(capacity.LimitCovered):       toneGood,
+	string(capacity.LimitReached):       toneWait,
+	string(capacity.InFlight):           toneWait,
+	string(capacity.BelowMinimum):       toneWait,
+	string(capacity.BelowSlack):         toneWait,
+	string(capacity.BiggestDoesNotFit):  toneWait,
+	string(capacity.AtMaximum):          toneBad,
+	string(capacity.BackingOff):         toneBad,
+	string(capacity.Blocked):            toneBad,
+	string(capacity.NoUnits):            toneBad,
+	string(capacity.BiggestFitsNowhere): toneBad,
+	string(capacity.Undecided):          toneBad,
 
-	string(v1alpha1.PhaseReady):           good,
-	string(v1alpha1.PhaseAccepted):        wait,
-	string(v1alpha1.PhaseProvisioning):    wait,
-	string(v1alpha1.PhaseProvisioned):     wait,
-	string(v1alpha1.PhaseWaitingForAgent): wait,
-	string(v1alpha1.PhaseDeprovisioning):  over,
-	string(v1alpha1.PhaseCleanup):         over,
-	string(v1alpha1.PhaseFailed):          bad,
+	string(v1alpha1.PhaseReady):           toneGood,
+	string(v1alpha1.PhaseAccepted):        toneWait,
+	string(v1alpha1.PhaseProvisioning):    toneWait,
+	string(v1alpha1.PhaseProvisioned):     toneWait,
+	string(v1alpha1.PhaseWaitingForAgent): toneWait,
+	string(v1alpha1.PhaseDeprovisioning):  toneOver,
+	string(v1alpha1.PhaseCleanup):         toneOver,
+	string(v1alpha1.PhaseFailed):          toneBad,
 }
 
-func tone(word string) string { return tones[word] }
+func toneFor(word string) string { return tones[word] }

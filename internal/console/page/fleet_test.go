@@ -128,11 +128,11 @@ func TestARegionIsToldAsTheCommandLineDoes(t *testing.T) {
 
 func TestOneRegionIsFoundByNamespaceAndName(t *testing.T) {
 	h := busy()
-	if f, found := OneRegion(h, "fleet", "laptop", false, noon); !found || f.One == nil || f.One.Name != "laptop" {
+	if f, found := NewSingleRegion(h, "fleet", "laptop", false, noon); !found || f.One == nil || f.One.Name != "laptop" {
 		t.Errorf("%+v", f)
 	}
 	for _, at := range [][2]string{{"fleet", "moon"}, {"default", "laptop"}} {
-		if _, found := OneRegion(h, at[0], at[1], false, noon); found {
+		if _, found := NewSingleRegion(h, at[0], at[1], false, noon); found {
 			t.Errorf("%v is found", at)
 		}
 	}
@@ -221,7 +221,7 @@ func TestBars(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := typeBar(c.t, c.coming).inWords(); got != c.want {
+			if got := newTypeBar(c.t, c.coming).inWords(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -231,18 +231,18 @@ func TestBars(t *testing.T) {
 // Who does not see a bar is told the same.
 func TestABarSaysWhatItShows(t *testing.T) {
 	six := 6
-	b := typeBar(outlook.Type{TypeReport: capacity.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
+	b := newTypeBar(outlook.Type{TypeReport: capacity.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
 	if got, want := b.Label, "dev: 3 units used, 1 free, 4 coming, 2 asked for without a place, slack 1, limit 6."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := roomBar(outlook.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {
+	if got, want := newRoomBar(outlook.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
 	for units, want := range map[int]int{0: 0, 1: 0, 4: 3, 40: 39, 41: 0} {
-		if got := len(roomBar(outlook.Room{MaxUnits: units}).Ticks); got != want {
+		if got := len(newRoomBar(outlook.Room{MaxUnits: units}).Ticks); got != want {
 			t.Errorf("%d ticks for %d units, want %d", got, units, want)
 		}
 	}
@@ -251,7 +251,7 @@ func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
 // A data plane that uses more than it has, as after its nodes were taken, draws no part of
 // a negative width.
 func TestARoomThatIsOverfull(t *testing.T) {
-	if got, want := roomBar(outlook.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
+	if got, want := newRoomBar(outlook.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

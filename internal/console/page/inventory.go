@@ -11,7 +11,7 @@ import (
 
 // Inventory is what there is of inventories. The words are those of hotspare inventory.
 type Inventory struct {
-	Pools []Stocked
+	Pools []InventoryPool
 	// Spare are customizations that no pool lists.
 	Spare []Entry
 	// Empty is set when there is nothing at all, Pooled when there are pools all the same.
@@ -19,7 +19,7 @@ type Inventory struct {
 }
 
 // A Stocked is a pool with an inventory.
-type Stocked struct {
+type InventoryPool struct {
 	Namespace, Name, Link string
 	// Counts has how many entries there are in each status.
 	Counts  []Count
@@ -39,14 +39,14 @@ type Entry struct {
 	Holder string
 }
 
-// notSeen is the status of an entry that its pool has not looked at.
-const notSeen = "Not looked at"
+// notObserved is the status of an entry that its pool has not looked at.
+const notObserved = "Not looked at"
 
 // NewInventory tells of a stock. Blind is set when the viewer may not see clusters: who
 // has claimed the cluster of an entry cannot be told then.
 func NewInventory(s *stock.Objects, blind bool, now time.Time) Inventory {
-	slices.SortFunc(s.Pools, func(a, b hivev1.ClusterPool) int { return byKey(&a, &b) })
-	slices.SortFunc(s.Customizations, func(a, b hivev1.ClusterDeploymentCustomization) int { return byKey(&a, &b) })
+	slices.SortFunc(s.Pools, func(a, b hivev1.ClusterPool) int { return compareByKey(&a, &b) })
+	slices.SortFunc(s.Customizations, func(a, b hivev1.ClusterDeploymentCustomization) int { return compareByKey(&a, &b) })
 	out := Inventory{Pooled: len(s.Pools) > 0}
 	for _, e := range s.Entries() {
 		one := newEntry(e, blind, now)
@@ -55,18 +55,18 @@ func NewInventory(s *stock.Objects, blind bool, now time.Time) Inventory {
 			out.Spare = append(out.Spare, one)
 			continue
 		}
-		n := slices.IndexFunc(out.Pools, func(p Stocked) bool { return p.Namespace == e.Namespace && p.Name == e.Pool })
+		n := slices.IndexFunc(out.Pools, func(p InventoryPool) bool { return p.Namespace == e.Namespace && p.Name == e.Pool })
 		if n < 0 {
 			n = len(out.Pools)
-			out.Pools = append(out.Pools, Stocked{Namespace: e.Namespace, Name: e.Pool, Link: PoolLink(e.Namespace, e.Pool)})
+			out.Pools = append(out.Pools, InventoryPool{Namespace: e.Namespace, Name: e.Pool, Link: PoolLink(e.Namespace, e.Pool)})
 		}
-		out.Pools[n].add(one)
+		out.Pools[n].addEntry(one)
 	}
 	out.Empty = len(out.Pools) == 0 && len(out.Spare) == 0
 	return out
 }
 
-func (p *Stocked) add(e Entry) {
+func (p *InventoryPool) addEntry(e Entry) {
 	p.Entries = append(p.Entries, e)
 	if n := slices.IndexFunc(p.Counts, func(c Count) bool { return c.What == e.Word }); n >= 0 {
 		p.Counts[n].N++
@@ -76,29 +76,29 @@ func (p *Stocked) add(e Entry) {
 }
 
 func newEntry(e stock.Entry, blind bool, now time.Time) Entry {
-	out := Entry{Entry: e, StatusExplanation: e.ExplainStatus(advice.Plain), Word: string(e.Status), Tone: stockTones[e.Status]}
+	out := Entry{Entry: e, StatusExplanation: e.ExplainStatus(advice.FormatPlainCommand), Word: string(e.Status), Tone: inventoryTones[e.Status]}
 	if e.Customization != nil {
-		out.Age = Since(e.Customization.CreationTimestamp.Time, now)
+		out.Age = PastMoment(e.Customization.CreationTimestamp.Time, now)
 	}
 	switch {
 	case e.Pool == "": // of a pool's words none is about it
 		out.StatusExplanation = stock.StatusExplanation{}
 	case e.Status == "":
-		out.Word, out.Entry.Message = notSeen, ""
+		out.Word, out.Entry.Message = notObserved, ""
 	case blind && e.Claim == "" && (e.Status == hivev1.InventoryToBeDeleted || e.Status == hivev1.InventoryToBeUpdated):
 		out.Remedy = []advice.Remedy{{Text: "It stays so while its cluster is claimed; whether it is, you may not see.", Wait: true}}
 	}
 	return out
 }
 
-// stockTones are those of statuses. One that is Reserved has none: it does its duty.
-var stockTones = map[hivev1.InventoryStatus]string{
-	"":                                    wait,
-	hivev1.InventoryAvailable:             good,
-	hivev1.InventoryToBeUpdated:           wait,
-	hivev1.InventoryUnavailable:           wait,
-	hivev1.InventoryToBeDeleted:           over,
-	hivev1.InventoryBrokenByConfiguration: bad,
-	hivev1.InventoryBrokenByCloud:         bad,
-	hivev1.InventoryMissing:               bad,
+// inventoryTones are those of statuses. One that is Reserved has none: it does its duty.
+var inventoryTones = map[hivev1.InventoryStatus]string{
+	"":                                    toneWait,
+	hivev1.InventoryAvailable:             toneGood,
+	hivev1.InventoryToBeUpdated:           toneWait,
+	hivev1.InventoryUnavailable:           toneWait,
+	hivev1.InventoryToBeDeleted:           toneOver,
+	hivev1.InventoryBrokenByConfiguration: toneBad,
+	hivev1.InventoryBrokenByCloud:         toneBad,
+	hivev1.InventoryMissing:               toneBad,
 }

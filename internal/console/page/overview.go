@@ -39,58 +39,58 @@ type Overview struct {
 }
 
 // NewOverview makes it of everything that is seen.
-func NewOverview(s Scene, regions []v1alpha1.FleetRegion, events []corev1.Event, now time.Time) Overview {
-	o := Overview{Pools: Pools(s, now), Regions: len(regions), Blind: s.Blind}
+func NewOverview(s Snapshot, regions []v1alpha1.FleetRegion, events []corev1.Event, now time.Time) Overview {
+	o := Overview{Pools: NewPools(s, now), Regions: len(regions), Blind: s.Blind}
 	for _, p := range o.Pools {
 		o.Wanted += p.Size
 		o.Ready += p.Ready
 		o.Troubles = append(o.Troubles, p.Troubles...)
 	}
-	all := tiles(s, now)
-	o.Clusters = counts(all)
+	all := buildTiles(s, now)
+	o.Clusters = countTiles(all)
 	for _, t := range all {
 		switch {
-		case t.Part == partWords[pool.Broken], t.State == standing.Failed:
+		case t.Part == phaseHeadings[pool.Broken], t.State == standing.Failed:
 			o.Broken++
 		case t.State == standing.Hibernating:
 			o.Asleep++
 		}
 	}
-	o.Cards, o.More = cards(o.Pools)
+	o.Cards, o.More = selectCards(o.Pools)
 	o.countClaims(s.Claims, now)
 	for i := range regions {
-		if slices.ContainsFunc(regions[i].Status.InstanceTypes, creates) {
+		if slices.ContainsFunc(regions[i].Status.InstanceTypes, isCreateDecision) {
 			o.Pending++
 		}
 	}
-	o.Troubles = append(o.Troubles, clusterTroubles(s.Clusters, now)...)
-	o.Troubles = append(o.Troubles, claimTroubles(s.Claims, now)...)
-	o.Troubles = append(o.Troubles, regionTroubles(regions, now)...)
+	o.Troubles = append(o.Troubles, findClusterTroubles(s.Clusters, now)...)
+	o.Troubles = append(o.Troubles, findClaimTroubles(s.Claims, now)...)
+	o.Troubles = append(o.Troubles, findRegionTroubles(regions, now)...)
 	slices.SortStableFunc(o.Troubles, worstFirst)
-	o.Events = Latest(Events(events, now), latest)
+	o.Events = FirstEvents(NewEvents(events, now), maxOverviewEvents)
 	o.Empty = len(s.Pools) == 0 && len(s.Claims) == 0 && len(s.Clusters) == 0 && len(regions) == 0
 	return o
 }
 
-// latest is how many events an overview shows.
-const latest = 12
+// maxOverviewEvents is how many events an overview shows.
+const maxOverviewEvents = 12
 
-// mostCards is how many pools an overview shows.
-const mostCards = 12
+// maxCards is how many pools an overview shows.
+const maxCards = 12
 
-// cards leaves out pools that are too many, and none that want something before others.
-func cards(pools []Pool) (shown []Pool, more int) {
-	if len(pools) <= mostCards {
+// selectCards leaves out pools that are too many, and none that want something before others.
+func selectCards(pools []Pool) (shown []Pool, more int) {
+	if len(pools) <= maxCards {
 		return pools, 0
 	}
 	shown = slices.Clone(pools)
-	slices.SortStableFunc(shown, func(a, b Pool) int { return b.wants() - a.wants() })
-	return shown[:mostCards], len(pools) - mostCards
+	slices.SortStableFunc(shown, func(a, b Pool) int { return b.attentionRank() - a.attentionRank() })
+	return shown[:maxCards], len(pools) - maxCards
 }
 
-// wants is how much a pool wants to be looked at.
-func (p *Pool) wants() int {
-	broken := slices.ContainsFunc(p.Counts, func(c Count) bool { return c.What == partWords[pool.Broken] })
+// attentionRank is how much a pool wants to be looked at.
+func (p *Pool) attentionRank() int {
+	broken := slices.ContainsFunc(p.Counts, func(c Count) bool { return c.What == phaseHeadings[pool.Broken] })
 	switch {
 	case p.Waiting > 0:
 		return 2
@@ -101,18 +101,18 @@ func (p *Pool) wants() int {
 	}
 }
 
-func creates(t v1alpha1.RegionTypeStatus) bool {
+func isCreateDecision(t v1alpha1.RegionTypeStatus) bool {
 	return t.Decision != nil && t.Decision.Action == "Create"
 }
 
 func (o *Overview) countClaims(claims []hivev1.ClusterClaim, now time.Time) {
 	for i := range claims {
 		c := &claims[i]
-		switch standing.Claim(c) {
+		switch standing.ClaimState(c) {
 		case standing.Waiting:
 			o.Waiting++
 			if o.Longest.Zero() || c.CreationTimestamp.Time.Before(o.Longest.At) {
-				o.Longest = Since(c.CreationTimestamp.Time, now)
+				o.Longest = PastMoment(c.CreationTimestamp.Time, now)
 			}
 		case standing.Releasing:
 		default:

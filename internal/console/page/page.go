@@ -24,13 +24,13 @@ const (
 	Until = "until"
 )
 
-// Since is a moment that has been.
-func Since(at, now time.Time) Moment {
+// PastMoment is a moment that has been.
+func PastMoment(at, now time.Time) Moment {
 	return Moment{At: at.UTC(), Kind: Ago, Words: duration.HumanDuration(max(0, now.Sub(at)))}
 }
 
-// To is a moment that is to come, or should have come.
-func To(at, now time.Time) Moment {
+// FutureMoment is a moment that is to come, or should have come.
+func FutureMoment(at, now time.Time) Moment {
 	m := Moment{At: at.UTC(), Kind: Until}
 	if left := at.Sub(now); left >= 0 {
 		m.Words = "in " + duration.HumanDuration(left)
@@ -61,8 +61,8 @@ type Stretch struct {
 	From, Width float64
 }
 
-// bar has a stretch for each count.
-func bar(counts []Count) []Stretch {
+// newStretches has a stretch for each count.
+func newStretches(counts []Count) []Stretch {
 	all := 0
 	for _, c := range counts {
 		all += c.N
@@ -91,8 +91,8 @@ type Trouble struct {
 	Link string
 }
 
-// Plural is "1 cluster", "2 clusters".
-func Plural(n int, what string) string {
+// FormatCount is "1 cluster", "2 clusters".
+func FormatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

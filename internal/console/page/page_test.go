@@ -82,14 +82,14 @@ func served(reason string) func(*hivev1.ClusterClaim) {
 }
 
 func TestEveryClusterIsATile(t *testing.T) {
-	s := page.Scene{
+	s := page.Snapshot{
 		Pools: []hivev1.ClusterPool{pool("dev", 3, 1), pool("other", 1, 1)},
 		Clusters: []hivev1.ClusterDeployment{
 			cluster("g", "going", time.Minute), cluster("s", "stopped", 20*time.Minute), cluster("c", "running:mine", time.Hour),
 			cluster("i", "installing", 10*time.Second), cluster("a2", "asleep", 2*time.Minute), cluster("a1", "asleep", 3*time.Minute), cluster("r", "running", time.Hour),
 		},
 	}
-	p := page.OnePool(&s.Pools[0], s, now)
+	p := page.NewSinglePool(&s.Pools[0], s, now)
 	var got []string
 	for _, tile := range p.Tiles {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %s", tile.Name, tile.Part, tile.State, tile.Age.Words, tile.Claim, tile.Why)))
@@ -113,7 +113,7 @@ func TestEveryClusterIsATile(t *testing.T) {
 	if sum := end.From + end.Width; sum < 99.9 || sum > 100.1 {
 		t.Errorf("the bar ends at %f", sum)
 	}
-	if other := page.OnePool(&s.Pools[1], s, now); len(other.Tiles) != 0 || other.Bar != nil {
+	if other := page.NewSinglePool(&s.Pools[1], s, now); len(other.Tiles) != 0 || other.Bar != nil {
 		t.Errorf("pool other has %v", other.Tiles)
 	}
 }
@@ -121,11 +121,11 @@ func TestEveryClusterIsATile(t *testing.T) {
 func TestWhereClustersAreNotSeenTheirPoolTells(t *testing.T) {
 	p := pool("dev", 5, 2)
 	p.Status.Ready, p.Status.Standby = 2, 3
-	s := page.Scene{
+	s := page.Snapshot{
 		Pools: []hivev1.ClusterPool{p}, Blind: true,
 		Claims: []hivev1.ClusterClaim{claim("mine", "dev", time.Hour, served(hivev1.ReasonRunning)), claim("waits", "dev", time.Minute)},
 	}
-	got := page.OnePool(&p, s, now)
+	got := page.NewSinglePool(&p, s, now)
 	if diff := cmp.Diff([]page.Count{{"Assignable", 2}, {"Standby", 3}, {"Claimed", 1}}, got.Counts); diff != "" || got.Ready != 2 || !got.Blind {
 		t.Errorf("ready %d, counts (-want, +got):\n%s", got.Ready, diff)
 	}
@@ -135,7 +135,7 @@ func TestWhereClustersAreNotSeenTheirPoolTells(t *testing.T) {
 }
 
 func TestOfManyTilesTheBrokenOnesAreShown(t *testing.T) {
-	s := page.Scene{Pools: []hivev1.ClusterPool{pool("dev", 3, 1)}}
+	s := page.Snapshot{Pools: []hivev1.ClusterPool{pool("dev", 3, 1)}}
 	for i := range 30 {
 		s.Clusters = append(s.Clusters, cluster(fmt.Sprintf("r%02d", i), "running", time.Hour))
 	}
@@ -153,8 +153,8 @@ func TestOfManyTilesTheBrokenOnesAreShown(t *testing.T) {
 		"none but the broken":           {"", 0, 1, 30, "s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := page.OnePool(&s.Pools[0], s, now)
-			p.Trim(c.part, c.most)
+			p := page.NewSinglePool(&s.Pools[0], s, now)
+			p.TrimTiles(c.part, c.most)
 			last := ""
 			if n := len(p.Tiles); n > 0 {
 				last = p.Tiles[n-1].Name
@@ -164,7 +164,7 @@ func TestOfManyTilesTheBrokenOnesAreShown(t *testing.T) {
 			}
 		})
 	}
-	if !page.IsPart("broken") || page.IsPart("Broken") || page.IsPart("") {
+	if !page.IsPhaseSlug("broken") || page.IsPhaseSlug("Broken") || page.IsPhaseSlug("") {
 		t.Error("parts in addresses")
 	}
 }
@@ -203,16 +203,16 @@ func TestClaimsSayWhenTheyAreServedAndEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pool("dev", 1, 1)
-			s := page.Scene{Pools: []hivev1.ClusterPool{p}, Claims: []hivev1.ClusterClaim{c.claim}}
-			if diff := cmp.Diff(c.want, told(page.OnePool(&p, s, now).Claims[0])); diff != "" {
+			s := page.Snapshot{Pools: []hivev1.ClusterPool{p}, Claims: []hivev1.ClusterClaim{c.claim}}
+			if diff := cmp.Diff(c.want, viewRegions(page.NewSinglePool(&p, s, now).Claims[0])); diff != "" {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// told is a claim in a line.
-func told(c page.Claim) string {
+// viewRegions is a claim in a line.
+func viewRegions(c page.Claim) string {
 	var b strings.Builder
 	b.WriteString(c.State)
 	for _, w := range []struct{ before, word string }{
@@ -236,10 +236,10 @@ func told(c page.Claim) string {
 
 func TestClaimsThatWaitStandFirst(t *testing.T) {
 	p := pool("dev", 1, 1)
-	s := page.Scene{Claims: []hivev1.ClusterClaim{
+	s := page.Snapshot{Claims: []hivev1.ClusterClaim{
 		claim("old", "dev", time.Hour, served(hivev1.ReasonRunning)), claim("late", "dev", time.Minute), claim("early", "dev", 10*time.Minute), claim("theirs", "other", time.Hour),
 	}}
-	got := page.OnePool(&p, s, now)
+	got := page.NewSinglePool(&p, s, now)
 	var names []string
 	for _, c := range got.Claims {
 		names = append(names, c.Name)
@@ -262,7 +262,7 @@ func TestTheOverviewTellsWhatWantsAPerson(t *testing.T) {
 	region := v1alpha1.FleetRegion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "us-east-1"}}
 	region.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RegionCapacityAvailable, Status: metav1.ConditionFalse, Message: "No room for x2."}}
 	region.Status.InstanceTypes = []v1alpha1.RegionTypeStatus{{Name: "standard", Decision: &v1alpha1.ScalingDecision{Action: "Create"}}}
-	s := page.Scene{
+	s := page.Snapshot{
 		Pools: []hivev1.ClusterPool{bad, unread},
 		Clusters: []hivev1.ClusterDeployment{
 			cluster("s1", "stopped", time.Hour), cluster("s2", "stopped", time.Hour), cluster("m", "stopped:mine", time.Hour),
@@ -300,7 +300,7 @@ func TestTheOverviewTellsWhatWantsAPerson(t *testing.T) {
 	if want := "ready 2 of 3, waiting 2 for 60m, served 2, asleep 1, broken 3, regions 1, 1 about to grow"; figures != want {
 		t.Errorf("got  %s\nwant %s", figures, want)
 	}
-	if o.Empty || !page.NewOverview(page.Scene{}, nil, nil, now).Empty {
+	if o.Empty || !page.NewOverview(page.Snapshot{}, nil, nil, now).Empty {
 		t.Error("what is empty")
 	}
 }
@@ -317,7 +317,7 @@ func TestEventsAreNewestFirstAndOfHotspareOnly(t *testing.T) {
 	often.Type = corev1.EventTypeWarning
 	old := event("ClusterPool", "ns", "dev", "Old", 0)
 	old.EventTime, old.LastTimestamp, old.Count = metav1.MicroTime{}, ago(2*time.Hour), 3
-	got := page.Events([]corev1.Event{
+	got := page.NewEvents([]corev1.Event{
 		{ObjectMeta: metav1.ObjectMeta{Name: "of another kind, of which the name is left"}},
 		old, event("ClusterDeployment", "dev-1", "dev-1", "Installed", time.Minute), often,
 	}, now)
@@ -333,20 +333,20 @@ func TestEventsAreNewestFirstAndOfHotspareOnly(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	if n := len(page.Latest(got, 2)); n != 2 {
+	if n := len(page.FirstEvents(got, 2)); n != 2 {
 		t.Errorf("the latest 2 are %d", n)
 	}
-	if n := len(page.Latest(got, 9)); n != 3 {
+	if n := len(page.FirstEvents(got, 9)); n != 3 {
 		t.Errorf("the latest 9 of 3 are %d", n)
 	}
 }
 
 func TestMomentsSayHowFarAwayTheyAre(t *testing.T) {
 	for want, m := range map[string]page.Moment{
-		"5m":      page.Since(now.Add(-5*time.Minute), now),
-		"0s":      page.Since(now.Add(time.Second), now), // the hub's clock is ahead
-		"in 5m":   page.To(now.Add(5*time.Minute), now),
-		"10s ago": page.To(now.Add(-10*time.Second), now),
+		"5m":      page.PastMoment(now.Add(-5*time.Minute), now),
+		"0s":      page.PastMoment(now.Add(time.Second), now), // the hub's clock is ahead
+		"in 5m":   page.FutureMoment(now.Add(5*time.Minute), now),
+		"10s ago": page.FutureMoment(now.Add(-10*time.Second), now),
 	} {
 		if m.Words != want || m.Stamp() == "" || m.Zero() {
 			t.Errorf("got %q, want %q", m.Words, want)
@@ -356,7 +356,7 @@ func TestMomentsSayHowFarAwayTheyAre(t *testing.T) {
 
 // Of many pools an overview shows those that want something, then the others in turn.
 func TestAnOverviewOfManyPools(t *testing.T) {
-	var s page.Scene
+	var s page.Snapshot
 	for i := range 12 {
 		s.Pools = append(s.Pools, pool(fmt.Sprintf("p%02d", i), 1, 1))
 	}

@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// Scene is what there is of pools.
-type Scene struct {
+// Snapshot is what there is of pools.
+type Snapshot struct {
 	Pools    []hivev1.ClusterPool
 	Claims   []hivev1.ClusterClaim
 	Clusters []hivev1.ClusterDeployment
@@ -24,24 +24,24 @@ type Scene struct {
 	Blind bool
 }
 
-// of is the part of a scene that belongs to a pool.
-func (s *Scene) of(p *hivev1.ClusterPool) Scene {
-	part := Scene{Pools: []hivev1.ClusterPool{*p}, Blind: s.Blind}
+// selectPool is the part of a scene that belongs to a pool.
+func (s *Snapshot) selectPool(p *hivev1.ClusterPool) Snapshot {
+	part := Snapshot{Pools: []hivev1.ClusterPool{*p}, Blind: s.Blind}
 	for i := range s.Claims {
 		if c := &s.Claims[i]; c.Namespace == p.Namespace && c.Spec.ClusterPoolName == p.Name {
 			part.Claims = append(part.Claims, *c)
 		}
 	}
 	for i := range s.Clusters {
-		if ref := standing.PoolOf(&s.Clusters[i]); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
+		if ref := standing.PoolReference(&s.Clusters[i]); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
 			part.Clusters = append(part.Clusters, s.Clusters[i])
 		}
 	}
 	return part
 }
 
-// partWords are the phases of a pool's clusters as headings.
-var partWords = map[pool.Phase]string{
+// phaseHeadings are the phases of a pool's clusters as headings.
+var phaseHeadings = map[pool.Phase]string{
 	pool.Installing: "Installing",
 	pool.Standby:    "Standby",
 	pool.Assignable: "Assignable",
@@ -68,7 +68,7 @@ type Tile struct {
 
 // Doing is what a tile's cluster does, unless its part says so already.
 func (t Tile) Doing() string {
-	if t.Part == t.State || t.Part == partWords[pool.Broken] && t.State == standing.Failed {
+	if t.Part == t.State || t.Part == phaseHeadings[pool.Broken] && t.State == standing.Failed {
 		return ""
 	}
 	return strings.ToLower(t.State)
@@ -104,14 +104,14 @@ type Pool struct {
 	More int
 }
 
-// Trim leaves out tiles above a number; those of one part only, if that is named. What
+// TrimTiles leaves out tiles above a number; those of one part only, if that is named. What
 // is broken is not left out.
-func (p *Pool) Trim(part string, most int) {
+func (p *Pool) TrimTiles(part string, most int) {
 	var broken, others []Tile
 	for _, t := range p.Tiles {
 		switch {
-		case part != "" && slug(t.Part) != part:
-		case t.Part == partWords[pool.Broken]:
+		case part != "" && phaseSlug(t.Part) != part:
+		case t.Part == phaseHeadings[pool.Broken]:
 			broken = append(broken, t)
 		default:
 			others = append(others, t)
@@ -122,17 +122,17 @@ func (p *Pool) Trim(part string, most int) {
 		others = others[:left]
 	}
 	p.Tiles = slices.SortedStableFunc(slices.Values(append(others, broken...)), func(a, b Tile) int {
-		return cmp.Compare(place[a.Part], place[b.Part])
+		return cmp.Compare(tilePosition[a.Part], tilePosition[b.Part])
 	})
 }
 
-// slug is how addresses name a part.
-func slug(part string) string { return strings.ToLower(part) }
+// phaseSlug is how addresses name a part.
+func phaseSlug(part string) string { return strings.ToLower(part) }
 
-// IsPart reports whether addresses name a part so.
-func IsPart(part string) bool {
-	for _, word := range partWords {
-		if slug(word) == part {
+// IsPhaseSlug reports whether addresses name a part so.
+func IsPhaseSlug(part string) bool {
+	for _, word := range phaseHeadings {
+		if phaseSlug(word) == part {
 			return true
 		}
 	}
@@ -157,11 +157,11 @@ type Claim struct {
 	Releasing     bool
 }
 
-// Pools are all pools of a scene, by namespace and name.
-func Pools(s Scene, now time.Time) []Pool {
+// NewPools are all pools of a scene, by namespace and name.
+func NewPools(s Snapshot, now time.Time) []Pool {
 	var out []Pool
 	for i := range s.Pools {
-		out = append(out, newPool(&s.Pools[i], s.of(&s.Pools[i]), now))
+		out = append(out, newPool(&s.Pools[i], s.selectPool(&s.Pools[i]), now))
 	}
 	slices.SortFunc(out, func(a, b Pool) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -169,95 +169,97 @@ func Pools(s Scene, now time.Time) []Pool {
 	return out
 }
 
-// OnePool is a pool with what of the scene belongs to it.
-func OnePool(p *hivev1.ClusterPool, s Scene, now time.Time) Pool { return newPool(p, s.of(p), now) }
+// NewSinglePool is a pool with what of the scene belongs to it.
+func NewSinglePool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
+	return newPool(p, s.selectPool(p), now)
+}
 
-func newPool(p *hivev1.ClusterPool, s Scene, now time.Time) Pool {
+func newPool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 	out := Pool{
 		Namespace: p.Namespace, Name: p.Name, Link: PoolLink(p.Namespace, p.Name),
 		Size: int(p.Spec.Size), Running: int(min(p.Spec.RunningCount, p.Spec.Size)), RunningCount: int(p.Spec.RunningCount),
-		Plan: p.Status.Plan, Age: Since(p.CreationTimestamp.Time, now), Facts: facts(p),
+		Plan: p.Status.Plan, Age: PastMoment(p.CreationTimestamp.Time, now), Facts: poolFacts(p),
 		Deleting: p.DeletionTimestamp != nil,
 	}
 	if l := p.Spec.ClaimLifetime; l != nil && l.Default != nil {
 		out.Life = string(*l.Default)
 	}
-	out.Tiles = tiles(s, now)
-	out.Counts, out.Blind = counts(out.Tiles), s.Blind
+	out.Tiles = buildTiles(s, now)
+	out.Counts, out.Blind = countTiles(out.Tiles), s.Blind
 	if s.Blind {
-		out.Counts = hearsay(p, s.Claims)
+		out.Counts = countFromStatus(p, s.Claims)
 	}
-	out.Bar = bar(out.Counts)
+	out.Bar = newStretches(out.Counts)
 	for _, c := range out.Counts {
-		if c.What == partWords[pool.Assignable] {
+		if c.What == phaseHeadings[pool.Assignable] {
 			out.Ready = c.N
 		}
 	}
 	for i := range s.Claims {
 		c := &s.Claims[i]
 		out.Claims = append(out.Claims, newClaim(c, now))
-		if standing.Claim(c) != standing.Waiting {
+		if standing.ClaimState(c) != standing.Waiting {
 			continue
 		}
 		out.Waiting++
 		if out.Longest.Zero() || c.CreationTimestamp.Time.Before(out.Longest.At) {
-			out.Longest = Since(c.CreationTimestamp.Time, now)
+			out.Longest = PastMoment(c.CreationTimestamp.Time, now)
 		}
 	}
-	slices.SortFunc(out.Claims, inTurn)
-	out.Troubles = poolTroubles(p, now)
+	slices.SortFunc(out.Claims, compareClaims)
+	out.Troubles = findPoolTroubles(p, now)
 	return out
 }
 
-// inTurn sorts claims: those that wait in their turn, then the others by age.
-func inTurn(a, b Claim) int {
+// compareClaims sorts claims: those that wait in their turn, then the others by age.
+func compareClaims(a, b Claim) int {
 	return cmp.Or(
-		cmp.Compare(rank(a), rank(b)),
+		cmp.Compare(waitingRank(a), waitingRank(b)),
 		a.Age.At.Compare(b.Age.At),
 		strings.Compare(a.Namespace, b.Namespace),
 		strings.Compare(a.Name, b.Name),
 	)
 }
 
-func rank(c Claim) int {
+func waitingRank(c Claim) int {
 	if c.State == standing.Waiting {
 		return 0
 	}
 	return 1
 }
 
-// order is that of tiles and counts: what can be had first, then what is to come.
-var order = []pool.Phase{pool.Assignable, pool.Standby, pool.Installing, pool.Claimed, pool.Broken, pool.Unreadable, pool.Removed, pool.Deleting}
+// tileOrder is that of tiles and counts: what can be had first, then what is to come.
+var tileOrder = []pool.Phase{pool.Assignable, pool.Standby, pool.Installing, pool.Claimed, pool.Broken, pool.Unreadable, pool.Removed, pool.Deleting}
 
-// place is a part's in that order.
-var place = func() map[string]int {
+// tilePosition is a part's in that order.
+var tilePosition = func() map[string]int {
 	out := map[string]int{}
-	for i, part := range order {
-		out[partWords[part]] = i
+	for i, part := range tileOrder {
+		out[phaseHeadings[part]] = i
 	}
 	return out
 }()
 
-// tiles has a tile for each cluster, by its part, then by age.
-func tiles(s Scene, now time.Time) []Tile {
+// buildTiles has a tile for each cluster, by its part, then by age.
+func buildTiles(s Snapshot, now time.Time) []Tile {
 	out := make([]Tile, 0, len(s.Clusters))
-	phases := standing.Phases(s.Pools, s.Clusters, s.Claims, now)
+	phases := standing.ComputePhases(s.Pools, s.Clusters, s.Claims, now)
 	for i := range s.Clusters {
 		cd := &s.Clusters[i]
 		phase := phases[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
 		out = append(out, Tile{
-			Name: cd.Name, Part: partWords[phase], State: standing.Cluster(cd),
-			Claim: standing.PoolOf(cd).ClaimName, Age: Since(cd.CreationTimestamp.Time, now), Why: clusterWhy(cd),
+			Name: cd.Name, Part: phaseHeadings[phase], State: standing.ClusterState(cd),
+			Claim: standing.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Why: clusterProblem(cd),
 		})
 	}
 	slices.SortFunc(out, func(a, b Tile) int {
-		return cmp.Or(cmp.Compare(place[a.Part], place[b.Part]), a.Age.At.Compare(b.Age.At), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(tilePosition[a.Part], tilePosition[b.Part]), a.Age.At.Compare(b.Age.At), strings.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-// hearsay counts clusters that are not seen by what their pool and its claims say.
-func hearsay(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Count {
+// countFromStatus counts clusters that are not seen by what their pool and its claims say.
+func countFromStatus(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Count {
 	claimed := 0
 	for i := range claims {
 		if claims[i].Spec.Namespace != "" && claims[i].DeletionTimestamp == nil {
@@ -266,9 +268,9 @@ func hearsay(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Count {
 	}
 	var out []Count
 	for _, c := range []Count{
-		{partWords[pool.Assignable], int(p.Status.Ready)},
-		{partWords[pool.Standby], int(p.Status.Standby)},
-		{partWords[pool.Claimed], claimed},
+		{phaseHeadings[pool.Assignable], int(p.Status.Ready)},
+		{phaseHeadings[pool.Standby], int(p.Status.Standby)},
+		{phaseHeadings[pool.Claimed], claimed},
 	} {
 		if c.N > 0 {
 			out = append(out, c)
@@ -277,30 +279,30 @@ func hearsay(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Count {
 	return out
 }
 
-func counts(tiles []Tile) []Count {
+func countTiles(tiles []Tile) []Count {
 	n := map[string]int{}
 	for _, t := range tiles {
 		n[t.Part]++
 	}
 	var out []Count
-	for _, part := range order {
-		if word := partWords[part]; n[word] > 0 {
+	for _, part := range tileOrder {
+		if word := phaseHeadings[part]; n[word] > 0 {
 			out = append(out, Count{word, n[word]})
 		}
 	}
 	return out
 }
 
-// clusterWhy says what is wrong with a cluster, or what it is at; it may have nothing to say.
-func clusterWhy(cd *hivev1.ClusterDeployment) string {
-	if c := clusterFault(cd); c != nil {
+// clusterProblem says what is wrong with a cluster, or what it is at; it may have nothing to say.
+func clusterProblem(cd *hivev1.ClusterDeployment) string {
+	if c := problemCondition(cd); c != nil {
 		return c.Message
 	}
 	return ""
 }
 
-// clusterFault is the condition that says what is wrong with a cluster; nil if none does.
-func clusterFault(cd *hivev1.ClusterDeployment) *hivev1.Condition {
+// problemCondition is the condition that says what is wrong with a cluster; nil if none does.
+func problemCondition(cd *hivev1.ClusterDeployment) *hivev1.Condition {
 	for _, w := range []struct {
 		typ string
 		is  corev1.ConditionStatus
@@ -314,7 +316,7 @@ func clusterFault(cd *hivev1.ClusterDeployment) *hivev1.Condition {
 			return c
 		}
 	}
-	if standing.Cluster(cd) == standing.Failed {
+	if standing.ClusterState(cd) == standing.Failed {
 		return condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
 	}
 	return nil

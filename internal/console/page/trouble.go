@@ -14,52 +14,52 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// fault is a status of a condition that should be another.
-type fault struct {
+// conditionCheck is a status of a condition that should be another.
+type conditionCheck struct {
 	typ, what string
-	is        corev1.ConditionStatus
+	badStatus corev1.ConditionStatus
 	bad       bool
 }
 
-var poolFaults = []fault{
+var poolChecks = []conditionCheck{
 	{hivev1.PoolMissingDependencies, "Something is missing", corev1.ConditionTrue, true},
 	{hivev1.PoolCapacityAvailable, "No room to grow", corev1.ConditionFalse, false},
 	{hivev1.PoolInventoryValid, "Inventory", corev1.ConditionFalse, true},
 	{hivev1.PoolAllClustersCurrent, "Clusters are outdated", corev1.ConditionFalse, false},
 }
 
-// poolTroubles are the conditions of a pool that are not as they should be.
-func poolTroubles(p *hivev1.ClusterPool, now time.Time) []Trouble {
+// findPoolTroubles are the conditions of a pool that are not as they should be.
+func findPoolTroubles(p *hivev1.ClusterPool, now time.Time) []Trouble {
 	where, link := "pool "+p.Namespace+"/"+p.Name, PoolLink(p.Namespace, p.Name)
 	var out []Trouble
 	if p.Unreadable != "" {
 		out = append(out, Trouble{Bad: true, Where: where, What: "Cannot be read", Why: p.Unreadable, Link: link})
 	}
-	for _, f := range poolFaults {
+	for _, f := range poolChecks {
 		for _, c := range p.Status.Conditions {
-			if c.Type != f.typ || c.Status != f.is || c.Reason == hivev1.ReasonInitialized {
+			if c.Type != f.typ || c.Status != f.badStatus || c.Reason == hivev1.ReasonInitialized {
 				continue
 			}
 			out = append(out, Trouble{
 				Bad: f.bad, Where: where, What: f.what, Why: c.Message,
-				Since: Since(c.LastTransitionTime.Time, now), Link: link,
+				Since: PastMoment(c.LastTransitionTime.Time, now), Link: link,
 			})
 		}
 	}
 	c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
 	if len(out) == 0 && c != nil && c.Reason == hivev1.ReasonBlocked { // else a condition of its own says what it waits for
-		out = append(out, Trouble{Bad: true, Where: where, What: "Waits for somebody", Why: c.Message, Since: Since(c.LastTransitionTime.Time, now), Link: link})
+		out = append(out, Trouble{Bad: true, Where: where, What: "Waits for somebody", Why: c.Message, Since: PastMoment(c.LastTransitionTime.Time, now), Link: link})
 	}
 	return out
 }
 
-// facts is what a pool's specification says.
-func facts(p *hivev1.ClusterPool) []Fact {
+// poolFacts is what a pool's specification says.
+func poolFacts(p *hivev1.ClusterPool) []Fact {
 	s := p.Spec
-	out := []Fact{{"Platform", platform(s)}, {"Image set", s.ImageSetRef.Name}, {"Base domain", s.BaseDomain}}
+	out := []Fact{{"Platform", describePlatform(s)}, {"Image set", s.ImageSetRef.Name}, {"Base domain", s.BaseDomain}}
 	var limits []string
 	if s.MaxSize != nil {
-		limits = append(limits, "at most "+Plural(int(*s.MaxSize), "cluster"))
+		limits = append(limits, "at most "+FormatCount(int(*s.MaxSize), "cluster"))
 	}
 	if s.MaxConcurrent != nil {
 		limits = append(limits, fmt.Sprintf("%d installed or destroyed at a time", *s.MaxConcurrent))
@@ -83,10 +83,10 @@ func facts(p *hivev1.ClusterPool) []Fact {
 	return out
 }
 
-func platform(s hivev1.ClusterPoolSpec) string {
+func describePlatform(s hivev1.ClusterPoolSpec) string {
 	words := s.Platform.Name()
 	if l := s.Platform.Local; l != nil && l.Workers != nil {
-		words += ", " + Plural(int(*l.Workers), "worker")
+		words += ", " + FormatCount(int(*l.Workers), "worker")
 	}
 	if hivev1.IsTrue(s.Annotations, hivev1.AnnotationFake) {
 		words += ", fake"
@@ -94,19 +94,19 @@ func platform(s hivev1.ClusterPoolSpec) string {
 	return words
 }
 
-// clusterTroubles are clusters that want a person, or wanted one if their pool did not
+// findClusterTroubles are clusters that want a person, or wanted one if their pool did not
 // replace them. Many of one pool are one trouble.
-func clusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []Trouble {
+func findClusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []Trouble {
 	var out []Trouble
 	spares := map[hivev1.ClusterPoolReference]int{} // where in out those of a pool are
 	many := map[hivev1.ClusterPoolReference]int{}
 	for i := range clusters {
 		cd := &clusters[i]
-		t, found := clusterTrouble(cd, now)
+		t, found := findClusterTrouble(cd, now)
 		if !found {
 			continue
 		}
-		ref := standing.PoolOf(cd)
+		ref := standing.PoolReference(cd)
 		if t.Bad || ref.PoolName == "" {
 			out = append(out, t)
 			continue
@@ -118,7 +118,7 @@ func clusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []Troub
 			continue
 		}
 		one := &out[spares[key]]
-		one.Where, one.What = "pool "+ref.Namespace+"/"+ref.PoolName, Plural(many[key], "broken spare")
+		one.Where, one.What = "pool "+ref.Namespace+"/"+ref.PoolName, FormatCount(many[key], "broken spare")
 		if t.Since.At.Before(one.Since.At) {
 			one.Since = t.Since
 		}
@@ -126,46 +126,46 @@ func clusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []Troub
 	return out
 }
 
-// clusterTrouble is what is wrong with a cluster. A spare one is replaced by its pool.
-func clusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, bool) {
-	ref := standing.PoolOf(cd)
+// findClusterTrouble is what is wrong with a cluster. A spare one is replaced by its pool.
+func findClusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, bool) {
+	ref := standing.PoolReference(cd)
 	t := Trouble{Bad: ref.PoolName == "" || ref.ClaimName != "", Where: "cluster " + cd.Name}
 	if ref.PoolName != "" {
 		t.Link = PoolLink(ref.Namespace, ref.PoolName)
 	}
 	switch away := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {
-	case standing.Cluster(cd) == standing.Failed:
+	case standing.ClusterState(cd) == standing.Failed:
 		t.What = "Broken"
-		c := clusterFault(cd)
+		c := problemCondition(cd)
 		if c == nil {
-			t.Since = Since(cd.CreationTimestamp.Time, now)
+			t.Since = PastMoment(cd.CreationTimestamp.Time, now)
 			return t, true
 		}
-		t.Why, t.Since = c.Message, Since(c.LastTransitionTime.Time, now)
+		t.Why, t.Since = c.Message, PastMoment(c.LastTransitionTime.Time, now)
 		return t, true
-	case t.Bad && standing.Cluster(cd) == standing.Running && away != nil && away.Status == corev1.ConditionTrue:
-		t.What, t.Why, t.Since = "Cannot be reached", away.Message, Since(away.LastTransitionTime.Time, now)
+	case t.Bad && standing.ClusterState(cd) == standing.Running && away != nil && away.Status == corev1.ConditionTrue:
+		t.What, t.Why, t.Since = "Cannot be reached", away.Message, PastMoment(away.LastTransitionTime.Time, now)
 		return t, true
 	default:
 		return t, false
 	}
 }
 
-// claimTroubles are claims that will not be served as they are.
-func claimTroubles(claims []hivev1.ClusterClaim, now time.Time) []Trouble {
+// findClaimTroubles are claims that will not be served as they are.
+func findClaimTroubles(claims []hivev1.ClusterClaim, now time.Time) []Trouble {
 	var out []Trouble
 	for i := range claims {
 		c := &claims[i]
 		t := Trouble{
-			Bad: true, Where: "claim " + c.Namespace + "/" + c.Name, Why: claimWhy(c),
-			Since: Since(c.CreationTimestamp.Time, now), Link: PoolLink(c.Namespace, c.Spec.ClusterPoolName),
+			Bad: true, Where: "claim " + c.Namespace + "/" + c.Name, Why: claimProblem(c),
+			Since: PastMoment(c.CreationTimestamp.Time, now), Link: PoolLink(c.Namespace, c.Spec.ClusterPoolName),
 		}
 		switch {
 		case c.DeletionTimestamp != nil:
 			continue
-		case standing.Claim(c) == standing.Lost:
+		case standing.ClaimState(c) == standing.Lost:
 			t.What = "Its cluster is gone"
-		case c.Spec.Namespace == "" && hopeless(c):
+		case c.Spec.Namespace == "" && cannotBeServed(c):
 			t.What = "Cannot be served"
 		default:
 			continue
@@ -175,8 +175,8 @@ func claimTroubles(claims []hivev1.ClusterClaim, now time.Time) []Trouble {
 	return out
 }
 
-// hopeless reports whether waiting alone does not help a claim.
-func hopeless(c *hivev1.ClusterClaim) bool {
+// cannotBeServed reports whether waiting alone does not help a claim.
+func cannotBeServed(c *hivev1.ClusterClaim) bool {
 	for _, k := range c.Status.Conditions {
 		if k.Type != hivev1.ClaimPending || k.Status != corev1.ConditionTrue {
 			continue
@@ -189,7 +189,7 @@ func hopeless(c *hivev1.ClusterClaim) bool {
 	return false
 }
 
-var regionFaults = []struct {
+var regionChecks = []struct {
 	typ, what string
 	bad       bool
 }{
@@ -198,19 +198,19 @@ var regionFaults = []struct {
 	{v1alpha1.RegionCapacityAvailable, "No room for some size", false},
 }
 
-// regionTroubles are the conditions of regions that are not as they should be.
-func regionTroubles(regions []v1alpha1.FleetRegion, now time.Time) []Trouble {
+// findRegionTroubles are the conditions of regions that are not as they should be.
+func findRegionTroubles(regions []v1alpha1.FleetRegion, now time.Time) []Trouble {
 	var out []Trouble
 	for i := range regions {
 		r := &regions[i]
-		for _, f := range regionFaults {
+		for _, f := range regionChecks {
 			for _, c := range r.Status.Conditions {
 				if c.Type != f.typ || c.Status != metav1.ConditionFalse {
 					continue
 				}
 				out = append(out, Trouble{
 					Bad: f.bad, Where: "region " + r.Namespace + "/" + r.Name, What: f.what, Why: c.Message,
-					Since: Since(c.LastTransitionTime.Time, now), Link: RegionLink(r.Namespace, r.Name),
+					Since: PastMoment(c.LastTransitionTime.Time, now), Link: RegionLink(r.Namespace, r.Name),
 				})
 			}
 		}

@@ -17,156 +17,156 @@ import (
 
 // A Deed is something that a person may do, or not: verb on the resource of a group, in
 // a namespace or, with an empty one, in all.
-type Deed struct{ Verb, Group, Resource, Namespace string }
+type Permission struct{ Verb, Group, Resource, Namespace string }
 
-// answersFor is how long an answer about rights is believed. Rights that are taken away
+// permissionTTL is how long an answer about rights is believed. Rights that are taken away
 // work for so long in what is shown; the hub itself refuses writes at once.
-const answersFor = 30 * time.Second
+const permissionTTL = 30 * time.Second
 
 // A Person is somebody at the hub. Its methods may be called by several goroutines.
-type Person struct {
+type User struct {
 	client.Client // asks the hub itself, with the person's rights
 
-	name  string
-	via   transportOf
-	clock clock.PassiveClock
-	life  context.Context //nolint:containedctx // that of the person's memory, which starts when it is first needed
-	leave context.CancelFunc
-	bell  bell
+	name       string
+	transport  sharedTransport
+	clock      clock.PassiveClock
+	life       context.Context //nolint:containedctx // that of the person's memory, which starts when it is first needed
+	cancelLife context.CancelFunc
+	changes    broadcast
 
-	mu      sync.Mutex
-	answers map[Deed]answer
-	sights  map[string]*Sight
-	lost    bool
+	mu          sync.Mutex
+	permissions map[Permission]cachedPermission
+	caches      map[string]*UserCache
+	lost        bool
 }
 
-type answer struct {
-	yes bool
-	at  time.Time
+type cachedPermission struct {
+	allowed bool
+	at      time.Time
 }
 
-func newPerson(life context.Context, name string, cfg *rest.Config, h *http.Client, c client.Client, now clock.PassiveClock) *Person {
+func newUser(life context.Context, name string, cfg *rest.Config, h *http.Client, c client.Client, now clock.PassiveClock) *User {
 	life, leave := context.WithCancel(life)
-	return &Person{
-		Client: c, name: name, via: transportOf{cfg, h}, clock: now, life: life, leave: leave,
-		answers: map[Deed]answer{}, sights: map[string]*Sight{},
+	return &User{
+		Client: c, name: name, transport: sharedTransport{cfg, h}, clock: now, life: life, cancelLife: leave,
+		permissions: map[Permission]cachedPermission{}, caches: map[string]*UserCache{},
 	}
 }
 
 // Name is what the hub calls the person.
-func (p *Person) Name() string { return p.name }
+func (p *User) Name() string { return p.name }
 
-// May asks the hub whether the person may do it. An answer is believed for a while. The
+// IsAllowed asks the hub whether the person may do it. An answer is believed for a while. The
 // error is ErrUnknown when the hub does not know the person any more.
-func (p *Person) May(ctx context.Context, d Deed) (bool, error) {
+func (p *User) IsAllowed(ctx context.Context, d Permission) (bool, error) {
 	now := p.clock.Now()
 	p.mu.Lock()
-	known, found := p.answers[d]
+	known, found := p.permissions[d]
 	p.mu.Unlock()
-	if found && now.Sub(known.at) < answersFor {
-		return known.yes, nil
+	if found && now.Sub(known.at) < permissionTTL {
+		return known.allowed, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: d.Verb, Group: d.Group, Resource: d.Resource, Namespace: d.Namespace},
 	}}
 	if err := p.Create(ctx, review); err != nil {
-		return false, p.noting(fmt.Errorf("asking whether you may %s %s: %w", d.Verb, d.Resource, err))
+		return false, p.recordAuthError(fmt.Errorf("asking whether you may %s %s: %w", d.Verb, d.Resource, err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answers[d] = answer{review.Status.Allowed, now}
+	p.permissions[d] = cachedPermission{review.Status.Allowed, now}
 	return review.Status.Allowed, nil
 }
 
-// noting remembers if the hub does not know the person any more.
-func (p *Person) noting(err error) error {
+// recordAuthError remembers if the hub does not know the person any more.
+func (p *User) recordAuthError(err error) error {
 	if !apierrors.IsUnauthorized(err) {
 		return err
 	}
 	p.mu.Lock()
 	p.lost = true
 	p.mu.Unlock()
-	p.bell.ring()
+	p.changes.notifyAll()
 	return errors.Join(ErrUnknown, err)
 }
 
-// Lost reports whether the hub does not know the person any more.
-func (p *Person) Lost() bool {
+// HasLostAccess reports whether the hub does not know the person any more.
+func (p *User) HasLostAccess() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// Changed is closed when something that the person looks at has changed since the call.
-func (p *Person) Changed() <-chan struct{} { return p.bell.next() }
+// ChangeSignal is closed when something that the person looks at has changed since the call.
+func (p *User) ChangeSignal() <-chan struct{} { return p.changes.nextChange() }
 
-// Sight is what there is in a namespace, or with an empty one in all of them. Only what
+// ReaderFor is what there is in a namespace, or with an empty one in all of them. Only what
 // the person may list there should be looked at.
-func (p *Person) Sight(namespace string) (client.Reader, error) {
+func (p *User) ReaderFor(namespace string) (client.Reader, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.sights[namespace]; s != nil {
+	if s := p.caches[namespace]; s != nil {
 		return s, nil
 	}
-	if len(p.sights) >= mostSights {
-		p.forget()
+	if len(p.caches) >= maxCaches {
+		p.dropCaches()
 	}
-	s, err := newSight(p, namespace)
+	s, err := newUserCache(p, namespace)
 	if err != nil {
 		return nil, err
 	}
-	p.sights[namespace] = s
+	p.caches[namespace] = s
 	return s, nil
 }
 
-// mostSights bounds what is kept for one person: namespaces looked at one after another.
-const mostSights = 4
+// maxCaches bounds what is kept for one person: namespaces looked at one after another.
+const maxCaches = 4
 
-// Rest lets go of what is in memory. It comes back with the next look.
-func (p *Person) Rest() {
+// ReleaseMemory lets go of what is in memory. It comes back with the next look.
+func (p *User) ReleaseMemory() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.forget()
+	p.dropCaches()
 }
 
-func (p *Person) forget() {
-	for _, s := range p.sights {
+func (p *User) dropCaches() {
+	for _, s := range p.caches {
 		s.stop()
 	}
-	clear(p.sights)
-	clear(p.answers)
+	clear(p.caches)
+	clear(p.permissions)
 }
 
 // Close ends everything that is done for the person.
-func (p *Person) Close() {
-	p.leave()
-	p.Rest()
-	p.via.http.CloseIdleConnections()
-	p.bell.ring()
+func (p *User) Close() {
+	p.cancelLife()
+	p.ReleaseMemory()
+	p.transport.http.CloseIdleConnections()
+	p.changes.notifyAll()
 }
 
-// bell tells many of a change, each at most once.
-type bell struct {
-	mu   sync.Mutex
-	wait chan struct{}
+// broadcast tells many of a change, each at most once.
+type broadcast struct {
+	mu      sync.Mutex
+	changed chan struct{}
 }
 
-func (b *bell) next() <-chan struct{} {
+func (b *broadcast) nextChange() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.wait == nil {
-		b.wait = make(chan struct{})
+	if b.changed == nil {
+		b.changed = make(chan struct{})
 	}
-	return b.wait
+	return b.changed
 }
 
-func (b *bell) ring() {
+func (b *broadcast) notifyAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.wait != nil {
-		close(b.wait)
-		b.wait = nil
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
 	}
 }

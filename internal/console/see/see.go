@@ -28,8 +28,8 @@ import (
 // ErrUnknown is when the hub does not know who somebody says they are, or not any more.
 var ErrUnknown = errors.New("the hub does not know this token, or not any longer")
 
-// answerLimit bounds every question to the hub.
-const answerLimit = 20 * time.Second
+// requestTimeout bounds every question to the hub.
+const requestTimeout = 20 * time.Second
 
 // Rates of one person's questions: a page asks for some rights when it is first opened.
 const (
@@ -55,12 +55,12 @@ func newScheme() *runtime.Scheme {
 // Scheme returns the kinds that can be shown.
 func Scheme() *runtime.Scheme { return scheme }
 
-// mapper knows all kinds that the console reads and writes. A kind that is not here,
+// restMapper knows all kinds that the console reads and writes. A kind that is not here,
 // as Secret, cannot even be asked for.
-var mapper = Mapper()
+var restMapper = NewRESTMapper()
 
-// Mapper returns the kinds that the console reads and writes, and no other.
-func Mapper() meta.RESTMapper {
+// NewRESTMapper returns the kinds that the console reads and writes, and no other.
+func NewRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	add := func(in schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
 		for _, kind := range kinds {
@@ -82,19 +82,19 @@ func Mapper() meta.RESTMapper {
 
 // A Hub is an API server whose viewers come with their own credentials.
 type Hub struct {
-	// bare reaches it as nobody, admin as the person who runs it.
-	bare, admin *rest.Config
-	clock       clock.PassiveClock
+	// anonymousConfig reaches it as nobody, admin as the person who runs it.
+	anonymousConfig, adminConfig *rest.Config
+	clock                        clock.PassiveClock
 }
 
 // NewHub returns the hub that cfg reaches. The credentials in cfg are used for nothing.
 // admin is how the person who runs the hub reaches it, nil where there is no such person.
 func NewHub(cfg, admin *rest.Config, userAgent string, c clock.PassiveClock) *Hub {
-	h := &Hub{bare: rest.AnonymousClientConfig(cfg), clock: c}
+	h := &Hub{anonymousConfig: rest.AnonymousClientConfig(cfg), clock: c}
 	if admin != nil {
-		h.admin = rest.CopyConfig(admin)
+		h.adminConfig = rest.CopyConfig(admin)
 	}
-	for _, one := range []*rest.Config{h.bare, h.admin} {
+	for _, one := range []*rest.Config{h.anonymousConfig, h.adminConfig} {
 		if one != nil {
 			one.UserAgent, one.QPS, one.Burst = userAgent, qps, burst
 			one.WarningHandler = rest.NoWarnings{} // they are for who writes manifests
@@ -103,42 +103,42 @@ func NewHub(cfg, admin *rest.Config, userAgent string, c clock.PassiveClock) *Hu
 	return h
 }
 
-// Bearer returns the person with that token, who needs Close in the end. The error is
+// UserForToken returns the person with that token, who needs Close in the end. The error is
 // ErrUnknown when the hub does not know it. ctx bounds the question; the person's
 // memory lives until life ends.
-func (h *Hub) Bearer(ctx, life context.Context, token string) (*Person, error) {
-	cfg := rest.CopyConfig(h.bare)
+func (h *Hub) UserForToken(ctx, life context.Context, token string) (*User, error) {
+	cfg := rest.CopyConfig(h.anonymousConfig)
 	cfg.BearerToken = token
-	return h.person(ctx, life, cfg)
+	return h.connectUser(ctx, life, cfg)
 }
 
-// Admin returns the person who runs the hub, who needs Close in the end.
-func (h *Hub) Admin(ctx, life context.Context) (*Person, error) {
-	if h.admin == nil {
+// AdminUser returns the person who runs the hub, who needs Close in the end.
+func (h *Hub) AdminUser(ctx, life context.Context) (*User, error) {
+	if h.adminConfig == nil {
 		return nil, ErrUnknown
 	}
-	return h.person(ctx, life, h.admin)
+	return h.connectUser(ctx, life, h.adminConfig)
 }
 
-func (h *Hub) person(ctx, life context.Context, cfg *rest.Config) (*Person, error) {
+func (h *Hub) connectUser(ctx, life context.Context, cfg *rest.Config) (*User, error) {
 	transport, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the hub: %w", err)
 	}
-	c, err := client.New(cfg, client.Options{HTTPClient: transport, Scheme: scheme, Mapper: mapper})
+	c, err := client.New(cfg, client.Options{HTTPClient: transport, Scheme: scheme, Mapper: restMapper})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the hub: %w", err)
 	}
-	name, err := whoIs(ctx, c)
+	name, err := readUserName(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return newPerson(life, name, cfg, transport, c, h.clock), nil
+	return newUser(life, name, cfg, transport, c, h.clock), nil
 }
 
-// whoIs asks the hub for whom it takes the client.
-func whoIs(ctx context.Context, c client.Client) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+// readUserName asks the hub for whom it takes the client.
+func readUserName(ctx context.Context, c client.Client) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	review := &authenticationv1.SelfSubjectReview{}
 	err := c.Create(ctx, review)
@@ -158,8 +158,8 @@ func whoIs(ctx context.Context, c client.Client) (string, error) {
 // anonymous is who comes without credentials to an API server that lets such in.
 const anonymous = "system:anonymous"
 
-// transportOf is what caches share with the person's client.
-type transportOf struct {
+// sharedTransport is what caches share with the person's client.
+type sharedTransport struct {
 	cfg  *rest.Config
 	http *http.Client
 }

@@ -172,9 +172,9 @@ func poolNamed(name string) hivev1.ClusterPool {
 	}
 }
 
-func (a *api) person(c *clocktesting.FakeClock, token string) *see.Person {
+func (a *api) person(c *clocktesting.FakeClock, token string) *see.User {
 	a.Helper()
-	p, err := a.hub(c).Bearer(a.Context(), a.Context(), token)
+	p, err := a.hub(c).UserForToken(a.Context(), a.Context(), token)
 	if err != nil {
 		a.Fatal(err)
 	}
@@ -185,17 +185,17 @@ func (a *api) person(c *clocktesting.FakeClock, token string) *see.Person {
 func TestTheHubTellsWhoSomebodyIs(t *testing.T) {
 	a := newAPI(t)
 	hub := a.hub(clocktesting.NewFakeClock(start))
-	p, err := hub.Bearer(t.Context(), t.Context(), "t-alice")
+	p, err := hub.UserForToken(t.Context(), t.Context(), "t-alice")
 	if err != nil || p.Name() != "alice" {
 		t.Fatalf("%v, %v", p, err)
 	}
 	p.Close()
 	for name, token := range map[string]string{"a token of nobody": "made-up", "no token": "", "that of this program": "the-managers-own"} {
-		if _, err := hub.Bearer(t.Context(), t.Context(), token); !errors.Is(err, see.ErrUnknown) {
+		if _, err := hub.UserForToken(t.Context(), t.Context(), token); !errors.Is(err, see.ErrUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := hub.Admin(t.Context(), t.Context()); !errors.Is(err, see.ErrUnknown) {
+	if _, err := hub.AdminUser(t.Context(), t.Context()); !errors.Is(err, see.ErrUnknown) {
 		t.Errorf("an admin where there is none: %v", err)
 	}
 }
@@ -204,10 +204,10 @@ func TestRightsAreAskedForNowAndThen(t *testing.T) {
 	a := newAPI(t)
 	c := clocktesting.NewFakeClock(start)
 	p := a.person(c, "t-alice")
-	d := see.Deed{Verb: "list", Group: "hive.openshift.io", Resource: "clusterpools", Namespace: "ns"}
+	d := see.Permission{Verb: "list", Group: "hive.openshift.io", Resource: "clusterpools", Namespace: "ns"}
 	may := func() bool {
 		t.Helper()
-		yes, err := p.May(t.Context(), d)
+		yes, err := p.IsAllowed(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,8 +226,8 @@ func TestRightsAreAskedForNowAndThen(t *testing.T) {
 	}
 	a.change(func() { delete(a.users, "t-alice") })
 	c.Step(30 * time.Second)
-	if _, err := p.May(t.Context(), d); !errors.Is(err, see.ErrUnknown) || !p.Lost() {
-		t.Errorf("a person the hub knows no more: %v, lost %t", err, p.Lost())
+	if _, err := p.IsAllowed(t.Context(), d); !errors.Is(err, see.ErrUnknown) || !p.HasLostAccess() {
+		t.Errorf("a person the hub knows no more: %v, lost %t", err, p.HasLostAccess())
 	}
 }
 
@@ -235,7 +235,7 @@ func TestAMemoryFollowsTheHub(t *testing.T) {
 	a := newAPI(t)
 	a.pools = append(a.pools, poolNamed("dev"))
 	p := a.person(clocktesting.NewFakeClock(start), "t-alice")
-	sight, err := p.Sight("")
+	sight, err := p.ReaderFor("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestAMemoryFollowsTheHub(t *testing.T) {
 	// What is heard of before may be told now: changes are awaited until the one that counts.
 	a.change(func() { a.pools = append(a.pools, poolNamed("new")) })
 	limit := time.After(time.Minute)
-	for changed := p.Changed(); len(names()) != 2; changed = p.Changed() {
+	for changed := p.ChangeSignal(); len(names()) != 2; changed = p.ChangeSignal() {
 		select {
 		case <-changed:
 		case <-time.After(time.Second): // it may have changed between the look and the call
@@ -272,11 +272,11 @@ func TestAMemoryFollowsTheHub(t *testing.T) {
 			t.Fatal("the new pool is not seen")
 		}
 	}
-	if again, err := p.Sight(""); err != nil || again != sight {
+	if again, err := p.ReaderFor(""); err != nil || again != sight {
 		t.Error("another memory of the same")
 	}
-	p.Rest()
-	if again, err := p.Sight(""); err != nil || again == sight {
+	p.ReleaseMemory()
+	if again, err := p.ReaderFor(""); err != nil || again == sight {
 		t.Error("the memory is still there after a rest")
 	}
 	a.mu.Lock()
@@ -297,7 +297,7 @@ func TestEventsOfOtherKindsAreForgotten(t *testing.T) {
 		})
 	}
 	p := a.person(clocktesting.NewFakeClock(start), "t-alice")
-	sight, err := p.Sight("ns")
+	sight, err := p.ReaderFor("ns")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,21 +318,21 @@ func TestAPersonTheHubKnowsNoMoreIsLost(t *testing.T) {
 	a := newAPI(t)
 	p := a.person(clocktesting.NewFakeClock(start), "t-alice")
 	a.change(func() { delete(a.users, "t-alice") })
-	sight, err := p.Sight("")
+	sight, err := p.ReaderFor("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := sight.List(ctx, &hivev1.ClusterPoolList{}); !errors.Is(err, see.ErrUnknown) || !p.Lost() {
-		t.Errorf("%v, lost %t", err, p.Lost())
+	if err := sight.List(ctx, &hivev1.ClusterPoolList{}); !errors.Is(err, see.ErrUnknown) || !p.HasLostAccess() {
+		t.Errorf("%v, lost %t", err, p.HasLostAccess())
 	}
 }
 
 func TestKindsThatTheConsoleDoesNotKnowAreNotRead(t *testing.T) {
 	a := newAPI(t)
 	p := a.person(clocktesting.NewFakeClock(start), "t-alice")
-	sight, err := p.Sight("")
+	sight, err := p.ReaderFor("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,11 @@ const (
 
 // How many there may be, and how many of one person.
 const (
-	most = 500
+	maxSessions = 500
 	// Each session reads what its person looks at into memory of its own.
-	mostEach = 5
-	// mostMessages bounds those of a person who never looks at a page.
-	mostMessages = 5
+	maxSessionsPerUser = 5
+	// maxMessages bounds those of a person who never looks at a page.
+	maxMessages = 5
 )
 
 // ErrFull is when there are too many sessions for another.
@@ -51,8 +51,8 @@ type Session[V any] struct {
 	messages []Message
 }
 
-// Holds reports whether a form was on a page of this session.
-func (s *Session[V]) Holds(mark string) bool {
+// HasFormMark reports whether a form was on a page of this session.
+func (s *Session[V]) HasFormMark(mark string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Mark), []byte(mark)) == 1
 }
 
@@ -61,29 +61,29 @@ type Store[V any] struct {
 	// End is called for each session that ends, outside of any lock.
 	End func(*Session[V])
 
-	mu  sync.Mutex
-	ids map[string]*Session[V]
+	mu       sync.Mutex
+	sessions map[string]*Session[V]
 }
 
 // Open lets somebody in. When they are in too often already, their session that has
 // been idle for longest ends.
 func (s *Store[V]) Open(name string, who V, now time.Time) (*Session[V], error) {
 	one := &Session[V]{ID: rand.Text(), Mark: rand.Text(), Name: name, Who: who, since: now, used: now}
-	ended, err := s.open(one, now)
-	s.end(ended)
+	ended, err := s.insertSession(one, now)
+	s.notifyEnded(ended)
 	return one, err
 }
 
-func (s *Store[V]) open(one *Session[V], now time.Time) (ended []*Session[V], err error) {
+func (s *Store[V]) insertSession(one *Session[V], now time.Time) (ended []*Session[V], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ids == nil {
-		s.ids = map[string]*Session[V]{}
+	if s.sessions == nil {
+		s.sessions = map[string]*Session[V]{}
 	}
-	ended = s.sweep(now)
+	ended = s.removeExpired(now)
 	var idlest *Session[V]
 	own := 0
-	for _, other := range s.ids {
+	for _, other := range s.sessions {
 		if other.Name != one.Name {
 			continue
 		}
@@ -92,14 +92,14 @@ func (s *Store[V]) open(one *Session[V], now time.Time) (ended []*Session[V], er
 			idlest = other
 		}
 	}
-	if own >= mostEach {
-		delete(s.ids, idlest.ID)
+	if own >= maxSessionsPerUser {
+		delete(s.sessions, idlest.ID)
 		ended = append(ended, idlest)
 	}
-	if len(s.ids) >= most {
+	if len(s.sessions) >= maxSessions {
 		return ended, ErrFull
 	}
-	s.ids[one.ID] = one
+	s.sessions[one.ID] = one
 	return ended, nil
 }
 
@@ -107,8 +107,8 @@ func (s *Store[V]) open(one *Session[V], now time.Time) (ended []*Session[V], er
 func (s *Store[V]) Find(id string, now time.Time) *Session[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.ids[id]
-	if one == nil || one.over(now) {
+	one := s.sessions[id]
+	if one == nil || one.isExpired(now) {
 		return nil
 	}
 	one.used = now
@@ -118,27 +118,27 @@ func (s *Store[V]) Find(id string, now time.Time) *Session[V] {
 // Close ends a session, if it has not ended.
 func (s *Store[V]) Close(id string) {
 	s.mu.Lock()
-	one := s.ids[id]
-	delete(s.ids, id)
+	one := s.sessions[id]
+	delete(s.sessions, id)
 	s.mu.Unlock()
 	if one != nil {
-		s.end([]*Session[V]{one})
+		s.notifyEnded([]*Session[V]{one})
 	}
 }
 
-// Sweep ends the sessions that are over, and hands those to rest that nobody has used
+// EndExpired ends the sessions that are over, and hands those to rest that nobody has used
 // for so long.
-func (s *Store[V]) Sweep(now time.Time, unused time.Duration, rest func(*Session[V])) {
+func (s *Store[V]) EndExpired(now time.Time, unused time.Duration, rest func(*Session[V])) {
 	s.mu.Lock()
-	ended := s.sweep(now)
+	ended := s.removeExpired(now)
 	var tired []*Session[V]
-	for _, one := range s.ids {
+	for _, one := range s.sessions {
 		if now.Sub(one.used) >= unused {
 			tired = append(tired, one)
 		}
 	}
 	s.mu.Unlock()
-	s.end(ended)
+	s.notifyEnded(ended)
 	for _, one := range tired {
 		rest(one)
 	}
@@ -148,24 +148,24 @@ func (s *Store[V]) Sweep(now time.Time, unused time.Duration, rest func(*Session
 func (s *Store[V]) CloseAll() {
 	s.mu.Lock()
 	var ended []*Session[V]
-	for _, one := range s.ids {
+	for _, one := range s.sessions {
 		ended = append(ended, one)
 	}
-	clear(s.ids)
+	clear(s.sessions)
 	s.mu.Unlock()
-	s.end(ended)
+	s.notifyEnded(ended)
 }
 
-// Tell keeps a message for the session's next page.
-func (s *Store[V]) Tell(one *Session[V], m Message) {
+// AddMessage keeps a message for the session's next page.
+func (s *Store[V]) AddMessage(one *Session[V], m Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.messages = append(one.messages, m)
-	one.messages = one.messages[max(0, len(one.messages)-mostMessages):]
+	one.messages = one.messages[max(0, len(one.messages)-maxMessages):]
 }
 
-// Told returns the messages for the session's next page, which this is.
-func (s *Store[V]) Told(one *Session[V]) []Message {
+// TakeMessages returns the messages for the session's next page, which this is.
+func (s *Store[V]) TakeMessages(one *Session[V]) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := one.messages
@@ -173,21 +173,21 @@ func (s *Store[V]) Told(one *Session[V]) []Message {
 	return out
 }
 
-func (s *Session[V]) over(now time.Time) bool {
+func (s *Session[V]) isExpired(now time.Time) bool {
 	return now.Sub(s.since) >= Limit || now.Sub(s.used) >= Idle
 }
 
-func (s *Store[V]) sweep(now time.Time) (ended []*Session[V]) {
-	for id, one := range s.ids {
-		if one.over(now) {
-			delete(s.ids, id)
+func (s *Store[V]) removeExpired(now time.Time) (ended []*Session[V]) {
+	for id, one := range s.sessions {
+		if one.isExpired(now) {
+			delete(s.sessions, id)
 			ended = append(ended, one)
 		}
 	}
 	return ended
 }
 
-func (s *Store[V]) end(ended []*Session[V]) {
+func (s *Store[V]) notifyEnded(ended []*Session[V]) {
 	for _, one := range ended {
 		if s.End != nil {
 			s.End(one)

@@ -55,7 +55,7 @@ func TestASessionLastsAsLongAsItIsUsedButNotForEver(t *testing.T) {
 			if last < c.lasts || last > c.lasts+c.every {
 				t.Errorf("it lasted %s, want about %s", last, c.lasts)
 			}
-			r.Sweep(start.Add(last), time.Hour, func(*session.Session[string]) { t.Error("one that is over is not let rest") })
+			r.EndExpired(start.Add(last), time.Hour, func(*session.Session[string]) { t.Error("one that is over is not let rest") })
 			if len(r.ended) != 1 || r.ended[0] != "a" {
 				t.Errorf("ended: %v", r.ended)
 			}
@@ -104,7 +104,7 @@ func TestSessionsAreBoundedByPersonAndInAll(t *testing.T) {
 func TestOnlyAFormOfTheSessionIsTaken(t *testing.T) {
 	r := newRig(t)
 	a, b := r.open("alice", "a", start), r.open("alice", "b", start)
-	if !a.Holds(a.Mark) || a.Holds(b.Mark) || a.Holds("") || a.Holds(a.ID) {
+	if !a.HasFormMark(a.Mark) || a.HasFormMark(b.Mark) || a.HasFormMark("") || a.HasFormMark(a.ID) {
 		t.Error("the mark tells nothing")
 	}
 	if a.ID == b.ID || a.Mark == b.Mark || len(a.ID) < 26 {
@@ -116,15 +116,15 @@ func TestAMessageIsToldOnce(t *testing.T) {
 	r := newRig(t)
 	a, b := r.open("alice", "a", start), r.open("bob", "b", start)
 	for range 100 {
-		r.Tell(a, session.Message{Text: "done"})
+		r.AddMessage(a, session.Message{Text: "done"})
 	}
-	if got := r.Told(b); len(got) != 0 {
+	if got := r.TakeMessages(b); len(got) != 0 {
 		t.Errorf("bob is told %v", got)
 	}
-	if got := r.Told(a); len(got) == 0 || len(got) > 10 {
+	if got := r.TakeMessages(a); len(got) == 0 || len(got) > 10 {
 		t.Errorf("alice is told %d messages", len(got))
 	}
-	if got := r.Told(a); len(got) != 0 {
+	if got := r.TakeMessages(a); len(got) != 0 {
 		t.Errorf("alice is told again %v", got)
 	}
 }
@@ -135,7 +135,7 @@ func TestWhoIsUnusedRests(t *testing.T) {
 	b := r.open("bob", "b", start)
 	r.Find(b.ID, start.Add(50*time.Second))
 	var rested []string
-	r.Sweep(start.Add(time.Minute), time.Minute, func(s *session.Session[string]) { rested = append(rested, s.Who) })
+	r.EndExpired(start.Add(time.Minute), time.Minute, func(s *session.Session[string]) { rested = append(rested, s.Who) })
 	if len(rested) != 1 || rested[0] != "a" {
 		t.Errorf("rested: %v", rested)
 	}

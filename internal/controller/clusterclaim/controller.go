@@ -182,7 +182,7 @@ func (r *Reconciler) findReservedCluster(ctx context.Context, claim *hivev1.Clus
 func readCluster(cd *hivev1.ClusterDeployment) *clusterSnapshot {
 	f := &clusterSnapshot{
 		deleting: cd.DeletionTimestamp != nil,
-		running:  cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || standing.Unsupported(cd)),
+		running:  cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || standing.IsHibernationUnsupported(cd)),
 		power:    cd.Status.PowerState,
 
 		unreadable: cd.Unreadable != "",

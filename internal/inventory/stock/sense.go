@@ -13,7 +13,7 @@ type StatusExplanation struct {
 }
 
 // ExplainStatus explains the entry's status.
-func (e Entry) ExplainStatus(spell advice.Speller) StatusExplanation {
+func (e Entry) ExplainStatus(spell advice.CommandFormatter) StatusExplanation {
 	edit := spell(e.Namespace, "kubectl edit clusterdeploymentcustomization %s", e.Name)
 	editPool := spell(e.Namespace, "kubectl edit clusterpool %s", e.Pool)
 	switch e.Status {
@@ -57,7 +57,7 @@ func (e Entry) ExplainStatus(spell advice.Speller) StatusExplanation {
 
 // releaseRemedies returns what ends the use of an entry whose cluster must be replaced or deleted:
 // the pool handles an unclaimed cluster, the owner of the claim a claimed one.
-func (e Entry) releaseRemedies(fate string, spell advice.Speller) []advice.Remedy {
+func (e Entry) releaseRemedies(fate string, spell advice.CommandFormatter) []advice.Remedy {
 	if e.Claim == "" {
 		return []advice.Remedy{{Text: "Nothing: the pool sees to it that the cluster is " + fate + ".", Wait: true}}
 	}

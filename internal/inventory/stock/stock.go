@@ -121,7 +121,7 @@ func (s *Objects) addHolder(e *Entry, c *hivev1.ClusterDeploymentCustomization) 
 		e.Cluster = c.Status.ClusterDeploymentRef.Name
 	}
 	if cd := s.findCluster(e.Cluster); cd != nil {
-		e.Claim = standing.PoolOf(cd).ClaimName
+		e.Claim = standing.PoolReference(cd).ClaimName
 	}
 }
 
@@ -187,8 +187,8 @@ func (s *Objects) DescribeHolder(c *hivev1.ClusterDeploymentCustomization) strin
 		return words + ", which is about to be made, or is gone"
 	case cd.DeletionTimestamp != nil:
 		return words + ", which is being deleted"
-	case standing.PoolOf(cd).ClaimName != "":
-		return words + ", claimed by " + standing.PoolOf(cd).ClaimName
+	case standing.PoolReference(cd).ClaimName != "":
+		return words + ", claimed by " + standing.PoolReference(cd).ClaimName
 	default:
 		return words + ", unclaimed"
 	}

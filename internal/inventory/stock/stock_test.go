@@ -165,7 +165,7 @@ var statuses = []hivev1.InventoryStatus{
 func TestEveryStatusIsExplained(t *testing.T) {
 	idle := []hivev1.InventoryStatus{hivev1.InventoryAvailable, hivev1.InventoryReserved}
 	for _, status := range statuses {
-		s := Entry{Namespace: "fleet", Pool: "dev", Name: "a", Status: status}.ExplainStatus(advice.Plain)
+		s := Entry{Namespace: "fleet", Pool: "dev", Name: "a", Status: status}.ExplainStatus(advice.FormatPlainCommand)
 		if s.Meaning == "" || (len(s.Remedy) == 0) != slices.Contains(idle, status) {
 			t.Errorf("%q: %+v", status, s)
 		}
@@ -178,7 +178,7 @@ func TestEveryStatusIsExplained(t *testing.T) {
 			}
 		}
 	}
-	if got := (Entry{Status: "OfTomorrow"}).ExplainStatus(advice.Plain); !cmp.Equal(got, StatusExplanation{}) {
+	if got := (Entry{Status: "OfTomorrow"}).ExplainStatus(advice.FormatPlainCommand); !cmp.Equal(got, StatusExplanation{}) {
 		t.Errorf("of a status that is not known it says %+v", got)
 	}
 }
@@ -191,7 +191,7 @@ func TestAClaimedClusterIsWaitedFor(t *testing.T) {
 			Text: "Nothing: its cluster stays as it is until it is released:", Command: "hotspare claim release alice -n fleet",
 		},
 	} {
-		s := Entry{Namespace: "fleet", Status: hivev1.InventoryToBeUpdated, Claim: claim}.ExplainStatus(advice.Plain)
+		s := Entry{Namespace: "fleet", Status: hivev1.InventoryToBeUpdated, Claim: claim}.ExplainStatus(advice.FormatPlainCommand)
 		if diff := cmp.Diff([]advice.Remedy{want}, s.Remedy); diff != "" {
 			t.Error(diff)
 		}

@@ -138,11 +138,11 @@ func agree(t *testing.T, name string, p *hivev1.ClusterPool, cd *hivev1.ClusterD
 		t.Fatal(err)
 	}
 	want := f.PlannedClusters()[0].Phase
-	lists := standing.Phases([]hivev1.ClusterPool{*p}, clusters, claims, noon)[types.NamespacedName{Namespace: "p-1", Name: "p-1"}]
+	lists := standing.ComputePhases([]hivev1.ClusterPool{*p}, clusters, claims, noon)[types.NamespacedName{Namespace: "p-1", Name: "p-1"}]
 	if lists != want || f.CountMembersAndClaims()[string(want)] != 1 || f.Facts.CountMembersAndClaims().Members[want] != 1 {
 		t.Fatalf("%s: explain has it as %s, lists and the console as %s; explain counts %v, metrics %v", name, want, lists, f.CountMembersAndClaims(), f.Facts.CountMembersAndClaims().Members)
 	}
-	n := standing.Count(p, clusters, claims, noon)
+	n := standing.CountPool(p, clusters, claims, noon)
 	if got := fmt.Sprint(n.Assignable, n.Standby, n.Broken); got != fmt.Sprint(one(want, pool.Assignable), one(want, pool.Standby), one(want, pool.Broken)) {
 		t.Fatalf("%s: it is %s, and the lists count %+v", name, want, n)
 	}

@@ -23,7 +23,7 @@ func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 		out, told[w.Claim] = append(out, f.Claims[w.Claim]), true
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
-		if c := f.Claims[name]; !told[name] && (c.DeletionTimestamp != nil || !standing.Usable(c)) {
+		if c := f.Claims[name]; !told[name] && (c.DeletionTimestamp != nil || !standing.IsClaimUsable(c)) {
 			out = append(out, c)
 		}
 	}
@@ -31,8 +31,8 @@ func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 }
 
 // ExplainClaim explains what a claim waits for, and until when.
-func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next advice.Speller) Claim {
-	v := Claim{Name: c.Name, State: standing.Claim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next advice.CommandFormatter) Claim {
+	v := Claim{Name: c.Name, State: standing.ClaimState(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	for _, w := range f.Plan.Report.Queue {
 		if w.Claim == c.Name {
 			v.Position = w.Position
@@ -90,7 +90,7 @@ func (f Preview) describeQueuePosition(position int) string {
 	case len(coming) == 1:
 		words += "one is on the way: " + coming[0]
 	default:
-		words += fmt.Sprintf("%d are on the way: %s", len(coming), prose.Few(coming))
+		words += fmt.Sprintf("%d are on the way: %s", len(coming), prose.JoinFirstWords(coming))
 	}
 	switch {
 	case position <= len(coming):

@@ -36,7 +36,7 @@ func outlook(t *testing.T, change func(*hivev1.ClusterPool, *hivev1.ClusterDeplo
 	if err := f.Decide(noon); err != nil {
 		t.Fatal(err)
 	}
-	return f.BuildView(noon, advice.Plain)
+	return f.BuildView(noon, advice.FormatPlainCommand)
 }
 
 func TestWhatIsSaidWhileNothingCanHappen(t *testing.T) {

@@ -98,7 +98,7 @@ func (c Census) InWords() string {
 		parts = []string{"no clusters"}
 	}
 	if n := c[countWaiting]; n > 0 {
-		parts = append(parts, prose.Count(n, "claim")+" waiting")
+		parts = append(parts, prose.FormatCount(n, "claim")+" waiting")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -17,26 +17,26 @@ import (
 )
 
 // editPoolRemedy returns a remedy that consists of editing the pool.
-func (f Preview) editPoolRemedy(text string, next advice.Speller) *advice.Remedy {
-	return advice.Do(text, next(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
+func (f Preview) editPoolRemedy(text string, next advice.CommandFormatter) *advice.Remedy {
+	return advice.NewRemedy(text, next(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
 }
 
 // poolRemedies returns the remedies for the pool itself.
-func (f Preview) poolRemedies(next advice.Speller) []advice.Remedy {
+func (f Preview) poolRemedies(next advice.CommandFormatter) []advice.Remedy {
 	namespace, name, set := f.Pool.Namespace, f.Pool.Name, f.Facts.Settings
 	if set.Deleting {
 		return f.poolDeletionRemedies(next)
 	}
 	var out []advice.Remedy
 	if set.RunningCount > set.Size {
-		out = append(out, *advice.Do(fmt.Sprintf("runningCount is %d, and no more than its size, %d, will run: make both the same.", set.RunningCount, set.Size),
+		out = append(out, *advice.NewRemedy(fmt.Sprintf("runningCount is %d, and no more than its size, %d, will run: make both the same.", set.RunningCount, set.Size),
 			next(namespace, "pool scale %s --size %d", name, set.RunningCount)))
 	}
 	if c := condition.Find(f.Told.Conditions, hivev1.PoolInventoryValid); c != nil && c.Reason != hivev1.ReasonInventoryValid && c.Reason != hivev1.ReasonInitialized {
-		out = append(out, *advice.Do("Not all of its inventory can be used: see what is wrong, and what to do.", next(namespace, "inventory list %s", name)))
+		out = append(out, *advice.NewRemedy("Not all of its inventory can be used: see what is wrong, and what to do.", next(namespace, "inventory list %s", name)))
 	}
 	if unmet := f.blockedInstalls(); len(unmet) > 0 {
-		what := prose.Count(len(unmet), "install") + " cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself."
+		what := prose.FormatCount(len(unmet), "install") + " cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself."
 		out = append(out, *f.editPoolRemedy(what, next))
 	}
 	if f.Plan.Report.Short == 0 {
@@ -46,7 +46,7 @@ func (f Preview) poolRemedies(next advice.Speller) []advice.Remedy {
 }
 
 // deletionRemedies returns the remedies for clusters whose deletion is postponed.
-func (f Preview) deletionRemedies(next advice.Speller) []advice.Remedy {
+func (f Preview) deletionRemedies(next advice.CommandFormatter) []advice.Remedy {
 	switch n := f.Facts.Settings.MaxConcurrent; {
 	case len(f.Plan.Report.Refused) == 0:
 		return nil
@@ -55,13 +55,13 @@ func (f Preview) deletionRemedies(next advice.Speller) []advice.Remedy {
 	case len(f.Plan.Report.Failing) > 0:
 		return nil // those have their own remedies
 	default:
-		return []advice.Remedy{*advice.Patience("More are destroyed as those that are under way are done: " + f.deletionLimit() + ".")}
+		return []advice.Remedy{*advice.NewWaitRemedy("More are destroyed as those that are under way are done: " + f.deletionLimit() + ".")}
 	}
 }
 
 // shortageRemedies returns the remedies for a pool that has fewer clusters than it should, and does
 // not create them.
-func (f Preview) shortageRemedies(next advice.Speller) []advice.Remedy {
+func (f Preview) shortageRemedies(next advice.CommandFormatter) []advice.Remedy {
 	namespace, name, rep := f.Pool.Namespace, f.Pool.Name, f.Plan.Report
 	switch {
 	case f.Facts.Settings.Blocked != "":
@@ -69,20 +69,20 @@ func (f Preview) shortageRemedies(next advice.Speller) []advice.Remedy {
 	case rep.Full && rep.By == pool.ByMaxSize:
 		return []advice.Remedy{*f.editPoolRemedy("Raise maxSize, or release claims: claimed clusters count.", next)}
 	case rep.Full && rep.By == pool.ByPlatform:
-		return []advice.Remedy{*advice.Do("The platform has no room: release claims, or keep fewer clusters here or in another pool.",
+		return []advice.Remedy{*advice.NewRemedy("The platform has no room: release claims, or keep fewer clusters here or in another pool.",
 			next(namespace, "pool scale %s --size %d", name, max(0, f.Facts.Settings.Size-rep.Short)))}
 	case rep.Full && rep.By == pool.ByInventory:
-		return []advice.Remedy{*advice.Do("Add customizations to its inventory, or mend those that are broken.", next(namespace, "inventory list %s", name))}
+		return []advice.Remedy{*advice.NewRemedy("Add customizations to its inventory, or mend those that are broken.", next(namespace, "inventory list %s", name))}
 	case f.Facts.Settings.MaxConcurrent != nil && *f.Facts.Settings.MaxConcurrent == 0:
 		return []advice.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
 	default:
-		return []advice.Remedy{*advice.Patience("More are made as those that are under way are done: " + rep.Hindrance + ".")}
+		return []advice.Remedy{*advice.NewWaitRemedy("More are made as those that are under way are done: " + rep.Hindrance + ".")}
 	}
 }
 
 // poolDeletionRemedies returns the remedies for a pool that is being deleted and waits for its
 // claims.
-func (f Preview) poolDeletionRemedies(next advice.Speller) []advice.Remedy {
+func (f Preview) poolDeletionRemedies(next advice.CommandFormatter) []advice.Remedy {
 	var holders []string
 	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
 		if f.Claims[name].DeletionTimestamp == nil {
@@ -90,47 +90,47 @@ func (f Preview) poolDeletionRemedies(next advice.Speller) []advice.Remedy {
 		}
 	}
 	if len(holders) == 0 {
-		return []advice.Remedy{*advice.Patience("It is gone when its clusters are.")}
+		return []advice.Remedy{*advice.NewWaitRemedy("It is gone when its clusters are.")}
 	}
-	return []advice.Remedy{*advice.Do("It goes when its claims are released.", next(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
+	return []advice.Remedy{*advice.NewRemedy("It goes when its claims are released.", next(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
 }
 
 // clusterRemedy returns the remedy for an unhealthy cluster.
-func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next advice.Speller) *advice.Remedy {
-	namespace := standing.Home(cd)
+func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next advice.CommandFormatter) *advice.Remedy {
+	namespace := standing.HomeNamespace(cd)
 	switch {
 	case m.Unreadable != "":
-		return advice.Do("Correct the field.", next(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
+		return advice.NewRemedy("Correct the field.", next(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
 	case condition.IsTrue(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError):
-		return advice.Do("Destroying it fails: see to what its condition DeprovisionLaunchError says.", next(namespace, "cluster describe %s", cd.Name))
+		return advice.NewRemedy("Destroying it fails: see to what its condition DeprovisionLaunchError says.", next(namespace, "cluster describe %s", cd.Name))
 	case !m.Installed && conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
-		return advice.Do("See to what its condition RequirementsMet says.", next(namespace, "cluster describe %s", cd.Name))
+		return advice.NewRemedy("See to what its condition RequirementsMet says.", next(namespace, "cluster describe %s", cd.Name))
 	case v.Cause == pool.InstallFailed, m.Failing:
-		return advice.Do("If it comes again with the next one, see why in the log.", next(namespace, "cluster logs %s", cd.Name))
+		return advice.NewRemedy("If it comes again with the next one, see why in the log.", next(namespace, "cluster logs %s", cd.Name))
 	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
-		return advice.Do("If it comes again with the next one, see why.", next(namespace, "cluster describe %s", cd.Name))
+		return advice.NewRemedy("If it comes again with the next one, see why.", next(namespace, "cluster describe %s", cd.Name))
 	case m.PowerFailed:
-		return advice.Do("If it comes again, see why.", next(namespace, "cluster describe %s", cd.Name))
+		return advice.NewRemedy("If it comes again, see why.", next(namespace, "cluster describe %s", cd.Name))
 	default:
 		return nil
 	}
 }
 
 // claimRemedy returns the remedy for a claim.
-func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.Speller) *advice.Remedy {
+func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.CommandFormatter) *advice.Remedy {
 	switch {
 	case c.Unreadable != "":
-		return advice.Do("Correct the field.", next(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
+		return advice.NewRemedy("Correct the field.", next(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
 	case v.State == standing.Hibernating:
-		return advice.Do("Wake its cluster.", next(c.Namespace, "cluster resume %s --wait", c.Name))
+		return advice.NewRemedy("Wake its cluster.", next(c.Namespace, "cluster resume %s --wait", c.Name))
 	case v.State == standing.Lost:
-		return advice.Do("Its cluster is gone: release it, and make another.", next(c.Namespace, "claim release %s", c.Name))
+		return advice.NewRemedy("Its cluster is gone: release it, and make another.", next(c.Namespace, "claim release %s", c.Name))
 	case v.State == standing.Waiting && f.Pool.DeletionTimestamp != nil:
-		return advice.Do("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
+		return advice.NewRemedy("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
 	case v.State == standing.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0):
 		return nil // the pool needs the remedy
 	case v.State == standing.Waiting, v.State == standing.Resuming, v.State == standing.Assigned:
-		return advice.Patience("It is served by itself.")
+		return advice.NewWaitRemedy("It is served by itself.")
 	default:
 		return nil
 	}

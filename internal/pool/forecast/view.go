@@ -64,7 +64,7 @@ type Action struct {
 }
 
 // BuildView returns the view of a pool and of what was decided about it.
-func (f Preview) BuildView(now time.Time, next advice.Speller) View {
+func (f Preview) BuildView(now time.Time, next advice.CommandFormatter) View {
 	v := View{
 		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
 		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Action{},
@@ -118,7 +118,7 @@ func (f Preview) stepForCluster(cluster string) pool.Step {
 }
 
 // ExplainCluster explains the state of a cluster in the pool, and its next change.
-func (f Preview) ExplainCluster(c PlannedCluster, next advice.Speller) Cluster {
+func (f Preview) ExplainCluster(c PlannedCluster, next advice.CommandFormatter) Cluster {
 	m, cd := f.findMember(c.Name), f.Clusters[c.Name]
 	v := Cluster{PlannedCluster: c, Created: m.Created}
 	if c.Phase == pool.Broken {
@@ -188,11 +188,11 @@ func (f Preview) giveUpNote(m pool.Member) string {
 
 func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) string {
 	words := "claim " + m.Claim + " has it"
-	if state := standing.Cluster(cd); state != standing.Running {
+	if state := standing.ClusterState(cd); state != standing.Running {
 		words += ", and it is " + strings.ToLower(state)
 	}
 	if c := f.Claims[m.Claim]; c != nil {
-		if at := standing.ExpiresAt(c); at.After(f.Facts.Now) {
+		if at := standing.ClaimExpiryTime(c); at.After(f.Facts.Now) {
 			words += "; it is taken back in " + duration.HumanDuration(at.Sub(f.Facts.Now))
 		}
 	}
