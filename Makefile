@@ -71,7 +71,7 @@ HISTORY_STEPS ?= 1000000
 .PHONY: nightly
 nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, and fleets.
 	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
-	go test -run Histories -timeout 120m -v ./internal/capacity -capacity.seed=0 -capacity.steps=$(HISTORY_STEPS)
+	go test -run Histories -timeout 120m -v ./internal/fleet/scaling -scaling.seed=0 -scaling.steps=$(HISTORY_STEPS)
 
 FLIPS ?= 200
 

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
-	"hotspare.io/hotspare/internal/agent"
-	"hotspare.io/hotspare/internal/agent/install"
+	"hotspare.io/hotspare/internal/rbac"
+	"hotspare.io/hotspare/internal/fleet/agent"
+	"hotspare.io/hotspare/internal/fleet/agent/install"
 	"hotspare.io/hotspare/internal/install/job"
 )
 
@@ -66,7 +66,7 @@ func owner(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	about := metav1.ObjectMeta{Namespace: "pools", Name: "mine"}
 	claim := &hivev1.ClusterClaim{ObjectMeta: about, Spec: hivev1.ClusterClaimSpec{Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "alice"}}}}
-	o := access.DecideOwnerAccess(claim, &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{
+	o := rbac.DecideOwnerAccess(claim, &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{
 		ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "pools", PoolName: "p", ClaimName: "mine"},
 		ClusterMetadata: &hivev1.ClusterMetadata{
 			AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "KUBECONFIG"},

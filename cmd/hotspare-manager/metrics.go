@@ -15,7 +15,7 @@ import (
 	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"hotspare.io/hotspare/internal/manager"
-	"hotspare.io/hotspare/internal/manager/guard"
+	"hotspare.io/hotspare/internal/manager/metricsauthz"
 )
 
 // configureMetrics has one serve metrics. What it returns, if anything, is to run with the
@@ -43,7 +43,7 @@ func (f *flags) configureMetrics(log logr.Logger, cfg *rest.Config, one *manager
 // newMetricsGuard lets in whoever the hub knows by their token, and lets get /metrics.
 func newMetricsGuard(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler, error) {
 	return func(h http.Handler) (http.Handler, error) {
-		g, err := guard.New(cfg, log.WithName("metrics"))
+		g, err := metricsauthz.New(cfg, log.WithName("metrics"))
 		if err != nil {
 			return nil, err
 		}

@@ -21,8 +21,8 @@ import (
 
 	"hotspare.io/hotspare/internal/controller/dataplane"
 	"hotspare.io/hotspare/internal/manager"
-	"hotspare.io/hotspare/internal/manager/kinds"
-	"hotspare.io/hotspare/internal/manager/probe"
+	"hotspare.io/hotspare/internal/manager/crdcheck"
+	"hotspare.io/hotspare/internal/manager/healthz"
 	"hotspare.io/hotspare/internal/platform"
 	"hotspare.io/hotspare/internal/version"
 )
@@ -44,7 +44,7 @@ func (f *flags) runManager(ctx context.Context, out io.Writer) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var p probe.Probe
+	var p healthz.Probe
 	probes := make(chan error, 1)
 	l, err := listenUnlessOff(log, "probes", f.health)
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *flags) runManager(ctx context.Context, out io.Writer) error {
 }
 
 // serveProbes serves probes until ctx ends; nobody asks without a listener.
-func serveProbes(ctx context.Context, p *probe.Probe, l net.Listener) error {
+func serveProbes(ctx context.Context, p *healthz.Probe, l net.Listener) error {
 	if l == nil {
 		<-ctx.Done()
 		return nil
@@ -69,7 +69,7 @@ func serveProbes(ctx context.Context, p *probe.Probe, l net.Listener) error {
 }
 
 // runControllers runs the controllers until ctx ends, or the Lease is lost.
-func (f *flags) runControllers(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
+func (f *flags) runControllers(ctx context.Context, log logr.Logger, cfg *rest.Config, p *healthz.Probe) error {
 	if ready, err := waitForKinds(ctx, log, cfg, p); !ready || err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (f *flags) runControllers(ctx context.Context, log logr.Logger, cfg *rest.C
 
 // waitForKinds waits until the hub has the kinds that the controllers work with; false: it
 // was told to stop before.
-func waitForKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) (bool, error) {
+func waitForKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *healthz.Probe) (bool, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = discoveryTimeout
 	hub, err := discovery.NewDiscoveryClientForConfig(cfg)
@@ -109,7 +109,7 @@ func waitForKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *pro
 		return false, fmt.Errorf("making a client of the hub: %w", err)
 	}
 	p.SetUnready("asking the hub for its kinds")
-	return kinds.WaitUntilServed(ctx, hub, func(why string) {
+	return crdcheck.WaitUntilServed(ctx, hub, func(why string) {
 		log.Info("waiting for the hub", "why", why)
 		p.SetUnready(why)
 	}), nil

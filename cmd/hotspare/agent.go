@@ -19,10 +19,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"hotspare.io/hotspare/internal/agent"
 	"hotspare.io/hotspare/internal/cli"
-	"hotspare.io/hotspare/internal/spoke"
-	"hotspare.io/hotspare/internal/spoke/node"
+	"hotspare.io/hotspare/internal/embedded/spoke"
+	"hotspare.io/hotspare/internal/embedded/spoke/node"
+	"hotspare.io/hotspare/internal/fleet/agent"
 	"hotspare.io/hotspare/internal/version"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"hotspare.io/hotspare/internal/spoke/node"
+	"hotspare.io/hotspare/internal/embedded/spoke/node"
 )
 
 // Who writes the kubeconfig may not be who runs this computer.

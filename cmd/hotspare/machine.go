@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/internal/cli"
-	"hotspare.io/hotspare/internal/spoke"
+	"hotspare.io/hotspare/internal/embedded/spoke"
 )
 
 // machineCommand is what a local machine runs. It is started by hotspare up, not

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/internal/cli"
-	"hotspare.io/hotspare/internal/console/door"
+	"hotspare.io/hotspare/internal/console/localauth"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up"
@@ -40,7 +40,7 @@ func upCommand() *cobra.Command {
 			if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
 				return cli.NewUsageError(err)
 			}
-			err := door.CheckAddress(o.ConsoleAddress)
+			err := localauth.CheckAddress(o.ConsoleAddress)
 			if err != nil {
 				return cli.NewUsageError(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // listObjectStates are the states of a pool, its clusters and its claims, in that order.
@@ -17,15 +17,15 @@ func listObjectStates(p *hivev1.ClusterPool, s *hubSnapshot, now time.Time) []st
 	out := []stateChange{{Time: now, Kind: "pool", Name: p.Name, State: cmp.Or(p.Status.Plan, "not looked at yet")}}
 	for i := range s.clusters.Items {
 		cd := &s.clusters.Items[i]
-		state := valueOrNone(standing.ClusterState(cd))
-		if claim := standing.PoolReference(cd).ClaimName; claim != "" {
+		state := valueOrNone(clusterstate.ClusterState(cd))
+		if claim := clusterstate.PoolReference(cd).ClaimName; claim != "" {
 			state += ", claimed by " + claim
 		}
 		out = append(out, stateChange{Time: now, Kind: "cluster", Name: cd.Name, State: state})
 	}
 	for i := range s.claims.Items {
 		c := &s.claims.Items[i]
-		state := standing.ClaimState(c)
+		state := clusterstate.ClaimState(c)
 		if c.Spec.Namespace != "" {
 			state += " on " + c.Spec.Namespace
 		}

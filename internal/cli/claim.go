@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 func (a *app) claimCommand() *cobra.Command {
@@ -59,8 +59,8 @@ func (a *app) buildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *ta
 	for i := range claims {
 		c, now := &claims[i], a.Clock.Now()
 		row := []string{
-			c.Name, c.Spec.ClusterPoolName, standing.ClaimState(c), valueOrNone(c.Spec.Namespace),
-			a.formatAge(c.CreationTimestamp.Time), valueOrNone(standing.DescribeExpiry(c, now)),
+			c.Name, c.Spec.ClusterPoolName, clusterstate.ClaimState(c), valueOrNone(c.Spec.Namespace),
+			a.formatAge(c.CreationTimestamp.Time), valueOrNone(clusterstate.DescribeExpiry(c, now)),
 		}
 		if places {
 			row = append(row, formatQueuePosition(c, now))

@@ -13,7 +13,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // defaultTimeout is how long commands wait unless told otherwise: longer than
@@ -149,11 +149,11 @@ func (a *app) waitForClaim(ctx context.Context, h *hub, name string, timeout tim
 				return false, fmt.Errorf("claim %s was released while it waited", name)
 			}
 			last = c.DeepCopy()
-			if standing.ClaimState(c) == standing.Lost {
+			if clusterstate.ClaimState(c) == clusterstate.Lost {
 				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and make another", name)
 			}
 			v.showState(describeClaimProgress(c, a.Clock.Now()))
-			return standing.IsClaimUsable(c), nil
+			return clusterstate.IsClaimUsable(c), nil
 		},
 	}
 	err := l.waitUntilDone(ctx)
@@ -165,11 +165,11 @@ func (a *app) waitForClaim(ctx context.Context, h *hub, name string, timeout tim
 
 // describeClaimProgress is the state of a claim, with why.
 func describeClaimProgress(c *hivev1.ClusterClaim, now time.Time) string {
-	state, typ := standing.ClaimState(c), hivev1.ClaimClusterRunning
+	state, typ := clusterstate.ClaimState(c), hivev1.ClaimClusterRunning
 	switch state {
-	case standing.Running:
+	case clusterstate.Running:
 		return state + " on " + c.Spec.Namespace
-	case standing.Waiting:
+	case clusterstate.Waiting:
 		typ = hivev1.ClaimPending
 		switch nth, when := describeQueuePosition(c, now); {
 		case when != "":

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // runClaimLifetime is the lifetime of a claim that claim run makes: should this process
@@ -156,7 +156,7 @@ func (a *app) contextWhileAssigned(ctx context.Context, h *hub, c *hivev1.Cluste
 
 // isClaimExpired reports whether the lifetime of a claim has ended.
 func isClaimExpired(c *hivev1.ClusterClaim, now time.Time) bool {
-	at := standing.ClaimExpiryTime(c)
+	at := clusterstate.ClaimExpiryTime(c)
 	return !at.IsZero() && !at.After(now)
 }
 
@@ -167,7 +167,7 @@ func claimLossError(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
 		return fmt.Errorf("has come to the end of its lifetime, %s, and its cluster is being destroyed", formatDuration(c.Status.Lifetime))
 	case !exists || c.DeletionTimestamp != nil:
 		return errors.New("was released by somebody else, and its cluster is being destroyed")
-	case standing.ClaimState(c) == standing.Lost:
+	case clusterstate.ClaimState(c) == clusterstate.Lost:
 		return errors.New("has lost its cluster, which was deleted")
 	default:
 		return nil

@@ -13,8 +13,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/prose"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
@@ -57,13 +57,13 @@ func (a *app) buildClusterTable(clusters []hivev1.ClusterDeployment, namespaces 
 	}
 	for i := range clusters {
 		cd := &clusters[i]
-		ref := standing.PoolReference(cd)
+		ref := clusterstate.PoolReference(cd)
 		row := []string{
-			cd.Name, valueOrNone(ref.PoolName), standing.ClusterState(cd), valueOrNone(ref.ClaimName),
+			cd.Name, valueOrNone(ref.PoolName), clusterstate.ClusterState(cd), valueOrNone(ref.ClaimName),
 			valueOrNone(cd.Spec.Platform.Name()), valueOrNone(clusterVersion(cd)), a.formatAge(cd.CreationTimestamp.Time),
 		}
 		if namespaces {
-			row = append([]string{standing.HomeNamespace(cd)}, row...)
+			row = append([]string{clusterstate.HomeNamespace(cd)}, row...)
 		}
 		t.addRow(row...)
 	}
@@ -102,9 +102,9 @@ func (a *app) clusterDescribeCommand() *cobra.Command {
 func (a *app) buildClusterFacts(cd *hivev1.ClusterDeployment) *table {
 	t := newTable()
 	t.addRow("Cluster", cd.Namespace+"/"+cd.Name)
-	t.addRow("State", standing.ClusterState(cd))
+	t.addRow("State", clusterstate.ClusterState(cd))
 	t.addRow("Age", a.formatAge(cd.CreationTimestamp.Time))
-	if ref := standing.PoolReference(cd); ref.PoolName != "" {
+	if ref := clusterstate.PoolReference(cd); ref.PoolName != "" {
 		t.addRow("Pool", ref.Namespace+"/"+ref.PoolName)
 		t.addRow("Claim", valueOrNone(ref.ClaimName))
 		if c := ref.CustomizationRef; c != nil { // what was prepared is known by the name that it gives
@@ -117,7 +117,7 @@ func (a *app) buildClusterFacts(cd *hivev1.ClusterDeployment) *table {
 	t.addRow("API", valueOrNone(cd.Status.APIURL))
 	t.addRow("Power", describePower(cd))
 	if n := cd.Status.InstallRestarts; n > 0 {
-		t.addRow("Install", prose.FormatPlural(n, "attempt failed", "attempts failed"))
+		t.addRow("Install", humanize.FormatPlural(n, "attempt failed", "attempts failed"))
 	}
 	return t
 }
@@ -148,7 +148,7 @@ func describePower(cd *hivev1.ClusterDeployment) string {
 
 // cannotHibernateReason is why the cluster cannot hibernate; "" if it can.
 func cannotHibernateReason(cd *hivev1.ClusterDeployment) string {
-	if !standing.IsHibernationUnsupported(cd) {
+	if !clusterstate.IsHibernationUnsupported(cd) {
 		return ""
 	}
 	return condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating).Message

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 func (a *app) clusterHibernateCommand() *cobra.Command {
@@ -76,7 +76,7 @@ func (a *app) setPowerState(ctx context.Context, h *hub, name string, want hivev
 	if err != nil {
 		return nil, err
 	}
-	if ref := standing.PoolReference(cd); ref.PoolName != "" && ref.ClaimName == "" {
+	if ref := clusterstate.PoolReference(cd); ref.PoolName != "" && ref.ClaimName == "" {
 		return nil, withRemedy(
 			fmt.Errorf("cluster %s is a spare of pool %s/%s, which decides when it runs", cd.Name, ref.Namespace, ref.PoolName),
 			"change how many run with: "+a.formatCommandIn(ref.Namespace, "pool scale %s --running N", ref.PoolName))
@@ -95,9 +95,9 @@ func (a *app) waitForPowerState(ctx context.Context, h *hub, cd *hivev1.ClusterD
 	defer cancel()
 	v := a.startProgressView("cluster " + cd.Name)
 	defer v.close()
-	last, doing, state := cd, "resume", standing.Running
+	last, doing, state := cd, "resume", clusterstate.Running
 	if want == hivev1.PowerHibernating {
-		doing, state = "hibernate", standing.Hibernating
+		doing, state = "hibernate", clusterstate.Hibernating
 	}
 	l := objectWaiter[*hivev1.ClusterDeployment]{
 		hub: h, view: v, object: cd.DeepCopy(), list: &hivev1.ClusterDeploymentList{},
@@ -110,7 +110,7 @@ func (a *app) waitForPowerState(ctx context.Context, h *hub, cd *hivev1.ClusterD
 			if why := cannotHibernateReason(last); why != "" && want == hivev1.PowerHibernating {
 				return false, fmt.Errorf("cluster %s cannot hibernate: %s", cd.Name, strings.TrimSuffix(why, "."))
 			}
-			return standing.ClusterState(last) == state, nil
+			return clusterstate.ClusterState(last) == state, nil
 		},
 	}
 	err := l.waitUntilDone(ctx)

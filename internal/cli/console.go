@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hotspare.io/hotspare/internal/console/door"
+	"hotspare.io/hotspare/internal/console/localauth"
 )
 
 const consoleLong = `Print a link that opens the console of the hotspare up on this machine, and lets you
@@ -43,7 +43,7 @@ const consoleTimeout = 5 * time.Second
 
 func (a *app) openConsole(ctx context.Context, open bool) error {
 	dir := resolveDataDir(a.flags.dataDir)
-	plate, err := door.ReadEndpoint(door.EndpointPath(dir))
+	plate, err := localauth.ReadEndpoint(localauth.EndpointPath(dir))
 	if errors.Is(err, os.ErrPermission) {
 		return withRemedy(err, "only who has started hotspare may open the console as its admin; others sign in there with a token")
 	}
@@ -85,7 +85,7 @@ func isConsoleReachable(ctx context.Context, url string) bool {
 // openInBrowser opens a link in whatever browser there is. Others on this computer can see with
 // what a program was started, so that is a page that only its owner may read.
 func openInBrowser(ctx context.Context, out io.Writer, dir, link string) error {
-	page := door.LinkPagePath(dir)
+	page := localauth.LinkPagePath(dir)
 	text := fmt.Sprintf("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=%[1]s\"><a href=\"%[1]s\">hotspare</a>\n", link)
 	if err := os.Remove(page); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("making a page that leads to the console: %w", err)
@@ -112,7 +112,7 @@ func (a *app) readConsoleURL() string {
 	if path, err := a.kubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
 		return ""
 	}
-	plate, err := door.ReadEndpoint(door.EndpointPath(dir))
+	plate, err := localauth.ReadEndpoint(localauth.EndpointPath(dir))
 	if err != nil || plate.Key == nil {
 		return ""
 	}

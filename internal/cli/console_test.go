@@ -12,16 +12,16 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"hotspare.io/hotspare/internal/console/door"
+	"hotspare.io/hotspare/internal/console/localauth"
 )
 
 // plate is that of a console that answers so.
-func plate(t *testing.T, dir string, code int) door.Endpoint {
+func plate(t *testing.T, dir string, code int) localauth.Endpoint {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 	t.Cleanup(server.Close)
-	p := door.Endpoint{URL: server.URL + "/", Key: door.NewKey()}
-	if err := p.WriteFile(door.EndpointPath(dir)); err != nil {
+	p := localauth.Endpoint{URL: server.URL + "/", Key: localauth.NewKey()}
+	if err := p.WriteFile(localauth.EndpointPath(dir)); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -38,7 +38,7 @@ func TestConsolePrintsALinkThatOpensIt(t *testing.T) {
 	if err != nil || !strings.HasPrefix(link.String(), p.URL) {
 		t.Fatalf("it prints %q, %v", r.stdout.String(), err)
 	}
-	if err := door.NewCodeVerifier(p.Key).VerifyOnce(link.Query().Get("code"), now); err != nil {
+	if err := localauth.NewCodeVerifier(p.Key).VerifyOnce(link.Query().Get("code"), now); err != nil {
 		t.Errorf("the code: %v", err)
 	}
 	if r.stderr.String() != "" {
@@ -54,7 +54,7 @@ func TestConsoleSaysWhyThereIsNone(t *testing.T) {
 		"never served": {func(*testing.T, string) {}, "no console is served from"},
 		"stopped": {func(t *testing.T, dir string) {
 			t.Helper()
-			if err := (door.Endpoint{URL: "http://127.0.0.1:1/"}).WriteFile(door.EndpointPath(dir)); err != nil {
+			if err := (localauth.Endpoint{URL: "http://127.0.0.1:1/"}).WriteFile(localauth.EndpointPath(dir)); err != nil {
 				t.Fatal(err)
 			}
 		}, "no hotspare runs on"},
@@ -64,14 +64,14 @@ func TestConsoleSaysWhyThereIsNone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := door.Endpoint{URL: "http://" + l.Addr().String() + "/", Key: door.NewKey()}
-			if err := p.WriteFile(door.EndpointPath(dir)); err != nil {
+			p := localauth.Endpoint{URL: "http://" + l.Addr().String() + "/", Key: localauth.NewKey()}
+			if err := p.WriteFile(localauth.EndpointPath(dir)); err != nil {
 				t.Fatal(err)
 			}
 			l.Close()
 		}, "no hotspare runs on"},
 		"something else is there": {func(t *testing.T, dir string) { t.Helper(); plate(t, dir, http.StatusNotFound) }, "no hotspare runs on"},
-		"spoilt":                  {func(t *testing.T, dir string) { t.Helper(); write(t, door.EndpointPath(dir), "x") }, "does not hold a URL"},
+		"spoilt":                  {func(t *testing.T, dir string) { t.Helper(); write(t, localauth.EndpointPath(dir), "x") }, "does not hold a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -133,7 +133,7 @@ func TestStatusTellsWhereTheConsoleIs(t *testing.T) {
 		t.Errorf("exit code %d:\n%s%s", code, r.stdout.String(), r.stderr.String())
 	}
 	p.Key = nil
-	if err := p.WriteFile(door.EndpointPath(dir)); err != nil {
+	if err := p.WriteFile(localauth.EndpointPath(dir)); err != nil {
 		t.Fatal(err)
 	}
 	if code := r.run("status", "--data-dir", dir); code != 0 || strings.Contains(r.stdout.String(), "\nConsole") {

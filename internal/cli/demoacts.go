@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // demoStep is one part of a demo.
@@ -131,7 +131,9 @@ func (s *demoRunner) releaseFirstClaim(ctx context.Context) error {
 	defer cancel()
 	var asleep []hivev1.ClusterDeployment
 	err := s.waitForSnapshot(ctx, func(sc *hubSnapshot) bool {
-		asleep = slices.DeleteFunc(sc.clusters.Items, func(cd hivev1.ClusterDeployment) bool { return standing.ClusterState(&cd) != standing.Hibernating })
+		asleep = slices.DeleteFunc(sc.clusters.Items, func(cd hivev1.ClusterDeployment) bool {
+			return clusterstate.ClusterState(&cd) != clusterstate.Hibernating
+		})
 		return len(asleep) == 2
 	})
 	if err != nil {

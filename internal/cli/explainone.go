@@ -9,21 +9,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/advice"
-	"hotspare.io/hotspare/internal/pool/forecast"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
 // objectExplanation tells of one claim, or of one cluster. It is what explain -o json prints:
 // docs/cli.md describes it, and fields are only ever added.
 type objectExplanation struct {
-	Now       time.Time          `json:"now"`
-	Namespace string             `json:"namespace"`
-	Pool      string             `json:"pool,omitempty"`
-	Claim     *forecast.Claim    `json:"claim,omitempty"`
-	Cluster   *forecast.Cluster  `json:"cluster,omitempty"`
-	Amiss     []hivev1.Condition `json:"conditions"`
-	ToDo      []forecast.Action  `json:"toDo"`
+	Now       time.Time             `json:"now"`
+	Namespace string                `json:"namespace"`
+	Pool      string                `json:"pool,omitempty"`
+	Claim     *poolforecast.Claim   `json:"claim,omitempty"`
+	Cluster   *poolforecast.Cluster `json:"cluster,omitempty"`
+	Amiss     []hivev1.Condition    `json:"conditions"`
+	ToDo      []poolforecast.Action `json:"toDo"`
 
 	expires string // in how long a claim's lifetime ends
 }
@@ -82,7 +82,7 @@ func (a *app) explainClusterCommand() *cobra.Command {
 			}
 			return a.writeObjectExplanation(t, func(about *table) {
 				about.addRow("Cluster", cd.Namespace+"/"+cd.Name)
-				about.addRow("State", standing.ClusterState(cd))
+				about.addRow("State", clusterstate.ClusterState(cd))
 				about.addRow("Power", describePower(cd))
 			})
 		}),
@@ -113,16 +113,16 @@ func (a *app) writeObjectExplanation(t objectExplanation, head func(*table)) err
 	return a.writeExplanation(a.Stdout, t.ToDo, about, conditions)
 }
 
-func (t *objectExplanation) appendRemedy(name string, do *advice.Remedy) {
+func (t *objectExplanation) appendRemedy(name string, do *remedy.Remedy) {
 	if do != nil {
-		t.ToDo = append(t.ToDo, forecast.Action{Of: name, Remedy: *do})
+		t.ToDo = append(t.ToDo, poolforecast.Action{Of: name, Remedy: *do})
 	}
 }
 
 func (a *app) explainClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (objectExplanation, error) {
 	t := objectExplanation{
-		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []forecast.Action{},
-		expires: standing.DescribeExpiry(c, a.Clock.Now()),
+		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []poolforecast.Action{},
+		expires: clusterstate.DescribeExpiry(c, a.Clock.Now()),
 	}
 	p, err := h.findPool(ctx, c.Namespace, c.Spec.ClusterPoolName)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *app) explainClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) 
 	if cd := f.Clusters[c.Spec.Namespace]; cd != nil && p.Unreadable == "" {
 		t.explainMember(f, cd, a.formatCommandIn)
 	}
-	if v.State == standing.Waiting {
+	if v.State == clusterstate.Waiting {
 		for _, do := range f.BuildView(t.Now, a.formatCommandIn).ToDo { // what keeps the pool keeps the claim
 			if do.Of == p.Name {
 				t.ToDo = append(t.ToDo, do)
@@ -153,19 +153,19 @@ func (a *app) explainClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) 
 }
 
 // explainOrphanedClaim tells of a claim whose pool does not exist.
-func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, next advice.CommandFormatter) {
-	t.Claim = &forecast.Claim{Name: c.Name, State: standing.ClaimState(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
-	if t.Claim.State != standing.Waiting {
+func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) {
+	t.Claim = &poolforecast.Claim{Name: c.Name, State: clusterstate.ClaimState(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	if t.Claim.State != clusterstate.Waiting {
 		t.Claim.Message = "its pool is gone"
 		return
 	}
 	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
-	t.appendRemedy(c.Name, advice.NewRemedy("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+	t.appendRemedy(c.Name, remedy.NewRemedy("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
 }
 
 func (a *app) explainCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment) (objectExplanation, error) {
-	ref := standing.PoolReference(cd)
-	t := objectExplanation{Now: a.Clock.Now(), Namespace: standing.HomeNamespace(cd), Pool: ref.PoolName, Amiss: emptyIfNil(listUnhealthyConditions(cd)), ToDo: []forecast.Action{}}
+	ref := clusterstate.PoolReference(cd)
+	t := objectExplanation{Now: a.Clock.Now(), Namespace: clusterstate.HomeNamespace(cd), Pool: ref.PoolName, Amiss: emptyIfNil(listUnhealthyConditions(cd)), ToDo: []poolforecast.Action{}}
 	var p *hivev1.ClusterPool
 	var err error
 	if ref.PoolName != "" {
@@ -184,8 +184,8 @@ func (a *app) explainCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDepl
 }
 
 // explainMember tells what a cluster is to its pool.
-func (t *objectExplanation) explainMember(f forecast.Preview, cd *hivev1.ClusterDeployment, next advice.CommandFormatter) {
-	i := slices.IndexFunc(f.PlannedClusters(), func(c forecast.PlannedCluster) bool { return c.Name == cd.Name })
+func (t *objectExplanation) explainMember(f poolforecast.Preview, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) {
+	i := slices.IndexFunc(f.PlannedClusters(), func(c poolforecast.PlannedCluster) bool { return c.Name == cd.Name })
 	if i < 0 {
 		return
 	}

@@ -14,11 +14,11 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/facts"
-	"hotspare.io/hotspare/internal/capacity/outlook"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/fleet/facts"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 	"hotspare.io/hotspare/internal/manifest"
-	"hotspare.io/hotspare/internal/prose"
 )
 
 func (a *app) fleetCommand() *cobra.Command {
@@ -114,17 +114,17 @@ func (a *app) runFleetEvaluate(ctx context.Context, q *evaluateOptions) error {
 	if err := a.printEvaluations(all, set.Warnings, q.now); err != nil {
 		return err
 	}
-	if q.detailed && slices.ContainsFunc(all, func(e outlook.Evaluation) bool { return len(e.Plan.Steps) > 0 }) {
+	if q.detailed && slices.ContainsFunc(all, func(e fleetforecast.Evaluation) bool { return len(e.Plan.Steps) > 0 }) {
 		return &exitError{code: exitSteps}
 	}
 	return nil
 }
 
-func (a *app) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]outlook.Evaluation, error) {
+func (a *app) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]fleetforecast.Evaluation, error) {
 	if len(set.Regions) == 0 {
 		return nil, withRemedy(errors.New("the files hold no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
 	}
-	var out []outlook.Evaluation
+	var out []fleetforecast.Evaluation
 	for _, key := range sortedKeys(set.Regions) {
 		asked := q.region == "" || key.Name == stripKindPrefix(q.region) && (a.flags.namespace == "" || a.flags.namespace == key.Namespace)
 		if !asked {
@@ -141,15 +141,15 @@ func (a *app) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]outloo
 		for _, key := range sortedKeys(set.Regions) {
 			names = append(names, key.String())
 		}
-		return nil, withRemedy(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+prose.JoinFirstWords(names))
+		return nil, withRemedy(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+humanize.JoinFirstWords(names))
 	}
 	return out, nil
 }
 
-func (q *evaluateOptions) evaluateRegion(set *manifest.Fleet, key types.NamespacedName) (outlook.Evaluation, error) {
+func (q *evaluateOptions) evaluateRegion(set *manifest.Fleet, key types.NamespacedName) (fleetforecast.Evaluation, error) {
 	o := regionObjects(set, key)
 	o.PoolsAssumed = !q.complete
-	return outlook.EvaluateRegion(o, sortedValues(set.Regions), q.now)
+	return fleetforecast.EvaluateRegion(o, sortedValues(set.Regions), q.now)
 }
 
 // regionObjects are a region and all that may have to do with it.
@@ -201,15 +201,15 @@ func describeUnmatchedObjects(set *manifest.Fleet) []string {
 	}
 	var out []string
 	if len(planes) > 0 {
-		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+prose.JoinFirstWords(planes))
+		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+humanize.JoinFirstWords(planes))
 	}
 	if len(instances) > 0 {
-		out = append(out, "instances of no FleetRegion in the files, left out: "+prose.JoinFirstWords(instances))
+		out = append(out, "instances of no FleetRegion in the files, left out: "+humanize.JoinFirstWords(instances))
 	}
 	return out
 }
 
-func (a *app) printEvaluations(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) error {
+func (a *app) printEvaluations(all []fleetforecast.Evaluation, warnings []manifest.Warning, now time.Time) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.printEncoded(newEvaluationReport(all, warnings, now))
@@ -233,7 +233,7 @@ func (a *app) printEvaluations(all []outlook.Evaluation, warnings []manifest.War
 }
 
 // writeEvaluation prints the decisions about a region for people.
-func (a *app) writeEvaluation(w io.Writer, e outlook.Evaluation) error {
+func (a *app) writeEvaluation(w io.Writer, e fleetforecast.Evaluation) error {
 	about := newTable()
 	about.addRow("Region", fmt.Sprintf("%s/%s, %s %s", e.Region.Namespace, e.Region.Name, e.Region.Spec.Provider, e.Region.Spec.Region))
 	if e.Parked != "" {
@@ -247,7 +247,7 @@ func (a *app) writeEvaluation(w io.Writer, e outlook.Evaluation) error {
 	return a.writeSections(w, about, buildFleetStepTable(e), buildTypeTable(e), buildPlaneTable(e), buildPlacementTable(e), buildReserveTable(e))
 }
 
-func buildFleetStepTable(e outlook.Evaluation) *table {
+func buildFleetStepTable(e fleetforecast.Evaluation) *table {
 	t := newTable("STEPS")
 	for _, st := range e.Plan.Steps {
 		t.addRow(st.String())
@@ -255,24 +255,24 @@ func buildFleetStepTable(e outlook.Evaluation) *table {
 	return t
 }
 
-func buildTypeTable(e outlook.Evaluation) *table {
+func buildTypeTable(e fleetforecast.Evaluation) *table {
 	t := newTable("TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "PENDING", "SCALE UP", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Types {
 		t.addRow(r.Name, formatNumber(r.DataPlanes), formatNumber(r.InFlight), fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits), formatNumber(r.FreeUnits),
-			formatNumber(r.PendingUnits), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+			formatNumber(r.PendingUnits), fleetforecast.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-func buildPlaneTable(e outlook.Evaluation) *table {
+func buildPlaneTable(e fleetforecast.Evaluation) *table {
 	t := newTable("DATA PLANE", "INSTANCES", "SCALE DOWN", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Planes {
-		t.addRow(r.Name, formatNumber(r.Instances), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+		t.addRow(r.Name, formatNumber(r.Instances), fleetforecast.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-func buildPlacementTable(e outlook.Evaluation) *table {
+func buildPlacementTable(e fleetforecast.Evaluation) *table {
 	t := newTable("INSTANCE", "DATA PLANE", "REASON", "MESSAGE")
 	for _, l := range e.Plan.Placements {
 		t.addRow(l.Instance, valueOrNone(l.DataPlane), string(l.Decision.Reason), l.Decision.Message)
@@ -280,7 +280,7 @@ func buildPlacementTable(e outlook.Evaluation) *table {
 	return t
 }
 
-func buildReserveTable(e outlook.Evaluation) *table {
+func buildReserveTable(e fleetforecast.Evaluation) *table {
 	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "MESSAGE")
 	for _, r := range e.Reserved {
 		t.addRow(r.DataPlane, formatNumber(len(r.Instances)), string(r.Reason), r.Message)
@@ -297,23 +297,23 @@ type fleetEvaluationReport struct {
 }
 
 type evaluatedRegion struct {
-	Namespace  string                 `json:"namespace"`
-	Name       string                 `json:"name"`
-	Provider   string                 `json:"provider"`
-	Region     string                 `json:"region"`
-	Plan       string                 `json:"plan"`
-	Steps      []capacity.Step        `json:"steps"`
-	Types      []capacity.TypeReport  `json:"types"`
-	DataPlanes []capacity.PlaneReport `json:"dataPlanes"`
-	Placements []capacity.Placement   `json:"placements"`
-	Reserved   []outlook.Reserve      `json:"reserved"`
+	Namespace  string                  `json:"namespace"`
+	Name       string                  `json:"name"`
+	Provider   string                  `json:"provider"`
+	Region     string                  `json:"region"`
+	Plan       string                  `json:"plan"`
+	Steps      []scaling.Step          `json:"steps"`
+	Types      []scaling.TypeReport    `json:"types"`
+	DataPlanes []scaling.PlaneReport   `json:"dataPlanes"`
+	Placements []scaling.Placement     `json:"placements"`
+	Reserved   []fleetforecast.Reserve `json:"reserved"`
 	// Status is what the controller would write.
 	Status v1alpha1.FleetRegionStatus `json:"status"`
 	Next   string                     `json:"next,omitempty"`
 }
 
 // newEvaluationReport has no null lists: programs need not tell none from null.
-func newEvaluationReport(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) fleetEvaluationReport {
+func newEvaluationReport(all []fleetforecast.Evaluation, warnings []manifest.Warning, now time.Time) fleetEvaluationReport {
 	out := fleetEvaluationReport{Now: now, Regions: []evaluatedRegion{}, Warnings: emptyIfNil(warnings)}
 	for _, e := range all {
 		r := evaluatedRegion{

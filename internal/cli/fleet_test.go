@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/outlook"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 // fleets is a hub with the objects of testdata/fleet/live.
@@ -131,14 +131,14 @@ func TestEveryWaitHasARemedy(t *testing.T) {
 	if code := r.run("fleet", "explain", "-A", "-o", "json"); code != 0 {
 		t.Fatal(r.stderr.String())
 	}
-	var v outlook.Fleet
+	var v fleetforecast.Fleet
 	if err := json.Unmarshal(r.stdout.Bytes(), &v); err != nil {
 		t.Fatal(err)
 	}
 	waiting := 0
 	for _, region := range v.Regions {
 		for _, i := range region.Instances {
-			if i.Decision.Action == capacity.Wait {
+			if i.Decision.Action == scaling.Wait {
 				waiting++
 				if i.ToDo == nil || i.ToDo.Text == "" {
 					t.Errorf("%s waits for reason %s, and nothing is said to do", i.Name, i.Decision.Reason)

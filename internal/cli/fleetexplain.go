@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/advice"
-	"hotspare.io/hotspare/internal/capacity/outlook"
-	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
 const fleetExplainLong = `Tell in words why a region does what it does: for each type whether a data plane is
@@ -80,7 +80,7 @@ func (a *app) completeRegions(cmd *cobra.Command, args []string, _ string) ([]st
 	return a.completeNames(cmd, args, listRegionNames)
 }
 
-func (a *app) writeRegionExplanations(w io.Writer, v outlook.Fleet) error {
+func (a *app) writeRegionExplanations(w io.Writer, v fleetforecast.Fleet) error {
 	for n, r := range v.Regions {
 		if n > 0 {
 			if _, err := fmt.Fprint(w, "\n\n"); err != nil {
@@ -99,7 +99,7 @@ func (a *app) writeRegionExplanations(w io.Writer, v outlook.Fleet) error {
 }
 
 // writeUnmatchedPlanes lists the data planes without a region, with what to do about them.
-func (a *app) writeUnmatchedPlanes(w io.Writer, v outlook.Fleet) error {
+func (a *app) writeUnmatchedPlanes(w io.Writer, v fleetforecast.Fleet) error {
 	strays := v.PlanesWithoutRegion()
 	if len(strays) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (a *app) writeUnmatchedPlanes(w io.Writer, v outlook.Fleet) error {
 	}
 	planes := newTable("DATA PLANE WITHOUT A REGION", "PHASE", "AGE", "INSTANCES", "WHY")
 	planes.colours = fleetColours
-	var list advice.TaskList
+	var list remedy.TaskList
 	for _, o := range strays {
 		name := o.Namespace + "/" + o.Name
 		planes.addRow(name, valueOrNone(o.Phase), a.formatAge(o.Created), formatNumber(o.Instances), o.Why)
@@ -122,7 +122,7 @@ func (a *app) writeUnmatchedPlanes(w io.Writer, v outlook.Fleet) error {
 }
 
 // buildRegionTables tells of a region: its plan, its types, its data planes, who waits, what to do.
-func (a *app) buildRegionTables(r outlook.Region, now time.Time) []*table {
+func (a *app) buildRegionTables(r fleetforecast.Region, now time.Time) []*table {
 	about := newTable()
 	about.addRow("Region", fmt.Sprintf("%s/%s, %s %s", r.Namespace, r.Name, r.Provider, r.Region))
 	about.addRow("Plan", r.Brief)
@@ -141,7 +141,7 @@ func (a *app) buildRegionTables(r outlook.Region, now time.Time) []*table {
 
 // buildTypeExplanation tells what is decided about a type, what there is of it, and what there
 // should be.
-func buildTypeExplanation(v outlook.Type) *table {
+func buildTypeExplanation(v fleetforecast.Type) *table {
 	t := newTable()
 	t.colours = fleetColours
 	t.addRow("Type", v.Name)
@@ -154,7 +154,7 @@ func buildTypeExplanation(v outlook.Type) *table {
 }
 
 // buildPlaneOutcomeTable says what becomes of each data plane.
-func (a *app) buildPlaneOutcomeTable(r outlook.Region, now time.Time) *table {
+func (a *app) buildPlaneOutcomeTable(r fleetforecast.Region, now time.Time) *table {
 	t := newTable("DATA PLANE", "PHASE", "FOR", "INSTANCES", "UNITS", "SCALE DOWN", "REASON", "WHY")
 	t.colours = fleetColours
 	for _, p := range r.DataPlanes {
@@ -165,7 +165,7 @@ func (a *app) buildPlaneOutcomeTable(r outlook.Region, now time.Time) *table {
 }
 
 // buildWarmInstanceTable says what is kept warm, or why nothing is.
-func buildWarmInstanceTable(r outlook.Region) *table {
+func buildWarmInstanceTable(r fleetforecast.Region) *table {
 	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "WHY")
 	for _, p := range r.Reserved {
 		t.addRow(p.DataPlane, formatNumber(len(p.Instances)), string(p.Reason), p.Message)
@@ -174,7 +174,7 @@ func buildWarmInstanceTable(r outlook.Region) *table {
 }
 
 // buildFailureTable says of each instance that fails on its data plane why it does.
-func buildFailureTable(r outlook.Region) *table {
+func buildFailureTable(r fleetforecast.Region) *table {
 	t := newTable("FAILING INSTANCE", "SIZE", "DATA PLANE", "PHASE", "REASON", "WHY")
 	t.colours = fleetColours
 	for _, f := range r.Failures {
@@ -184,7 +184,7 @@ func buildFailureTable(r outlook.Region) *table {
 }
 
 // buildPendingInstanceTable says where each instance without a data plane goes, or why nowhere.
-func (a *app) buildPendingInstanceTable(r outlook.Region) *table {
+func (a *app) buildPendingInstanceTable(r fleetforecast.Region) *table {
 	t := newTable("INSTANCE", "TYPE", "SIZE", "UNITS", "AGE", "DATA PLANE", "REASON", "WHY")
 	t.colours = fleetColours
 	for _, i := range r.Instances {
@@ -198,7 +198,7 @@ func (a *app) buildPendingInstanceTable(r outlook.Region) *table {
 }
 
 // buildTaskTable lists what a person can do; then what needs no more than time.
-func buildTaskTable(act, wait []advice.Task) *table {
+func buildTaskTable(act, wait []remedy.Task) *table {
 	t := newTable("WHAT TO DO")
 	t.addTaskRows(act)
 	if len(act) == 0 {
@@ -212,9 +212,9 @@ func buildTaskTable(act, wait []advice.Task) *table {
 	return t
 }
 
-func (t *table) addTaskRows(tasks []advice.Task) {
+func (t *table) addTaskRows(tasks []remedy.Task) {
 	for _, do := range tasks {
-		t.addRow(prose.JoinFirstWords(do.For) + ": " + do.Text)
+		t.addRow(humanize.JoinFirstWords(do.For) + ": " + do.Text)
 		if do.Command != "" {
 			t.addRow("  " + do.Command)
 		}

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/kas"
-	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/fleet/kasconfig"
 )
 
 // importOptions is what fleet import is asked.
@@ -26,7 +26,7 @@ type importOptions struct {
 	files []string
 	dir   string
 	apply bool
-	kas.Options
+	kasconfig.Options
 }
 
 const importLong = `Read the configuration files of kas-fleet-manager, and print the InstanceTypes and
@@ -100,45 +100,45 @@ func (a *app) targetNamespace() string {
 }
 
 // readConfigFiles finds the files by their names.
-func (q *importOptions) readConfigFiles(namespace string) (kas.Result, error) {
+func (q *importOptions) readConfigFiles(namespace string) (kasconfig.Result, error) {
 	q.Namespace = namespace
 	paths := slices.Clone(q.files)
 	if q.dir != "" {
 		found := false
-		for _, name := range kas.Names {
+		for _, name := range kasconfig.Names {
 			path := filepath.Join(q.dir, name)
 			_, err := os.Stat(path)
 			switch {
 			case err == nil:
 				paths, found = append(paths, path), true
 			case !errors.Is(err, fs.ErrNotExist):
-				return kas.Result{}, fmt.Errorf("reading %s: %w", path, err)
+				return kasconfig.Result{}, fmt.Errorf("reading %s: %w", path, err)
 			}
 		}
 		if !found {
-			return kas.Result{}, withRemedy(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+prose.JoinWords(kas.Names))
+			return kasconfig.Result{}, withRemedy(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+humanize.JoinWords(kasconfig.Names))
 		}
 	}
-	files := map[string]kas.File{}
+	files := map[string]kasconfig.File{}
 	for _, path := range paths {
 		name := filepath.Base(path)
-		if !slices.Contains(kas.Names, name) {
-			return kas.Result{}, withRemedy(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+prose.JoinWords(kas.Names))
+		if !slices.Contains(kasconfig.Names, name) {
+			return kasconfig.Result{}, withRemedy(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+humanize.JoinWords(kasconfig.Names))
 		}
 		if other, twice := files[name]; twice {
-			return kas.Result{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
+			return kasconfig.Result{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return kas.Result{}, err
+			return kasconfig.Result{}, err
 		}
-		files[name] = kas.File{Name: path, Text: text}
+		files[name] = kasconfig.File{Name: path, Text: text}
 	}
-	return kas.Read(files, q.Options)
+	return kasconfig.Read(files, q.Options)
 }
 
 // objects are all that there is to write, types first.
-func listImportedObjects(m kas.Result) []client.Object {
+func listImportedObjects(m kasconfig.Result) []client.Object {
 	var out []client.Object
 	for _, t := range m.Types {
 		out = append(out, t)
@@ -150,7 +150,7 @@ func listImportedObjects(m kas.Result) []client.Object {
 }
 
 // printManifests prints manifests, as YAML unless another format is asked for.
-func (a *app) printManifests(m kas.Result) error {
+func (a *app) printManifests(m kasconfig.Result) error {
 	items := []any{}
 	for _, o := range listImportedObjects(m) {
 		if a.flags.output == asName {
@@ -201,7 +201,7 @@ func fieldsWithoutStatus(o client.Object) (map[string]any, error) {
 }
 
 // applyManifests writes what differs from what is there.
-func (a *app) applyManifests(ctx context.Context, h *hub, m kas.Result) error {
+func (a *app) applyManifests(ctx context.Context, h *hub, m kasconfig.Result) error {
 	for _, o := range listImportedObjects(m) {
 		what := strings.ToLower(importedKind(o)) + " " + o.GetName()
 		was := o.DeepCopyObject().(client.Object) // of the same type

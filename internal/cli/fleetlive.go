@@ -9,8 +9,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity/outlook"
-	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
 // readFleet reads the data planes and pools of a namespace, or of all when it is empty, and
@@ -18,7 +18,7 @@ import (
 // region may have an older twin, and instances are ordered from anywhere.
 //
 // Who may not list those of all namespaces sees those of the one, and is told so.
-func (a *app) readFleet(ctx context.Context, h *hub, namespace string) (*outlook.Hub, error) {
+func (a *app) readFleet(ctx context.Context, h *hub, namespace string) (*fleetforecast.Hub, error) {
 	var (
 		regions   v1alpha1.FleetRegionList
 		types     v1alpha1.InstanceTypeList
@@ -49,9 +49,9 @@ func (a *app) readFleet(ctx context.Context, h *hub, namespace string) (*outlook
 	}
 	if len(unseen) > 0 {
 		fmt.Fprintf(a.Stderr, "note: you may not list %s of all namespaces: those of others are left out here, "+
-			"so there may be less room than is shown, and the hub may decide otherwise\n", prose.JoinWords(unseen))
+			"so there may be less room than is shown, and the hub may decide otherwise\n", humanize.JoinWords(unseen))
 	}
-	return &outlook.Hub{
+	return &fleetforecast.Hub{
 		Regions: pointersTo(regions.Items), Types: pointersTo(types.Items), Planes: pointersTo(planes.Items),
 		Instances: pointersTo(instances.Items), Pools: pointersTo(pools.Items),
 	}, nil
@@ -73,7 +73,7 @@ func (a *app) formatCommandIn(namespace, command string, args ...any) string {
 }
 
 // findRegion finds one region; the error for one that does not exist names those that do.
-func (a *app) findRegion(f *outlook.Hub, h *hub, name string) (*v1alpha1.FleetRegion, error) {
+func (a *app) findRegion(f *fleetforecast.Hub, h *hub, name string) (*v1alpha1.FleetRegion, error) {
 	here := f.RegionsInNamespace(h.namespace)
 	for _, r := range here {
 		if r.Name == name {
@@ -84,7 +84,7 @@ func (a *app) findRegion(f *outlook.Hub, h *hub, name string) (*v1alpha1.FleetRe
 	for _, r := range here {
 		names = append(names, r.Name)
 	}
-	has := "it has " + prose.JoinWords(names)
+	has := "it has " + humanize.JoinWords(names)
 	if len(names) == 0 {
 		has = "it has none"
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/outlook"
-	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 const fleetStatusLong = `Show what each FleetRegion has of each type, and its data planes.
@@ -58,7 +58,7 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 }
 
 // printFleet prints regions in the format asked for; text prints them for people.
-func (a *app) printFleet(v outlook.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
+func (a *app) printFleet(v fleetforecast.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.printEncoded(v)
@@ -77,21 +77,21 @@ func (a *app) printFleet(v outlook.Fleet, regions []*v1alpha1.FleetRegion, text 
 // fleetColours are those of reasons and phases: green is well, yellow under way, red
 // wants a person.
 var fleetColours = palette{
-	string(capacity.Sufficient):         "\x1b[32m",
-	string(capacity.LimitCovered):       "\x1b[32m",
-	string(capacity.LimitReached):       "\x1b[33m",
-	string(capacity.InFlight):           "\x1b[33m",
-	string(capacity.BelowMinimum):       "\x1b[33m",
-	string(capacity.BelowSlack):         "\x1b[33m",
-	string(capacity.BiggestDoesNotFit):  "\x1b[33m",
-	string(capacity.NoCapacity):         "\x1b[33m",
-	string(capacity.Refused):            "\x1b[33m",
-	string(capacity.AtMaximum):          "\x1b[31m",
-	string(capacity.BackingOff):         "\x1b[31m",
-	string(capacity.Blocked):            "\x1b[31m",
-	string(capacity.NoUnits):            "\x1b[31m",
-	string(capacity.BiggestFitsNowhere): "\x1b[31m",
-	string(capacity.Undecided):          "\x1b[31m",
+	string(scaling.Sufficient):         "\x1b[32m",
+	string(scaling.LimitCovered):       "\x1b[32m",
+	string(scaling.LimitReached):       "\x1b[33m",
+	string(scaling.InFlight):           "\x1b[33m",
+	string(scaling.BelowMinimum):       "\x1b[33m",
+	string(scaling.BelowSlack):         "\x1b[33m",
+	string(scaling.BiggestDoesNotFit):  "\x1b[33m",
+	string(scaling.NoCapacity):         "\x1b[33m",
+	string(scaling.Refused):            "\x1b[33m",
+	string(scaling.AtMaximum):          "\x1b[31m",
+	string(scaling.BackingOff):         "\x1b[31m",
+	string(scaling.Blocked):            "\x1b[31m",
+	string(scaling.NoUnits):            "\x1b[31m",
+	string(scaling.BiggestFitsNowhere): "\x1b[31m",
+	string(scaling.Undecided):          "\x1b[31m",
 
 	string(v1alpha1.PhaseReady):           "\x1b[32m",
 	string(v1alpha1.PhaseAccepted):        "\x1b[33m",
@@ -101,10 +101,10 @@ var fleetColours = palette{
 	string(v1alpha1.PhaseDeprovisioning):  "\x1b[2m",
 	string(v1alpha1.PhaseCleanup):         "\x1b[2m",
 	string(v1alpha1.PhaseFailed):          "\x1b[31m",
-	outlook.AgentSilent:                   "\x1b[31m",
+	fleetforecast.AgentSilent:             "\x1b[31m",
 }
 
-func (a *app) writeFleetTables(w io.Writer, v outlook.Fleet, namespaces bool) error {
+func (a *app) writeFleetTables(w io.Writer, v fleetforecast.Fleet, namespaces bool) error {
 	tables := []*table{a.buildCapacityTable(w, v, namespaces), a.buildDataPlaneTable(w, v, namespaces)}
 	if len(tables[0].rows) == 0 {
 		tables = tables[1:]
@@ -116,7 +116,7 @@ func (a *app) writeFleetTables(w io.Writer, v outlook.Fleet, namespaces bool) er
 }
 
 // buildCapacityTable has a line for each region and type. On a terminal there is a bar.
-func (a *app) buildCapacityTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
+func (a *app) buildCapacityTable(w io.Writer, v fleetforecast.Fleet, namespaces bool) *table {
 	t := newTable("REGION", "TYPE", "DATA PLANES", "COMING", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
 	t.colours = fleetColours
 	drawn := a.IsTerminal(w)
@@ -128,7 +128,7 @@ func (a *app) buildCapacityTable(w io.Writer, v outlook.Fleet, namespaces bool) 
 		for _, k := range r.Types {
 			row := []string{
 				r.Name, k.Name, formatNumber(k.DataPlanes), formatNumber(k.InFlight), fmt.Sprintf("%d/%d", k.UsedUnits, k.MaxUnits), formatNumber(k.FreeUnits),
-				formatNumber(k.SlackUnits), formatLimit(k.Limit), formatNumber(k.PendingUnits), outlook.DescribeAction(k.Decision), string(k.Decision.Reason),
+				formatNumber(k.SlackUnits), formatLimit(k.Limit), formatNumber(k.PendingUnits), fleetforecast.DescribeAction(k.Decision), string(k.Decision.Reason),
 			}
 			if drawn {
 				row = append(row, drawUsageBar(k.UsedUnits, k.MaxUnits))
@@ -176,7 +176,7 @@ func drawUsageBar(used, most int) string {
 }
 
 // buildDataPlaneTable has a line for each data plane, also for those about which nothing is decided.
-func (a *app) buildDataPlaneTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
+func (a *app) buildDataPlaneTable(w io.Writer, v fleetforecast.Fleet, namespaces bool) *table {
 	t := newTable("DATA PLANE", "REGION", "PHASE", "AGE", "LIVE", "INSTANCES", "UNITS", "WHY")
 	t.colours = fleetColours
 	t.addNamespaceHeader(namespaces)
@@ -197,20 +197,20 @@ func (a *app) buildDataPlaneTable(w io.Writer, v outlook.Fleet, namespaces bool)
 }
 
 // writeFleetHints names regions that nothing is decided about, and where to read why instances wait.
-func (a *app) writeFleetHints(w io.Writer, v outlook.Fleet, namespaces bool) error {
+func (a *app) writeFleetHints(w io.Writer, v fleetforecast.Fleet, namespaces bool) error {
 	var lines []string
 	for _, r := range v.Regions {
 		waiting := r.WaitingInstances()
 		if failing := len(r.Failures); failing > 0 {
 			lines = append(lines, fmt.Sprintf("%s on a data plane of %s/%s. To see why, and what to do:\n  %s",
-				prose.FormatPlural(failing, "instance fails", "instances fail"), r.Namespace, r.Name, a.formatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
+				humanize.FormatPlural(failing, "instance fails", "instances fail"), r.Namespace, r.Name, a.formatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 		switch {
 		case r.Parked != "":
 			lines = append(lines, fmt.Sprintf("Nothing is decided about %s/%s: %s", r.Namespace, r.Name, r.Parked))
 		case len(waiting) > 0:
 			lines = append(lines, fmt.Sprintf("%s no place in %s/%s. To see why, and what to do:\n  %s",
-				prose.FormatPlural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.formatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
+				humanize.FormatPlural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.formatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 	}
 	if strays := len(v.PlanesWithoutRegion()); strays > 0 {
@@ -219,7 +219,7 @@ func (a *app) writeFleetHints(w io.Writer, v outlook.Fleet, namespaces bool) err
 			command += " -A"
 		}
 		lines = append(lines, fmt.Sprintf("%s no FleetRegion. To see what to do:\n  %s",
-			prose.FormatPlural(strays, "data plane has", "data planes have"), a.formatCommand("%s", command)))
+			humanize.FormatPlural(strays, "data plane has", "data planes have"), a.formatCommand("%s", command)))
 	}
 	if len(lines) == 0 {
 		return nil

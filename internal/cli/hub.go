@@ -19,7 +19,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
 // hub is the API that a command talks to.
@@ -129,7 +129,7 @@ func (h *hub) objectKey(name string) client.ObjectKey {
 
 // formatCommand is a command to type, with the flags that this one was given.
 func (a *app) formatCommand(command string, args ...any) string {
-	text := advice.FormatCommand([]advice.Flag{
+	text := remedy.FormatCommand([]remedy.Flag{
 		{Name: "-n", Value: a.flags.namespace},
 		{Name: "--data-dir", Value: a.flags.dataDir},
 		{Name: "--kubeconfig", Value: a.flags.kubeconfig},

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/inventory/stock"
+	"hotspare.io/hotspare/internal/explain/inventoryview"
 )
 
 func (a *app) inventoryCommand() *cobra.Command {
@@ -66,7 +66,7 @@ func acceptOptionalPool(cmd *cobra.Command, args []string) error {
 }
 
 // readInventory reads what there is of inventories; an empty namespace stands for all.
-func (h *hub) readInventory(ctx context.Context, namespace string) (*stock.Objects, error) {
+func (h *hub) readInventory(ctx context.Context, namespace string) (*inventoryview.Objects, error) {
 	var pools hivev1.ClusterPoolList
 	if err := h.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
@@ -79,7 +79,7 @@ func (h *hub) readInventory(ctx context.Context, namespace string) (*stock.Objec
 	if err != nil {
 		return nil, err
 	}
-	return &stock.Objects{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}, nil
+	return &inventoryview.Objects{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}, nil
 }
 
 func (a *app) printAllInventories(ctx context.Context, h *hub, everywhere bool) error {
@@ -128,10 +128,10 @@ func (a *app) adviseNoInventory(pool string, customizations []hivev1.ClusterDepl
 }
 
 // printEntries prints entries in the format asked for; text prints them for people.
-func (a *app) printEntries(entries []stock.Entry, text func(io.Writer) error) error {
+func (a *app) printEntries(entries []inventoryview.Entry, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.printEncoded(map[string][]stock.Entry{"entries": entries})
+		return a.printEncoded(map[string][]inventoryview.Entry{"entries": entries})
 	case asName:
 		return a.printEntryNames(entries)
 	default:
@@ -140,7 +140,7 @@ func (a *app) printEntries(entries []stock.Entry, text func(io.Writer) error) er
 }
 
 // printEntryNames prints the customizations that exist, each once.
-func (a *app) printEntryNames(entries []stock.Entry) error {
+func (a *app) printEntryNames(entries []inventoryview.Entry) error {
 	told := map[client.ObjectKey]bool{}
 	for _, e := range entries {
 		if e.Customization == nil || told[client.ObjectKeyFromObject(e.Customization)] {
@@ -154,7 +154,7 @@ func (a *app) printEntryNames(entries []stock.Entry) error {
 	return nil
 }
 
-func (a *app) buildEntryTable(entries []stock.Entry, namespaces bool) *table {
+func (a *app) buildEntryTable(entries []inventoryview.Entry, namespaces bool) *table {
 	t := newTable("POOL", "NAME", "STATUS", "CLUSTER", "CLAIM", "ATTEMPTS", "AGE", "MESSAGE")
 	t.colours = inventoryColours
 	if namespaces {
@@ -185,7 +185,7 @@ func (a *app) customizationAge(c *hivev1.ClusterDeploymentCustomization) string 
 func (a *app) buildPoolInventoryTable(p *hivev1.ClusterPool) *table {
 	t := newTable("INVENTORY", "STATUS", "CLUSTER", "ATTEMPTS", "MESSAGE")
 	t.colours = inventoryColours
-	for _, e := range stock.EntriesFromPool(p) {
+	for _, e := range inventoryview.EntriesFromPool(p) {
 		t.addRow(e.Name, valueOrNone(string(e.Status)), valueOrNone(e.Cluster), valueOrNone(e.Tries()), e.Message)
 	}
 	t.fitWidth(a.Width(a.Stdout), "ATTEMPTS", "MESSAGE", "CLUSTER")

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/inventory/stock"
+	"hotspare.io/hotspare/internal/explain/inventoryview"
 )
 
 // prepared is a hub with a pool that has an entry of every status, one that shares
@@ -276,7 +276,7 @@ func TestCompletionOfCustomizations(t *testing.T) {
 func TestEntriesAsJSONAreWhole(t *testing.T) {
 	r := newRig(t, interceptor.Funcs{}, prepared()...)
 	r.run("inventory", "list", "vsphere", "-o", "json")
-	var got struct{ Entries []stock.Entry }
+	var got struct{ Entries []inventoryview.Entry }
 	if err := json.Unmarshal([]byte(r.stdout.String()), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 	a := &app{Options: Options{Clock: clocktesting.NewFakeClock(now)}}
 	c := customization("odd")
 	c.Unreadable = "spec.installConfigPatches: 8 is not a list"
-	if rows := fmt.Sprint(a.buildCustomizationFacts(c, &stock.Objects{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
+	if rows := fmt.Sprint(a.buildCustomizationFacts(c, &inventoryview.Objects{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
 		t.Error(rows)
 	}
 }

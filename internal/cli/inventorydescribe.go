@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/inventoryview"
+	"hotspare.io/hotspare/internal/explain/remedy"
 	"hotspare.io/hotspare/internal/inventory"
-	"hotspare.io/hotspare/internal/inventory/stock"
-	"hotspare.io/hotspare/internal/prose"
 )
 
 func (a *app) inventoryDescribeCommand() *cobra.Command {
@@ -46,21 +46,21 @@ Values that look like secrets are not shown; -o yaml prints the object as it is.
 }
 
 // customizationNotFound names those that exist, and the pools that miss this one.
-func (a *app) customizationNotFound(s *stock.Objects, namespace, name string) error {
+func (a *app) customizationNotFound(s *inventoryview.Objects, namespace, name string) error {
 	err := fmt.Errorf("namespace %s has no customization %q", namespace, name)
 	var pools []string
 	for _, e := range s.EntriesNamed(name) {
 		pools = append(pools, e.Pool)
 	}
 	if len(pools) > 0 {
-		return withRemedy(fmt.Errorf("%w, though the inventory of %s has it", err, prose.JoinWords(pools)),
+		return withRemedy(fmt.Errorf("%w, though the inventory of %s has it", err, humanize.JoinWords(pools)),
 			"make it with: "+a.formatCommand("kubectl apply -f customization.yaml"))
 	}
 	var others []string
 	for _, c := range s.Customizations {
 		others = append(others, c.Name)
 	}
-	has := "it has " + prose.JoinWords(others)
+	has := "it has " + humanize.JoinWords(others)
 	if len(others) == 0 {
 		has = "it has none"
 	}
@@ -69,7 +69,7 @@ func (a *app) customizationNotFound(s *stock.Objects, namespace, name string) er
 
 // writeCustomization writes its facts, then what pools say of it, its patches and
 // its conditions.
-func (a *app) writeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) error {
+func (a *app) writeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *inventoryview.Objects) error {
 	tables := []*table{a.buildCustomizationFacts(c, s)}
 	for _, e := range s.EntriesNamed(c.Name) {
 		tables = append(tables, a.buildEntryFacts(e))
@@ -78,7 +78,7 @@ func (a *app) writeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomi
 	return a.writeSections(w, tables...)
 }
 
-func (a *app) buildCustomizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) *table {
+func (a *app) buildCustomizationFacts(c *hivev1.ClusterDeploymentCustomization, s *inventoryview.Objects) *table {
 	t := newTable()
 	t.addRow("Customization", c.Namespace+"/"+c.Name)
 	t.addRow("Age", a.formatAge(c.CreationTimestamp.Time))
@@ -110,7 +110,7 @@ func (a *app) timeInUse(c *hivev1.ClusterDeploymentCustomization) string {
 
 // buildEntryFacts is what a pool says of a customization, and what that means. It has no
 // columns but two, so that it can be read on a narrow terminal.
-func (a *app) buildEntryFacts(e stock.Entry) *table {
+func (a *app) buildEntryFacts(e inventoryview.Entry) *table {
 	t := newTable()
 	t.colours = inventoryColours
 	sense := e.ExplainStatus(func(_, format string, args ...any) string { return a.formatCommand(format, args...) }) // it is of the namespace that this command works in
@@ -128,7 +128,7 @@ func (a *app) buildEntryFacts(e stock.Entry) *table {
 }
 
 // formatRemedies are remedies with their commands below them.
-func formatRemedies(all []advice.Remedy) string {
+func formatRemedies(all []remedy.Remedy) string {
 	var lines []string
 	for _, do := range all {
 		lines = append(lines, do.Text)

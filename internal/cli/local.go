@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/machine"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 func (a *app) localCommand() *cobra.Command {
@@ -31,7 +31,7 @@ func (a *app) loadMachines(cd *hivev1.ClusterDeployment) (machines, error) {
 	case cd.Spec.Platform.Local == nil:
 		return machines{}, fmt.Errorf("cluster %s is of platform %s: only local clusters can be broken and healed", cd.Name, valueOrNone(cd.Spec.Platform.Name()))
 	case !cd.Spec.Installed || cd.Spec.ClusterMetadata == nil:
-		return machines{}, withRemedy(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, valueOrNone(standing.ClusterState(cd))),
+		return machines{}, withRemedy(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, valueOrNone(clusterstate.ClusterState(cd))),
 			"see: "+a.formatCommand("cluster describe %s", cd.Name))
 	}
 	m := machines{dir: filepath.Join(resolveDataDir(a.flags.dataDir), "machines", cd.Spec.ClusterMetadata.InfraID)}

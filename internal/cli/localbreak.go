@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 func (a *app) localBreakCommand() *cobra.Command {

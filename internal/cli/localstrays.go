@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/infraid"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 // localCluster is what the data folder has of a cluster.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/controlplane/flock"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 // The client asks for no discovery: the hub in memory would not notice a kind that is missing.

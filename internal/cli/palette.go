@@ -5,7 +5,7 @@ import (
 	"os"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // palette gives words their colours; the nil one leaves them as they are.
@@ -14,17 +14,17 @@ type palette map[string]string
 // colours are those of a terminal: green is ready for use, blue asleep, yellow
 // under way, red wants a person.
 var colours = palette{
-	standing.Running:     "\x1b[32m",
-	standing.Hibernating: "\x1b[34m",
-	standing.Installing:  "\x1b[33m",
-	standing.Resuming:    "\x1b[33m",
-	standing.Stopping:    "\x1b[33m",
-	standing.Waiting:     "\x1b[33m",
-	standing.Assigned:    "\x1b[33m",
-	standing.Releasing:   "\x1b[2m",
-	standing.Deleting:    "\x1b[2m",
-	standing.Failed:      "\x1b[31m",
-	standing.Lost:        "\x1b[31m",
+	clusterstate.Running:     "\x1b[32m",
+	clusterstate.Hibernating: "\x1b[34m",
+	clusterstate.Installing:  "\x1b[33m",
+	clusterstate.Resuming:    "\x1b[33m",
+	clusterstate.Stopping:    "\x1b[33m",
+	clusterstate.Waiting:     "\x1b[33m",
+	clusterstate.Assigned:    "\x1b[33m",
+	clusterstate.Releasing:   "\x1b[2m",
+	clusterstate.Deleting:    "\x1b[2m",
+	clusterstate.Failed:      "\x1b[31m",
+	clusterstate.Lost:        "\x1b[31m",
 }
 
 // inventoryColours are those of what customizations are to pools: green is free, yellow

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // patchOperation is one operation and what it is done to.
@@ -98,9 +98,9 @@ func (p patchOperation) redactedValue() string {
 	case p.canonicalValue() == "":
 		return ""
 	case isSecretPath(p.Path):
-		return scrub.Redacted
+		return redact.Redacted
 	}
-	return scrub.Text(p.canonicalValue())
+	return redact.Text(p.canonicalValue())
 }
 
 // secretWords make a key of an install-config that of a secret. A key that refers to

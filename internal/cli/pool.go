@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/prose"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
 func (a *app) poolCommand() *cobra.Command {
@@ -146,7 +146,7 @@ func (a *app) scalePool(ctx context.Context, h *hub, name string, change func(*h
 
 // describeSize is "3 clusters, 1 of them running".
 func describeSize(spec hivev1.ClusterPoolSpec) string {
-	return fmt.Sprintf("%s, %d of them running", prose.FormatCount(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
+	return fmt.Sprintf("%s, %d of them running", humanize.FormatCount(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
 }
 
 func (a *app) poolDeleteCommand() *cobra.Command {
@@ -178,11 +178,11 @@ func (a *app) runPoolDelete(ctx context.Context, h *hub, args []string) error {
 }
 
 // describePoolDeletion says what becomes of a deleted pool's clusters.
-func describePoolDeletion(name string, n standing.Tally) string {
+func describePoolDeletion(name string, n clusterstate.Tally) string {
 	spare := n.Assignable + n.Standby + n.Installing + n.Broken + n.Unreadable
-	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, prose.FormatCount(spare, "unclaimed cluster"))
+	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, humanize.FormatCount(spare, "unclaimed cluster"))
 	if n.Claimed > 0 {
-		words += fmt.Sprintf("; it stays until its %s released", prose.FormatPlural(n.Claimed, "claim is", "claims are"))
+		words += fmt.Sprintf("; it stays until its %s released", humanize.FormatPlural(n.Claimed, "claim is", "claims are"))
 	}
 	return words
 }
@@ -213,7 +213,7 @@ func describeOtherPools(pools []hivev1.ClusterPool) string {
 	for _, p := range pools {
 		names = append(names, p.Name)
 	}
-	return "it has " + prose.JoinWords(names)
+	return "it has " + humanize.JoinWords(names)
 }
 
 // objectMeta is the metadata of something new in the command's namespace.

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/prose"
-	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) poolDescribeCommand() *cobra.Command {
@@ -73,7 +73,7 @@ func (a *app) writeSections(w io.Writer, tables ...*table) error {
 func describePlatform(spec hivev1.ClusterPoolSpec) string {
 	words := valueOrNone(spec.Platform.Name())
 	if l := spec.Platform.Local; l != nil && l.Workers != nil {
-		words += ", " + prose.FormatCount(int(*l.Workers), "worker")
+		words += ", " + humanize.FormatCount(int(*l.Workers), "worker")
 	}
 	if hivev1.IsTrue(spec.Annotations, hivev1.AnnotationFake) {
 		words += ", fake"
@@ -84,7 +84,7 @@ func describePlatform(spec hivev1.ClusterPoolSpec) string {
 func describeLimits(spec hivev1.ClusterPoolSpec) string {
 	var parts []string
 	if spec.MaxSize != nil {
-		parts = append(parts, fmt.Sprintf("at most %s", prose.FormatCount(int(*spec.MaxSize), "cluster")))
+		parts = append(parts, fmt.Sprintf("at most %s", humanize.FormatCount(int(*spec.MaxSize), "cluster")))
 	}
 	if spec.MaxConcurrent != nil {
 		parts = append(parts, fmt.Sprintf("%d installed or destroyed at a time", *spec.MaxConcurrent))
@@ -107,7 +107,7 @@ func describeLifetime(l *hivev1.ClusterPoolClaimLifetime) string {
 }
 
 // describeTally is "2 assignable, 1 claim waiting".
-func describeTally(t standing.Tally) string {
+func describeTally(t clusterstate.Tally) string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
@@ -127,7 +127,7 @@ func describeTally(t standing.Tally) string {
 		}
 	}
 	if t.Waiting > 0 {
-		parts = append(parts, prose.FormatCount(t.Waiting, "claim")+" waiting")
+		parts = append(parts, humanize.FormatCount(t.Waiting, "claim")+" waiting")
 	}
 	if len(parts) == 0 {
 		return "no clusters"
@@ -149,10 +149,10 @@ func (a *app) buildConditionTable(conditions []hivev1.Condition) *table {
 // buildMemberTable lists the clusters of one pool.
 func (a *app) buildMemberTable(p *hivev1.ClusterPool, s *hubSnapshot) *table {
 	t := newTable("CLUSTER", "PHASE", "STATE", "AGE", "CLAIM")
-	phases := standing.ComputePhases([]hivev1.ClusterPool{*p}, s.clusters.Items, s.claims.Items, a.Clock.Now())
+	phases := clusterstate.ComputePhases([]hivev1.ClusterPool{*p}, s.clusters.Items, s.claims.Items, a.Clock.Now())
 	for i := range s.clusters.Items {
 		cd := &s.clusters.Items[i]
-		t.addRow(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), standing.ClusterState(cd), a.formatAge(cd.CreationTimestamp.Time), valueOrNone(standing.PoolReference(cd).ClaimName))
+		t.addRow(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), clusterstate.ClusterState(cd), a.formatAge(cd.CreationTimestamp.Time), valueOrNone(clusterstate.PoolReference(cd).ClaimName))
 	}
 	return t
 }

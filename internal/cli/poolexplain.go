@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/advice"
-	"hotspare.io/hotspare/internal/pool/forecast"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
 const explainLong = `Tell in words why a pool, a claim or a cluster is as it is: what is done next and
@@ -60,7 +60,7 @@ func (a *app) explainPoolCommand() *cobra.Command {
 	}
 }
 
-func (a *app) printPoolExplanation(f forecast.Preview) error {
+func (a *app) printPoolExplanation(f poolforecast.Preview) error {
 	v := f.BuildView(a.Clock.Now(), a.formatCommandIn)
 	switch a.flags.output {
 	case asJSON, asYAML:
@@ -83,8 +83,8 @@ func (a *app) printPoolExplanation(f forecast.Preview) error {
 }
 
 // writeExplanation writes tables as narrow as the terminal, and what there is to do.
-func (a *app) writeExplanation(w io.Writer, duties []forecast.Action, tables ...*table) error {
-	var list advice.TaskList
+func (a *app) writeExplanation(w io.Writer, duties []poolforecast.Action, tables ...*table) error {
+	var list remedy.TaskList
 	for _, d := range duties {
 		list.AddRemedy(d.Of, &d.Remedy)
 	}
@@ -95,7 +95,7 @@ func (a *app) writeExplanation(w io.Writer, duties []forecast.Action, tables ...
 }
 
 // buildClusterReasonTable says what becomes of each cluster.
-func (a *app) buildClusterReasonTable(clusters []forecast.Cluster) *table {
+func (a *app) buildClusterReasonTable(clusters []poolforecast.Cluster) *table {
 	t := newTable("CLUSTER", "PHASE", "AGE", "WHY")
 	for _, c := range clusters {
 		t.addRow(c.Name, string(c.Phase), a.formatAge(c.Created), c.Message)
@@ -104,7 +104,7 @@ func (a *app) buildClusterReasonTable(clusters []forecast.Cluster) *table {
 }
 
 // buildClaimReasonTable says what each claim waits for.
-func (a *app) buildClaimReasonTable(claims []forecast.Claim, now time.Time) *table {
+func (a *app) buildClaimReasonTable(claims []poolforecast.Claim, now time.Time) *table {
 	t := newTable("CLAIM", "STATE", "AGE", "PLACE", "EXPECTED", "WHY")
 	for _, c := range claims {
 		t.addRow(c.Name, c.State, a.formatAge(c.Created), formatPosition(c), formatExpectedTime(c, now), c.Message)
@@ -112,14 +112,14 @@ func (a *app) buildClaimReasonTable(claims []forecast.Claim, now time.Time) *tab
 	return t
 }
 
-func formatPosition(v forecast.Claim) string {
+func formatPosition(v poolforecast.Claim) string {
 	if v.Position == 0 {
 		return none
 	}
 	return formatNumber(v.Position)
 }
 
-func formatExpectedTime(v forecast.Claim, now time.Time) string {
+func formatExpectedTime(v poolforecast.Claim, now time.Time) string {
 	switch {
 	case v.Ready == nil:
 		return none

@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
 	"hotspare.io/hotspare/internal/manifest"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
-	"hotspare.io/hotspare/internal/pool/forecast"
-	"hotspare.io/hotspare/internal/prose"
-	"hotspare.io/hotspare/internal/standing"
 )
 
 // manifestPreview is what the controller would do with a pool of manifests.
 type manifestPreview struct {
-	forecast.Preview
+	poolforecast.Preview
 	// assumedObjects are things that the pool refers to and that are not among the
 	// manifests: "Secret default/pull".
 	assumedObjects []string
@@ -54,7 +54,7 @@ func sortedKeys[T any](m map[types.NamespacedName]T) []types.NamespacedName {
 }
 
 func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestPreview, error) {
-	f := manifestPreview{Preview: forecast.Preview{Objects: facts.Objects{
+	f := manifestPreview{Preview: poolforecast.Preview{Objects: facts.Objects{
 		Pool:     set.Pools[key],
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}
@@ -118,7 +118,7 @@ func (q *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]
 
 // clusterPoolKey names the pool of a cluster; empty when it has none.
 func clusterPoolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
-	ref := standing.PoolReference(cd)
+	ref := clusterstate.PoolReference(cd)
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
 }
 
@@ -167,7 +167,7 @@ func describeOmissions(set *manifest.Set, all []manifestPreview) []string {
 	}
 	for _, f := range all {
 		for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-			if by := standing.PoolReference(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
+			if by := clusterstate.PoolReference(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
 				unclaimed = append(unclaimed, fmt.Sprintf("%s (claim %s/%s)", name, f.Pool.Namespace, by))
 			}
 		}
@@ -183,7 +183,7 @@ func describeOmissions(set *manifest.Set, all []manifestPreview) []string {
 		{unclaimed, "clusters whose claims are not in the files, planned as if those were gone: "},
 	} {
 		if len(r.of) > 0 {
-			out = append(out, r.words+prose.JoinFirstWords(r.of))
+			out = append(out, r.words+humanize.JoinFirstWords(r.of))
 		}
 	}
 	return out

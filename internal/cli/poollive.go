@@ -8,23 +8,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/pool/forecast"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
 )
 
 // previewPool decides about a pool of the hub as its controller does.
-func (h *hub) previewPool(ctx context.Context, p *hivev1.ClusterPool, now time.Time) (forecast.Preview, error) {
+func (h *hub) previewPool(ctx context.Context, p *hivev1.ClusterPool, now time.Time) (poolforecast.Preview, error) {
 	s, err := h.readSnapshot(ctx, p.Namespace)
 	if err != nil {
-		return forecast.Preview{}, err
+		return poolforecast.Preview{}, err
 	}
 	var customizations hivev1.ClusterDeploymentCustomizationList
 	if len(p.Spec.Inventory) > 0 || len(p.Status.Inventory) > 0 {
 		if err := h.List(ctx, &customizations, client.InNamespace(p.Namespace)); err != nil {
-			return forecast.Preview{}, fmt.Errorf("listing customizations: %w", err)
+			return poolforecast.Preview{}, fmt.Errorf("listing customizations: %w", err)
 		}
 	}
 	part := s.selectPool(p)
-	f := forecast.New(p, part.claims.Items, part.clusters.Items, customizations.Items)
+	f := poolforecast.New(p, part.claims.Items, part.clusters.Items, customizations.Items)
 	if p.Unreadable != "" {
 		return f, nil // the controller decides nothing either
 	}

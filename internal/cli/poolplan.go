@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/manifest"
-	"hotspare.io/hotspare/internal/prose"
 )
 
 // planOptions is what pool plan is asked.
@@ -154,7 +154,7 @@ func (a *app) selectPools(all []manifestPreview, name string) ([]manifestPreview
 	if a.flags.namespace != "" {
 		where = " in namespace " + a.flags.namespace
 	}
-	return nil, withRemedy(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+prose.JoinFirstWords(others))
+	return nil, withRemedy(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+humanize.JoinFirstWords(others))
 }
 
 func (a *app) printPlans(plans []manifestPreview, warnings []manifest.Warning, now time.Time) error {
@@ -190,7 +190,7 @@ func (a *app) writePlan(w io.Writer, f manifestPreview) error {
 	about.addRow("Has", f.CountMembersAndClaims().InWords())
 	about.addRow("Plan", f.SummarizePlan())
 	if len(f.assumedObjects) > 0 {
-		about.addRow("Assumed", prose.JoinFirstWords(f.assumedObjects)+", not in the files")
+		about.addRow("Assumed", humanize.JoinFirstWords(f.assumedObjects)+", not in the files")
 	}
 	if f.Plan.Next > 0 {
 		about.addRow("Looks again", "in "+f.Plan.Next.String())

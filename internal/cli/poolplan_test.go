@@ -21,8 +21,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/pool/forecast"
 )
 
 var (
@@ -324,7 +324,7 @@ func TestThePlanDoesNotDependOnTheOrderOfTheDocuments(t *testing.T) {
 }
 
 func TestManyCreationsAreOneLine(t *testing.T) {
-	f := manifestPreview{Preview: forecast.Preview{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
+	f := manifestPreview{Preview: poolforecast.Preview{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
 	if rows := buildPoolStepTable(f.Preview).rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
 		t.Errorf("got %v", rows)
 	}

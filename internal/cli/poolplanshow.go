@@ -5,14 +5,14 @@ import (
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
 	"hotspare.io/hotspare/internal/manifest"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/pool/forecast"
 )
 
 // buildPoolStepTable has a line for each step; clusters that are created for the same
 // reason share one. The table of claims has their positions.
-func buildPoolStepTable(f forecast.Preview) *table {
+func buildPoolStepTable(f poolforecast.Preview) *table {
 	t := newTable("STEPS")
 	creates := map[string]int{}
 	for _, st := range f.Plan.StepsOf(pool.Create) {
@@ -32,7 +32,7 @@ func buildPoolStepTable(f forecast.Preview) *table {
 }
 
 // buildPowerTable has the clusters that are told something new.
-func buildPowerTable(f forecast.Preview) *table {
+func buildPowerTable(f poolforecast.Preview) *table {
 	t := newTable("CLUSTER", "PHASE", "POWER", "TARGET")
 	for _, c := range f.PlannedClusters() {
 		if c.Power != c.TargetPower {
@@ -44,7 +44,7 @@ func buildPowerTable(f forecast.Preview) *table {
 
 // buildPoolConditionTable has the conditions that are not as people like them, and a line
 // for each thing that is missing.
-func buildPoolConditionTable(f forecast.Preview) *table {
+func buildPoolConditionTable(f poolforecast.Preview) *table {
 	t := newTable("CONDITION", "STATUS", "REASON", "MESSAGE")
 	for _, c := range f.UnhealthyConditions() {
 		if c.Type == hivev1.PoolMissingDependencies && len(f.Missing) > 0 {
@@ -68,15 +68,15 @@ type planReport struct {
 }
 
 type poolPlanReport struct {
-	Namespace string                    `json:"namespace"`
-	Name      string                    `json:"name"`
-	Version   string                    `json:"version"`
-	Steps     []pool.Step               `json:"steps"`
-	Clusters  []forecast.PlannedCluster `json:"clusters"`
-	Counts    forecast.Census           `json:"counts"`
-	Status    hivev1.ClusterPoolStatus  `json:"status"`
-	Assumed   []string                  `json:"assumed"`
-	Next      string                    `json:"next,omitempty"`
+	Namespace string                        `json:"namespace"`
+	Name      string                        `json:"name"`
+	Version   string                        `json:"version"`
+	Steps     []pool.Step                   `json:"steps"`
+	Clusters  []poolforecast.PlannedCluster `json:"clusters"`
+	Counts    poolforecast.Census           `json:"counts"`
+	Status    hivev1.ClusterPoolStatus      `json:"status"`
+	Assumed   []string                      `json:"assumed"`
+	Next      string                        `json:"next,omitempty"`
 }
 
 // newPlanReport has no null lists: programs need not tell none from null.

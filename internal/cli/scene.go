@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // hubSnapshot is what there is in a namespace, or in all of them, sorted by namespace and name.
@@ -44,7 +44,7 @@ func (h *hub) listClusters(ctx context.Context, namespace string) (*hivev1.Clust
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(cd hivev1.ClusterDeployment) bool {
-		return namespace != "" && standing.HomeNamespace(&cd) != namespace
+		return namespace != "" && clusterstate.HomeNamespace(&cd) != namespace
 	})
 	return &list, nil
 }
@@ -58,7 +58,7 @@ func (s *hubSnapshot) selectPool(p *hivev1.ClusterPool) *hubSnapshot {
 		}
 	}
 	for _, cd := range s.clusters.Items {
-		if ref := standing.PoolReference(&cd); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
+		if ref := clusterstate.PoolReference(&cd); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
 			part.clusters.Items = append(part.clusters.Items, cd)
 		}
 	}
@@ -66,6 +66,6 @@ func (s *hubSnapshot) selectPool(p *hivev1.ClusterPool) *hubSnapshot {
 }
 
 // countMembers counts what is in a pool's part of a scene.
-func (s *hubSnapshot) countMembers(p *hivev1.ClusterPool, now time.Time) standing.Tally {
-	return standing.CountPool(p, s.clusters.Items, s.claims.Items, now)
+func (s *hubSnapshot) countMembers(p *hivev1.ClusterPool, now time.Time) clusterstate.Tally {
+	return clusterstate.CountPool(p, s.clusters.Items, s.claims.Items, now)
 }

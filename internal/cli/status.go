@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // versionTimeout is how long status waits for a hub to say which version it is.
@@ -42,7 +42,7 @@ type poolReport struct {
 	Name      string `json:"name"`
 	Size      int32  `json:"size"`
 	Plan      string `json:"plan,omitempty"`
-	standing.Tally
+	clusterstate.Tally
 }
 
 func (a *app) runStatus(ctx context.Context, h *hub, _ []string) error {
@@ -71,13 +71,13 @@ func (a *app) runStatus(ctx context.Context, h *hub, _ []string) error {
 func newStatusReport(s *hubSnapshot, now time.Time) statusReport {
 	r := statusReport{Clusters: map[string]int{}, Pools: []poolReport{}}
 	for i := range s.clusters.Items {
-		r.Clusters[standing.ClusterState(&s.clusters.Items[i])]++
+		r.Clusters[clusterstate.ClusterState(&s.clusters.Items[i])]++
 	}
 	for i := range s.claims.Items {
-		switch standing.ClaimState(&s.claims.Items[i]) {
-		case standing.Waiting:
+		switch clusterstate.ClaimState(&s.claims.Items[i]) {
+		case clusterstate.Waiting:
 			r.Waiting++
-		case standing.Releasing:
+		case clusterstate.Releasing:
 		default:
 			r.Served++
 		}
@@ -117,7 +117,7 @@ func (a *app) writeStatusReport(w io.Writer, r statusReport, s *hubSnapshot) err
 
 func (r statusReport) describeClusters() string {
 	var parts []string
-	for _, state := range standing.ClusterStates {
+	for _, state := range clusterstate.ClusterStates {
 		if n := r.Clusters[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ToLower(state)))
 		}

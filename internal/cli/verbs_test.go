@@ -19,7 +19,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 // becoming has the pool settle, and bob released, when it is looked at for the third time.

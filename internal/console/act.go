@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/console/see"
 	"hotspare.io/hotspare/internal/console/session"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/console/userclient"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // A deed does what a form asks for, as the viewer, to a thing in a namespace. It returns
@@ -46,9 +46,9 @@ func (s *Server) handleForm(do formAction) func(http.ResponseWriter, *http.Reque
 		defer cancel()
 		said, err := do(ctx, one.Who, r)
 		if apierrors.IsUnauthorized(err) {
-			err = see.ErrUnknown
+			err = userclient.ErrUnknown
 		}
-		if errors.Is(err, see.ErrUnknown) {
+		if errors.Is(err, userclient.ErrUnknown) {
 			s.serveError(w, r, one, err)
 			return
 		}
@@ -199,7 +199,7 @@ func setPowerState(ctx context.Context, v Viewer, r *http.Request, want hivev1.P
 	if err := v.Get(ctx, client.ObjectKey{Namespace: c.Spec.Namespace, Name: c.Spec.Namespace}, cd); err != nil {
 		return "", fmt.Errorf("reading cluster %s: %w", c.Spec.Namespace, err)
 	}
-	if standing.PoolReference(cd).ClaimName != c.Name {
+	if clusterstate.PoolReference(cd).ClaimName != c.Name {
 		return "", fmt.Errorf("cluster %s is not that of claim %s any longer", cd.Name, c.Name)
 	}
 	before := cd.DeepCopy()

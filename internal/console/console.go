@@ -19,9 +19,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"hotspare.io/hotspare/internal/console/door"
-	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/localauth"
 	"hotspare.io/hotspare/internal/console/session"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 // A Viewer is somebody at the hub, with their own rights. *see.Person is one.
@@ -29,7 +29,7 @@ type Viewer interface {
 	// Client asks the hub itself.
 	client.Client
 	Name() string
-	IsAllowed(ctx context.Context, d see.Permission) (bool, error)
+	IsAllowed(ctx context.Context, d userclient.Permission) (bool, error)
 	// ReaderFor is what there is in a namespace, or in all; for kinds that may be listed there.
 	ReaderFor(namespace string) (client.Reader, error)
 	// ChangeSignal is closed when something looked at has changed since the call.
@@ -50,9 +50,9 @@ type Hub interface {
 // Options are what a console works with.
 type Options struct {
 	Hub Hub
-	// Key lets in who runs the hub, by codes made with it (see package door); nil: nobody
+	// Key lets in who runs the hub, by codes made with it (see package localauth); nil: nobody
 	// comes in that way.
-	Key door.Key
+	Key localauth.Key
 	// Hosts are names by which browsers reach it, beside those of this computer.
 	Hosts []string
 	// Secure is set when browsers reach it by https.
@@ -68,7 +68,7 @@ type Options struct {
 type Server struct {
 	Options
 	sessions  session.Store[Viewer]
-	codes     *door.CodeVerifier
+	codes     *localauth.CodeVerifier
 	failures  failures
 	livePages livePageCounts
 	renders   *renderScheduler
@@ -83,7 +83,7 @@ type Server struct {
 func New(life context.Context, o Options) (*Server, error) {
 	s := &Server{Options: o, life: life, readTimeout: clientTimeout, renders: newRenderScheduler(o.Clock)}
 	if o.Key != nil {
-		s.codes = door.NewCodeVerifier(o.Key)
+		s.codes = localauth.NewCodeVerifier(o.Key)
 	}
 	s.sessions.End = func(one *session.Session[Viewer]) { one.Who.Close() }
 	var err error
@@ -173,7 +173,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /static/", s.ui.staticHandler())
 	mux.HandleFunc("GET /signin", s.serveSignIn)
 	mux.HandleFunc("POST /signin", s.signInWithToken)
-	mux.HandleFunc("GET "+door.LoginPath, s.signInWithCode)
+	mux.HandleFunc("GET "+localauth.LoginPath, s.signInWithCode)
 	mux.HandleFunc("POST /signout", s.requireSession(s.signOut))
 	mux.HandleFunc("POST /look", s.setAppearance)
 	mux.HandleFunc("GET /live", s.serveLivePage)
@@ -190,14 +190,14 @@ func (s *Server) Handler() http.Handler {
 
 // viewerHub is a hub whose people live as long as the console.
 type viewerHub struct {
-	*see.Hub
+	*userclient.Hub
 	life context.Context //nolint:containedctx // see Server
 }
 
 // NewHub is the hub that cfg reaches, for viewers with their own credentials until life
 // ends. admin is how the person who runs it reaches it, or nil.
 func NewHub(life context.Context, cfg, admin *rest.Config, version string, c clock.PassiveClock) Hub {
-	return viewerHub{see.NewHub(cfg, admin, "hotspare-console/"+version, c), life}
+	return viewerHub{userclient.NewHub(cfg, admin, "hotspare-console/"+version, c), life}
 }
 
 // ViewerForToken returns the person with that token.

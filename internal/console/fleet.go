@@ -9,8 +9,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity/outlook"
 	"hotspare.io/hotspare/internal/console/page"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
 )
 
 // buildFleetPage is the page of all regions.
@@ -55,7 +55,7 @@ func buildRegionPage(ctx context.Context, l *PageReader, now time.Time, r *http.
 
 // readFleet reads what there is of fleets. It is whole when all that is decided from may be
 // seen: regions, types and instances of all namespaces, and the data planes looked at.
-func readFleet(ctx context.Context, l *PageReader) (h *outlook.Hub, whole bool, err error) {
+func readFleet(ctx context.Context, l *PageReader) (h *fleetforecast.Hub, whole bool, err error) {
 	var (
 		regions   v1alpha1.FleetRegionList
 		types     v1alpha1.InstanceTypeList
@@ -83,7 +83,7 @@ func readFleet(ctx context.Context, l *PageReader) (h *outlook.Hub, whole bool, 
 	if err != nil {
 		return nil, false, err
 	}
-	return &outlook.Hub{
+	return &fleetforecast.Hub{
 		Regions: pointersTo(regions.Items), Types: pointersTo(types.Items), Planes: pointersTo(planes.Items),
 		Instances: pointersTo(instances.Items), Pools: pointersTo(pools.Items), PoolsAssumed: !poolsSeen,
 	}, whole, nil

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"hotspare.io/hotspare/internal/loopback"
+	"hotspare.io/hotspare/internal/listen"
 )
 
 // contentSecurityPolicy lets pages load what this server serves, and nothing else.
@@ -52,7 +52,7 @@ func (s *Server) guardRequests(h http.Handler) http.Handler {
 // isAllowedHost reports whether browsers may reach the console by a name.
 func (s *Server) isAllowedHost(host string) bool {
 	n := hostWithoutPort(host)
-	return loopback.IsLocalHost(host) || slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, n) })
+	return listen.IsLocalHost(host) || slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, n) })
 }
 
 // hostWithoutPort is a host without its port.

@@ -7,7 +7,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/console/page"
-	"hotspare.io/hotspare/internal/inventory/stock"
+	"hotspare.io/hotspare/internal/explain/inventoryview"
 )
 
 // buildInventoryPage is the page of what was prepared for pools' clusters.
@@ -25,6 +25,6 @@ func buildInventoryPage(ctx context.Context, l *PageReader, now time.Time, _ *ht
 	if err != nil {
 		return nil, err
 	}
-	s := &stock.Objects{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}
+	s := &inventoryview.Objects{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}
 	return page.NewInventory(s, !seen, now), nil
 }

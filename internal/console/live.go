@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 const (
@@ -119,7 +119,7 @@ func (s *Server) streamPage(ctx context.Context, out *eventStream, one *viewerSe
 		}
 		f, changed, err := s.renders.renderLive(ctx, of, key, one.Who.ChangeSignal, func() (*pageData, error) { return s.buildPageData(ctx, one, l, r) })
 		switch {
-		case errors.Is(err, see.ErrUnknown):
+		case errors.Is(err, userclient.ErrUnknown):
 			s.sessions.Close(one.ID)
 			out.sendEvent("bye", "", nil)
 			return out.err

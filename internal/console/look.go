@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 // A Look is the hub as one page sees it, for as long as it takes to make the page.
@@ -22,7 +22,7 @@ type PageReader struct {
 	Missing []string
 }
 
-var restMapper = see.NewRESTMapper()
+var restMapper = userclient.NewRESTMapper()
 
 // List lists what the viewer may see of a kind in the namespace looked at. What may not
 // be seen is noted in Missing, and is not an error. The list is in no order.
@@ -70,7 +70,7 @@ func (l *PageReader) listFrom(ctx context.Context, namespace string, list client
 
 // restMapping is the resource of a list.
 func restMapping(list client.ObjectList) (*meta.RESTMapping, error) {
-	gvk, err := apiutil.GVKForObject(list, see.Scheme())
+	gvk, err := apiutil.GVKForObject(list, userclient.Scheme())
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func restMapping(list client.ObjectList) (*meta.RESTMapping, error) {
 
 func (l *PageReader) canWatch(ctx context.Context, m *meta.RESTMapping, namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
-		yes, err := l.IsAllowed(ctx, see.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace})
+		yes, err := l.IsAllowed(ctx, userclient.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace})
 		if err != nil || !yes {
 			return false, err
 		}
@@ -107,8 +107,8 @@ func (l *PageReader) recordMissing(m *meta.RESTMapping, namespace string) {
 // IsAllowedIn reports whether the viewer may do it in a namespace. When nobody can tell, it
 // is not offered.
 func (l *PageReader) IsAllowedIn(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
-	yes, err := l.IsAllowed(ctx, see.Permission{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
-	if errors.Is(err, see.ErrUnknown) {
+	yes, err := l.IsAllowed(ctx, userclient.Permission{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
+	if errors.Is(err, userclient.ErrUnknown) {
 		return false, err
 	}
 	return yes && err == nil, nil

@@ -10,7 +10,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/console/page"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // buildOverviewPage is the first page.
@@ -48,7 +48,7 @@ func readPoolSnapshot(ctx context.Context, l *PageReader) (page.Snapshot, error)
 	}
 	s := page.Snapshot{Pools: pools.Items, Claims: claims.Items, Blind: len(l.Missing) > missing}
 	for i := range clusters.Items {
-		if cd := &clusters.Items[i]; l.Namespace == "" || standing.HomeNamespace(cd) == l.Namespace {
+		if cd := &clusters.Items[i]; l.Namespace == "" || clusterstate.HomeNamespace(cd) == l.Namespace {
 			s.Clusters = append(s.Clusters, *cd)
 		}
 	}

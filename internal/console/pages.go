@@ -18,8 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"hotspare.io/hotspare/internal/console/page"
-	"hotspare.io/hotspare/internal/console/see"
 	"hotspare.io/hotspare/internal/console/session"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 // A leaf is a page of the console.
@@ -335,7 +335,7 @@ func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, one *viewe
 func (s *Server) serveError(w http.ResponseWriter, r *http.Request, one *viewerSession, err error) {
 	var p *problem
 	switch {
-	case errors.Is(err, see.ErrUnknown):
+	case errors.Is(err, userclient.ErrUnknown):
 		s.sessions.Close(one.ID)
 		http.SetCookie(w, s.newSessionCookie("", -1))
 		http.Redirect(w, r, "/signin", http.StatusSeeOther)

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 // nasty is what somebody may call things, or an installer say.
@@ -126,7 +126,7 @@ func TestTheConsoleKnowsNoSecrets(t *testing.T) {
 		t.Error("Secrets can be listed")
 	}
 	for _, kind := range []string{"Secret", "ConfigMap", "Pod"} {
-		if m, err := see.NewRESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1"); err == nil {
+		if m, err := userclient.NewRESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1"); err == nil {
 			t.Errorf("%s can be read: %v", kind, m.Resource)
 		}
 	}

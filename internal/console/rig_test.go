@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/console/door"
-	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/localauth"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -48,9 +48,9 @@ type person struct {
 	hub  *hub
 	name string
 	// may says what they may do; nil: everything.
-	may    func(see.Permission) bool
+	may    func(userclient.Permission) bool
 	mu     sync.Mutex
-	told   map[see.Permission]bool
+	told   map[userclient.Permission]bool
 	lost   bool
 	closed int
 	rested int
@@ -59,15 +59,15 @@ type person struct {
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
 	h := &hub{t: t, people: map[string]*person{}, changed: make(chan struct{})}
-	h.store = fake.NewClientBuilder().WithScheme(see.Scheme()).WithObjects(objects...).
+	h.store = fake.NewClientBuilder().WithScheme(userclient.Scheme()).WithObjects(objects...).
 		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}).Build()
 	h.admit("root", "admin-token-of-the-hub", nil)
 	return h
 }
 
 // admit lets the hub know a token.
-func (h *hub) admit(name, token string, may func(see.Permission) bool) *person {
-	p := &person{hub: h, name: name, may: may, told: map[see.Permission]bool{}}
+func (h *hub) admit(name, token string, may func(userclient.Permission) bool) *person {
+	p := &person{hub: h, name: name, may: may, told: map[userclient.Permission]bool{}}
 	p.Client = interceptor.NewClient(h.store, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return p.write(o, "create", func() error { return c.Create(ctx, o, opts...) })
@@ -87,7 +87,7 @@ func (h *hub) admit(name, token string, may func(see.Permission) bool) *person {
 
 func (p *person) write(o client.Object, verb string, do func() error) error {
 	resource := strings.ToLower(typeOf(o)) + "s"
-	d := see.Permission{Verb: verb, Group: hivev1.GroupVersion.Group, Resource: resource, Namespace: o.GetNamespace()}
+	d := userclient.Permission{Verb: verb, Group: hivev1.GroupVersion.Group, Resource: resource, Namespace: o.GetNamespace()}
 	if yes, _ := p.IsAllowed(context.Background(), d); !yes {
 		return apierrors.NewForbidden(schema.GroupResource{Group: d.Group, Resource: resource}, o.GetName(), nil)
 	}
@@ -114,7 +114,7 @@ func (h *hub) ViewerForToken(_ context.Context, token string) (Viewer, error) {
 	if p := h.people[token]; p != nil {
 		return p, nil
 	}
-	return nil, see.ErrUnknown
+	return nil, userclient.ErrUnknown
 }
 
 func (h *hub) AdminViewer(ctx context.Context) (Viewer, error) {
@@ -123,14 +123,14 @@ func (h *hub) AdminViewer(ctx context.Context) (Viewer, error) {
 
 func (p *person) Name() string { return p.name }
 
-func (p *person) IsAllowed(_ context.Context, d see.Permission) (bool, error) {
+func (p *person) IsAllowed(_ context.Context, d userclient.Permission) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if yes, known := p.told[d]; known {
 		return yes, nil
 	}
 	if p.lost {
-		return false, see.ErrUnknown
+		return false, userclient.ErrUnknown
 	}
 	p.told[d] = p.may == nil || p.may(d)
 	return p.told[d], nil
@@ -146,7 +146,7 @@ func (p *person) ReaderFor(namespace string) (client.Reader, error) {
 				return err
 			}
 			for _, verb := range []string{"list", "watch"} {
-				d := see.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace}
+				d := userclient.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace}
 				if yes, err := p.IsAllowed(ctx, d); !yes || err != nil {
 					p.hub.t.Errorf("%s looks at what they may not: %+v", p.name, d)
 				}
@@ -185,7 +185,7 @@ type rig struct {
 	*httptest.Server
 	console *Server
 	clock   *clocktesting.FakeClock
-	key     door.Key
+	key     localauth.Key
 	log     *logBook
 	// end ends the console's life.
 	end context.CancelFunc
@@ -204,7 +204,7 @@ func (l *logBook) String() string {
 
 func newRig(t *testing.T, h *hub, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, clock: clocktesting.NewFakeClock(start), key: door.NewKey(), log: &logBook{}}
+	r := &rig{T: t, clock: clocktesting.NewFakeClock(start), key: localauth.NewKey(), log: &logBook{}}
 	o := Options{
 		Hub: h, Key: r.key, Port: "1", Version: "v1", Clock: clock.WithTicker(r.clock),
 		Log: funcr.New(func(_, args string) {
@@ -367,12 +367,12 @@ func claimed(pool *hivev1.ClusterPool, name, cluster string) *hivev1.ClusterClai
 }
 
 // only lets do what is listed, as "verb resource namespace", with - for all namespaces.
-func only(lines ...string) func(see.Permission) bool {
+func only(lines ...string) func(userclient.Permission) bool {
 	yes := map[string]bool{}
 	for _, l := range lines {
 		yes[l] = true
 	}
-	return func(d see.Permission) bool {
+	return func(d userclient.Permission) bool {
 		n := d.Namespace
 		if n == "" {
 			n = "-"
@@ -382,7 +382,7 @@ func only(lines ...string) func(see.Permission) bool {
 }
 
 func typeOf(o client.Object) string {
-	gvks, _, err := see.Scheme().ObjectKinds(o)
+	gvks, _, err := userclient.Scheme().ObjectKinds(o)
 	if err != nil {
 		return ""
 	}

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"hotspare.io/hotspare/internal/console/door"
-	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/localauth"
 	"hotspare.io/hotspare/internal/console/session"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 type viewerSession = session.Session[Viewer]
@@ -66,7 +66,7 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 	}
 	viewer, err := s.Hub.ViewerForToken(r.Context(), token)
 	switch {
-	case errors.Is(err, see.ErrUnknown):
+	case errors.Is(err, userclient.ErrUnknown):
 		s.failures.recordFailure(from, s.Clock.Now())
 		s.writeSignIn(w, r, http.StatusUnauthorized, "The hub does not know this token. It may have expired: make another.")
 		return
@@ -93,7 +93,7 @@ func (s *Server) signInWithCode(w http.ResponseWriter, r *http.Request) {
 	}
 	// A good code opens at once, whatever others have tried from this computer: codes cannot
 	// be guessed, and to check one takes microseconds.
-	if err := s.codes.VerifyOnce(r.URL.Query().Get(door.CodeParameter), s.Clock.Now()); err != nil {
+	if err := s.codes.VerifyOnce(r.URL.Query().Get(localauth.CodeParameter), s.Clock.Now()); err != nil {
 		s.writeSignIn(w, r, http.StatusUnauthorized, "The link cannot be used: "+err.Error()+". Make another with: hotspare console")
 		return
 	}

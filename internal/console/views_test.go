@@ -19,7 +19,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -34,7 +34,7 @@ type reader struct {
 
 func (r *reader) Name() string { return "ann" }
 
-func (r *reader) IsAllowed(_ context.Context, d see.Permission) (bool, error) {
+func (r *reader) IsAllowed(_ context.Context, d userclient.Permission) (bool, error) {
 	return r.may == nil || r.may[d.Resource] || r.may[d.Resource+" "+d.Namespace], nil
 }
 
@@ -55,7 +55,7 @@ func (s sight) List(ctx context.Context, list client.ObjectList, opts ...client.
 	if err != nil {
 		return err
 	}
-	if yes, _ := s.IsAllowed(ctx, see.Permission{Resource: mapping.Resource.Resource, Namespace: s.namespace}); !yes {
+	if yes, _ := s.IsAllowed(ctx, userclient.Permission{Resource: mapping.Resource.Resource, Namespace: s.namespace}); !yes {
 		return fmt.Errorf("%s in namespace %q are forbidden", mapping.Resource.Resource, s.namespace)
 	}
 	return s.Client.List(ctx, list, opts...)
@@ -64,7 +64,7 @@ func (s sight) List(ctx context.Context, list client.ObjectList, opts ...client.
 // look returns the main part of a page, as somebody sees it who may see that.
 func look(t *testing.T, may map[string]bool, path string, objects ...client.Object) (string, error) {
 	t.Helper()
-	c := fake.NewClientBuilder().WithScheme(see.Scheme()).WithRESTMapper(see.NewRESTMapper()).WithObjects(objects...).Build()
+	c := fake.NewClientBuilder().WithScheme(userclient.Scheme()).WithRESTMapper(userclient.NewRESTMapper()).WithObjects(objects...).Build()
 	srv, err := New(t.Context(), Options{Clock: clocktesting.NewFakeClock(noon), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)

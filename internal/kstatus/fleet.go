@@ -10,7 +10,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 // ReportServiceInstance sets the two conditions in st, which becomes the status of instance. Call
@@ -46,10 +46,10 @@ var unreachableReasons = []string{v1alpha1.ReasonAgentSilent, v1alpha1.ReasonPla
 // other instances are deleted or the region grows; whether the region can grow, the region itself
 // reports.
 func unplacedProgress(placed *metav1.Condition) Progress {
-	switch capacity.Reason(placed.Reason) {
-	case capacity.NoCapacity:
+	switch scaling.Reason(placed.Reason) {
+	case scaling.NoCapacity:
 		return newReconciling(placed.Reason, placed.Message+": the region's FleetRegion reports whether it gets another data plane, and what a person must do otherwise")
-	case capacity.PlaneIsLeaving, capacity.InFlight, capacity.BackingOff, capacity.BelowMinimum, capacity.BelowSlack, capacity.BiggestDoesNotFit, capacity.InstancesRefused:
+	case scaling.PlaneIsLeaving, scaling.InFlight, scaling.BackingOff, scaling.BelowMinimum, scaling.BelowSlack, scaling.BiggestDoesNotFit, scaling.InstancesRefused:
 		return newReconciling(placed.Reason, placed.Message)
 	default:
 		return newStalled(placed.Reason, placed.Message)
@@ -73,11 +73,11 @@ func fleetRegionProgress(st *v1alpha1.FleetRegionStatus) Progress {
 	for _, t := range st.InstanceTypes {
 		switch {
 		case t.InFlight > 0:
-			return newReconciling(string(capacity.InFlight), "Data planes are on their way: status.instanceTypes says how many.")
+			return newReconciling(string(scaling.InFlight), "Data planes are on their way: status.instanceTypes says how many.")
 		case t.Decision == nil:
 		case t.Decision.Action == createAction:
 			return newReconciling(t.Decision.Reason, "A data plane of "+t.Name+" is being made.")
-		case t.Decision.Reason == string(capacity.BackingOff):
+		case t.Decision.Reason == string(scaling.BackingOff):
 			waiting = newReconciling(t.Decision.Reason, "Data planes of "+t.Name+
 				" failed in a row: hotspare makes the next one after spec.scaleUp.backoff, or as soon as the failed ones are deleted.")
 		case isTypeStuck(t):
@@ -104,12 +104,12 @@ const createAction = "Create"
 // higher limit, another pool or a corrected type. A reached limit is not a problem while no
 // instance waits.
 func isTypeStuck(t v1alpha1.RegionTypeStatus) bool {
-	switch capacity.Reason(t.Decision.Reason) {
-	case capacity.AtMaximum, capacity.Blocked, capacity.NoUnits, capacity.BiggestFitsNowhere, capacity.Undecided:
+	switch scaling.Reason(t.Decision.Reason) {
+	case scaling.AtMaximum, scaling.Blocked, scaling.NoUnits, scaling.BiggestFitsNowhere, scaling.Undecided:
 		return true
-	case capacity.LimitReached, capacity.LimitCovered:
+	case scaling.LimitReached, scaling.LimitCovered:
 		return t.PendingUnits > 0
-	case capacity.SwitchedOff:
+	case scaling.SwitchedOff:
 		return t.PendingUnits > 0 || !t.BiggestFits
 	default:
 		return false

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	capacityfacts "hotspare.io/hotspare/internal/capacity/facts"
+	capacityfacts "hotspare.io/hotspare/internal/fleet/facts"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/kstatus/kstatustest"
 )
@@ -95,7 +95,7 @@ func TestFleetRegions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := capacity.Decide(s)
+			p := scaling.Decide(s)
 			o.Region.Status = o.BuildRegionStatus(p, noon)
 			kstatustest.ExpectStatus(t, o.Region, tc.region)
 			for _, placement := range p.Placements {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 // cacheOptions returns what the controllers cache of a hub that is not dedicated to pools: only the
@@ -30,7 +30,7 @@ func stripUnrelatedBinding(o any) (any, error) {
 	if !ok {
 		return o, nil // the tombstone of an object whose deletion event was missed
 	}
-	if !access.IsAccessBinding(b) {
+	if !rbac.IsAccessBinding(b) {
 		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.Namespace, Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion,
 		}}, nil

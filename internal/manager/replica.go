@@ -15,7 +15,7 @@ import (
 
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/serviceinstance"
-	"hotspare.io/hotspare/internal/loopback"
+	"hotspare.io/hotspare/internal/listen"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -91,7 +91,7 @@ func (r Replica) serveMetrics(ctx context.Context, mgr ctrl.Manager, registry *p
 			return err
 		}
 	}
-	handler := loopback.RequireLocalHost(metrics.NewHandler(registry, runtimemetrics.Registry))
+	handler := listen.RequireLocalHost(metrics.NewHandler(registry, runtimemetrics.Registry))
 	if r.Guard != nil {
 		handler = metrics.NewHandler(registry, runtimemetrics.Registry)
 		var err error

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 // Label names of a FleetRegion.
@@ -100,7 +100,7 @@ func (g *FleetGauges) Collect(ch chan<- prometheus.Metric) {
 }
 
 // RecordFleetStep counts a step that was executed for a FleetRegion.
-func (m *Metrics) RecordFleetStep(region types.NamespacedName, st capacity.Step) {
+func (m *Metrics) RecordFleetStep(region types.NamespacedName, st scaling.Step) {
 	if m == nil {
 		return
 	}

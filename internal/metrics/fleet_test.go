@@ -10,7 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 	"hotspare.io/hotspare/internal/metrics"
 )
 
@@ -73,10 +73,10 @@ func TestStepsOfARegionAreCountedByReason(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := metrics.New(reg, clocktesting.NewFakePassiveClock(noon))
 	other := types.NamespacedName{Namespace: "fleet", Name: "euw1"}
-	create := capacity.Step{Verb: capacity.Create, Reason: capacity.BelowSlack, Type: "standard"}
+	create := scaling.Step{Verb: scaling.Create, Reason: scaling.BelowSlack, Type: "standard"}
 	m.RecordFleetStep(use1, create)
 	m.RecordFleetStep(use1, create)
-	m.RecordFleetStep(use1, capacity.Step{Verb: capacity.Remove, Reason: capacity.NotNeeded})
+	m.RecordFleetStep(use1, scaling.Step{Verb: scaling.Remove, Reason: scaling.NotNeeded})
 	m.RecordFleetStep(other, create)
 	same(t, series(t, reg, "hotspare_fleet"), `
 hotspare_fleet_steps_total{namespace="fleet",reason="BelowSlack",region="euw1",verb="create"} 1
@@ -89,6 +89,6 @@ hotspare_fleet_steps_total{namespace="fleet",reason="NotNeeded",region="use1",ve
 
 func TestWithoutMetricsTheFleetCountsNothing(*testing.T) {
 	var m *metrics.Metrics
-	m.RecordFleetStep(use1, capacity.Step{})
+	m.RecordFleetStep(use1, scaling.Step{})
 	m.DeleteRegionSeries(use1)
 }

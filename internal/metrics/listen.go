@@ -6,10 +6,10 @@ import (
 	"net"
 	"os"
 
-	"hotspare.io/hotspare/internal/loopback"
+	"hotspare.io/hotspare/internal/listen"
 )
 
-var flag = loopback.Flag{
+var flag = listen.Flag{
 	Name: "--metrics-address", Example: "127.0.0.1:9090", What: "metrics", Why: "and metrics are served to whoever asks",
 }
 
@@ -31,7 +31,7 @@ func Listen(path, address string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("forgetting where metrics were served: %w", err)
 	}
-	if loopback.IsDisabled(address) {
+	if listen.IsDisabled(address) {
 		return nil, nil
 	}
 	l, err := flag.Listen(address, string(last))

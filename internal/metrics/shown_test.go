@@ -21,7 +21,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -107,7 +107,7 @@ func touched(t *testing.T) *prometheus.Registry {
 		_, _ = m.WrapReconciler("power", pass).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{}}) // the outcome of the reconcile is what is measured
 	}
 	region := lively()
-	for _, r := range []capacity.Reason{capacity.LimitReached, capacity.AtMaximum} {
+	for _, r := range []scaling.Reason{scaling.LimitReached, scaling.AtMaximum} {
 		region.Types = append(region.Types, v1alpha1.RegionTypeStatus{Name: string(r), Decision: &v1alpha1.ScalingDecision{Reason: string(r)}})
 	}
 	reg.MustRegister(

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 // ByInfraID is the name of the index of ClusterDeployments by their infraID. ConfirmOwner needs
@@ -81,7 +81,7 @@ func isPooled(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeploy
 	if err := cache.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return access.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef), nil
+	return rbac.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef), nil
 }
 
 // NewDenied returns the error for an infraID that belongs to another cluster, owner.

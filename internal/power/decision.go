@@ -7,7 +7,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/csr"
+	"hotspare.io/hotspare/internal/power/csr"
 )
 
 // Action says what a pass does to a cluster's machines.

@@ -8,8 +8,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/csr/csrtest"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/power/csr/csrtest"
 )
 
 // The faults of Hive's power controller, by the codes of docs/hive-parity.md.

@@ -9,7 +9,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/csr"
+	"hotspare.io/hotspare/internal/power/csr"
 )
 
 // CertificateRequests are the certificate requests of the cluster's nodes, and what is needed to

@@ -11,8 +11,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/csr"
-	"hotspare.io/hotspare/internal/csr/csrtest"
+	"hotspare.io/hotspare/internal/power/csr"
+	"hotspare.io/hotspare/internal/power/csr/csrtest"
 )
 
 // away makes the second node one that has not come back.

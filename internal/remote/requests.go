@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"hotspare.io/hotspare/internal/csr"
 	"hotspare.io/hotspare/internal/power"
+	"hotspare.io/hotspare/internal/power/csr"
 )
 
 // machinesPath is where OpenShift lists the Machines that vouch for nodes, and no others (S6).

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"hotspare.io/hotspare/internal/csr"
-	"hotspare.io/hotspare/internal/csr/csrtest"
+	"hotspare.io/hotspare/internal/power/csr"
+	"hotspare.io/hotspare/internal/power/csr/csrtest"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"hotspare.io/hotspare/internal/console"
-	"hotspare.io/hotspare/internal/hub"
-	"hotspare.io/hotspare/internal/loopback"
+	"hotspare.io/hotspare/internal/embedded/hub"
+	"hotspare.io/hotspare/internal/listen"
 	"hotspare.io/hotspare/internal/version"
 )
 
@@ -31,5 +31,5 @@ func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
 	if err != nil {
 		return err
 	}
-	return s.Serve(loopback.LimitConnections(o.consoleStand, o.connections.console), nil)
+	return s.Serve(listen.LimitConnections(o.consoleStand, o.connections.console), nil)
 }

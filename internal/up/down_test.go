@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 )
 
 func TestReadyIsTheOneThatHasTheFolderNow(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/embedded/hub"
 	"hotspare.io/hotspare/internal/manager"
 )
 

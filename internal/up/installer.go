@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/embedded/hub"
 	"hotspare.io/hotspare/internal/install/job"
 	"hotspare.io/hotspare/internal/install/job/runner"
 	"hotspare.io/hotspare/internal/platform"

@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/dataplane"
-	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/embedded/hub"
 	"hotspare.io/hotspare/internal/install"
 	installlocal "hotspare.io/hotspare/internal/install/local"
 	"hotspare.io/hotspare/internal/manager"

@@ -36,11 +36,11 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/config"
 	"hotspare.io/hotspare/internal/cloud/local"
-	"hotspare.io/hotspare/internal/console/door"
-	"hotspare.io/hotspare/internal/controlplane"
-	"hotspare.io/hotspare/internal/controlplane/flock"
-	"hotspare.io/hotspare/internal/hub"
-	"hotspare.io/hotspare/internal/loopback"
+	"hotspare.io/hotspare/internal/console/localauth"
+	"hotspare.io/hotspare/internal/embedded/controlplane"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/hub"
+	"hotspare.io/hotspare/internal/listen"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 )
@@ -76,7 +76,7 @@ type Options struct {
 	// connections is the maximum number of open connections of each server.
 	connections connections
 	// consoleStand is where Run serves the console; nil serves none.
-	consoleStand *door.ConsoleListener
+	consoleStand *localauth.ConsoleListener
 }
 
 // KubeconfigPath and the functions that follow return paths below dir, the data folder.
@@ -121,11 +121,11 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		return err
 	}
 	if o.metricsListener != nil {
-		o.metricsListener = loopback.LimitConnections(o.metricsListener, o.connections.metrics)
+		o.metricsListener = listen.LimitConnections(o.metricsListener, o.connections.metrics)
 		defer o.metricsListener.Close() //nolint:errcheck // the server has closed it, unless there never was one
 	}
 
-	if o.consoleStand, err = door.Listen(o.Dir, o.ConsoleAddress); err != nil {
+	if o.consoleStand, err = localauth.Listen(o.Dir, o.ConsoleAddress); err != nil {
 		return err
 	}
 	if o.consoleStand != nil {

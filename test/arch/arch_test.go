@@ -36,8 +36,9 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about: []string{"internal/access", "internal/agent/plan", "internal/capacity/...", "internal/console/page", "internal/csr", "internal/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule", "internal/standing", "internal/advice", "internal/prose"},
-		allow: []string{"net/netip", "net/url"}, // addresses as values
+		about:  []string{"internal/rbac", "internal/fleet/agent/plan", "internal/fleet/scaling", "internal/fleet/facts", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/explain/..."},
+		except: []string{"internal/power/csr/csrtest"}, // keys for tests
+		allow:  []string{"net/netip", "net/url"},       // addresses as values
 		deny: []string{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
 			"k8s.io/klog/...", "k8s.io/client-go/...", "k8s.io/utils/clock/...", "github.com/go-logr/...", "sigs.k8s.io/controller-runtime/...",
@@ -45,43 +46,42 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
 	},
 	"a decider knows values, not packages that do things": {
-		about:  []string{"internal/access", "internal/agent/plan", "internal/capacity", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
-		except: []string{"internal/inventory/stock"}, // it tells people, see below
-		deny:   []string{"internal/..."},
-		allow:  []string{"internal/fault", "internal/condition", "internal/cloud", "internal/csr", "internal/inventory", "internal/inventory/lease"},
-		why:    "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
+		about: []string{"internal/rbac", "internal/fleet/agent/plan", "internal/fleet/scaling", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule"},
+		deny:  []string{"internal/..."},
+		allow: []string{"internal/fault", "internal/condition", "internal/cloud", "internal/power/csr", "internal/inventory", "internal/inventory/lease"},
+		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
 	},
 	"facts know objects and the decider, not who reads or writes them": {
-		about: []string{"internal/pool/facts", "internal/capacity/facts"},
+		about: []string{"internal/pool/facts", "internal/fleet/facts"},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/pool", "internal/capacity", "internal/inventory/...", "internal/condition", "internal/install/config", "internal/kstatus"},
+		allow: []string{"internal/pool", "internal/fleet/scaling", "internal/inventory/...", "internal/condition", "internal/install/config", "internal/kstatus"},
 		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
 	},
-	"what people are told knows objects and deciders, not who shows it": {
-		about: []string{"internal/advice", "internal/prose", "internal/standing", "internal/capacity/outlook", "internal/inventory/stock", "internal/pool/forecast"},
+	"what explains knows objects and deciders, not who shows it": {
+		about: []string{"internal/explain/..."},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/advice", "internal/prose", "internal/standing", "internal/condition", "internal/capacity", "internal/capacity/facts", "internal/inventory", "internal/pool", "internal/pool/facts"},
+		allow: []string{"internal/explain/remedy", "internal/explain/humanize", "internal/explain/clusterstate", "internal/condition", "internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/pool", "internal/pool/facts"},
 		why:   "the command line and the console must say the same of the same objects",
 	},
-	"what decides does not know how it is told": {
-		about: []string{"internal/capacity", "internal/capacity/facts", "internal/inventory", "internal/inventory/lease", "internal/pool", "internal/pool/facts", "internal/controller/..."},
-		deny:  []string{"internal/capacity/outlook", "internal/inventory/stock", "internal/pool/forecast"},
+	"what decides does not know how it is explained": {
+		about: []string{"internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/inventory/lease", "internal/pool", "internal/pool/facts", "internal/controller/..."},
+		deny:  []string{"internal/explain/fleetforecast", "internal/explain/inventoryview", "internal/explain/poolforecast"},
 		why:   "words for people follow from decisions; a decision that followed from words would change with them",
 	},
 	"the life of a data plane is decided on objects, and on how much room they have": {
-		about: []string{"internal/dataplane"},
+		about: []string{"internal/fleet/dataplane"},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/capacity/...", "internal/condition"},
+		allow: []string{"internal/fleet/scaling", "internal/fleet/facts", "internal/condition"},
 		why:   "arrows run from controllers to deciders; this one also judges reports, which package facts does",
 	},
 	"manifests are read without a hub": {
-		about: []string{"internal/manifest", "internal/crd", "internal/kas"},
+		about: []string{"internal/manifest", "internal/crd", "internal/fleet/kasconfig"},
 		deny:  []string{"internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
 		allow: []string{"internal/crd"},
 		why:   "they are files, and what the API server would make of them; a client there would ask instead",
 	},
 	"shared words import nothing but the API types": {
-		about: []string{"internal/cloud", "internal/condition", "internal/fault", "internal/install", "internal/machine", "internal/patch"},
+		about: []string{"internal/cloud", "internal/condition", "internal/fault", "internal/install", "internal/embedded/machine", "internal/patch"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fault"},
 		why:   "everybody imports them, so whatever they import everybody imports",
@@ -104,7 +104,7 @@ var rules = map[string]rule{
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
-		deny:  []string{"internal/controller/...", "internal/manager", "internal/capacity/...", "internal/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/fleet/...", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/power/schedule"},
 		why:   "a provider does what it is told, and does not know who decides",
 	},
 	"providers know no hub": {
@@ -114,32 +114,31 @@ var rules = map[string]rule{
 		why:    "a provider is usable without any Kubernetes object, as a cloud is",
 	},
 	"the machine's program does not know who manages it": {
-		about: []string{"internal/spoke/...", "internal/controlplane/...", "internal/machine"},
-		deny:  []string{"internal/cloud/...", "internal/install/...", "internal/controller/...", "internal/hub", "internal/up", "api/..."},
+		about: []string{"internal/embedded/spoke/...", "internal/embedded/controlplane/...", "internal/embedded/machine"},
+		deny:  []string{"internal/cloud/...", "internal/install/...", "internal/controller/...", "internal/embedded/hub", "internal/up", "api/..."},
 		why:   "the folder of package machine is the whole contract between a machine and its platform",
 	},
 	"the command line speaks to the API only": {
 		about: []string{"internal/cli/..."},
 		deny: []string{
-			"internal/controller/...", "internal/manager", "internal/hub", "internal/up", "internal/spoke/...", "internal/cloud/...",
-			"internal/install/...", "internal/controlplane/...",
+			"internal/controller/...", "internal/manager", "internal/embedded/hub", "internal/up", "internal/embedded/spoke/...", "internal/cloud/...",
+			"internal/install/...", "internal/embedded/controlplane/...",
 		},
-		// What a secret looks like, and a lock on a file.
-		allow: []string{"internal/install/scrub", "internal/controlplane/flock"},
+		allow: []string{"internal/embedded/controlplane/flock"}, // a lock on a file
 		why:   "it must do on any hub what it does on hotspare up",
 	},
 	"the console speaks to the API only": {
 		about: []string{"internal/console/..."},
 		deny: []string{
-			"internal/cli/...", "internal/controller/...", "internal/manager", "internal/hub", "internal/up", "internal/spoke/...", "internal/cloud/...",
-			"internal/install/...", "internal/controlplane/...",
+			"internal/cli/...", "internal/controller/...", "internal/manager", "internal/embedded/hub", "internal/up", "internal/embedded/spoke/...", "internal/cloud/...",
+			"internal/install/...", "internal/embedded/controlplane/...",
 		},
 		why: "it must show on any hub what it shows on hotspare up, and with no rights but its viewer's",
 	},
 	"an agent does not know the hub's programs": {
-		about: []string{"internal/agent/..."},
+		about: []string{"internal/fleet/agent/..."},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/agent/...", "internal/patch"},
+		allow: []string{"internal/fleet/agent/...", "internal/patch"},
 		why:   "it runs on a data plane, and meets the hub in the API",
 	},
 	"only cmd puts everything together": {
@@ -151,7 +150,7 @@ var rules = map[string]rule{
 }
 
 // linkers are the packages that may reach k8s.io/kubernetes, by whatever way.
-var linkers = []string{"internal/controlplane", "internal/hub", "internal/spoke", "internal/spoke/csr", "internal/up", "cmd/hotspare", "test/..."}
+var linkers = []string{"internal/embedded/controlplane", "internal/embedded/hub", "internal/embedded/spoke", "internal/embedded/spoke/signer", "internal/up", "cmd/hotspare", "test/..."}
 
 func TestArrowsRunOneWay(t *testing.T) {
 	m := load(t)

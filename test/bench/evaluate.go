@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/fleet/facts"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 const (
@@ -34,7 +34,7 @@ func (b *bench) measureDecide(context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	took := measureRuns(func() { capacity.Decide(s) })
+	took := measureRuns(func() { scaling.Decide(s) })
 	rows := []row{{
 		fmt.Sprintf("decisions about %d data planes of %d types, one core: median, worst of %d", large, instanceTypes, len(took)),
 		formatMillis(quantileOf(took, 0.5)) + ", " + formatMillis(took[len(took)-1]), "100 ms",
@@ -58,9 +58,9 @@ func measureArrival(o facts.Objects, now time.Time) ([]time.Duration, error) {
 	var err error
 	took := measureRuns(func() {
 		s, bad := o.BuildSnapshot(now)
-		p := capacity.Decide(s)
+		p := scaling.Decide(s)
 		o.BuildRegionStatus(p, now)
-		if err = bad; len(p.StepsOf(capacity.Place)) != 1 {
+		if err = bad; len(p.StepsOf(scaling.Place)) != 1 {
 			err = fmt.Errorf("deciding about %d data planes: the instance is not placed: %s", len(o.Planes), p.Summarize())
 		}
 	})

@@ -28,9 +28,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/agent"
-	"hotspare.io/hotspare/internal/agent/install"
-	"hotspare.io/hotspare/internal/agent/plan"
+	"hotspare.io/hotspare/internal/fleet/agent"
+	"hotspare.io/hotspare/internal/fleet/agent/install"
+	"hotspare.io/hotspare/internal/fleet/agent/plan"
 )
 
 // The agent of a local data plane makes what the hub lists, reports, survives kill -9,

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/csr/csrtest"
+	"hotspare.io/hotspare/internal/power/csr/csrtest"
 )
 
 // A cluster sleeps until its nodes' certificates have expired. Its nodes come back

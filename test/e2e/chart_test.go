@@ -24,7 +24,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cabundle/cabundletest"
-	"hotspare.io/hotspare/internal/install/job/standin"
+	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
 // release is the namespace that a test installs the chart in. The kustomization has
@@ -32,11 +32,11 @@ import (
 const release = "spare-parts"
 
 func TestTheChartRunsHotspareWithTheRightsThatItGives(t *testing.T) {
-	exe, err := standin.LinkInstaller(t.TempDir())
+	exe, err := installertest.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cloud := standin.Cloud(t.TempDir())
+	cloud := installertest.Cloud(t.TempDir())
 	h := own(t, "--hub-only", "--installer", exe)
 	h.bare(t)
 
@@ -177,9 +177,9 @@ func (h *hub) servesWell(t *testing.T) {
 // installsWell has a cluster made by a Job, and destroyed.
 //
 // The installer calls an endpoint with a private CA, whose Secret comes when it is missed.
-func (h *hub) installsWell(t *testing.T, cloud standin.Cloud, endpoint *httptest.Server) {
+func (h *hub) installsWell(t *testing.T, cloud installertest.Cloud, endpoint *httptest.Server) {
 	t.Helper()
-	cd := h.ordered(t, h.namespace(t), "ordered", cloud, corev1.EnvVar{Name: standin.EnvEndpoints, Value: endpoint.URL})
+	cd := h.ordered(t, h.namespace(t), "ordered", cloud, corev1.EnvVar{Name: installertest.EnvEndpoints, Value: endpoint.URL})
 	c := h.conditioned(t, cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse)
 	if want := "Secret private-ca in namespace " + release + " does not exist: create it"; !strings.Contains(c.Message, want) {
 		t.Errorf("without the Secret RequirementsMet says %q, want %q", c.Message, want)

@@ -18,7 +18,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/agent/install"
+	"hotspare.io/hotspare/internal/fleet/agent/install"
 )
 
 // A data plane comes out of a warm pool, gets its nodes and an agent that reports, runs

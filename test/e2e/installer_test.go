@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/install/job/standin"
+	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
 const noneConfig = `baseDomain: example.com
@@ -27,11 +27,11 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 `
 
 func TestAnInstallerMakesClustersInJobs(t *testing.T) {
-	exe, err := standin.LinkInstaller(t.TempDir())
+	exe, err := installertest.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cloud := standin.Cloud(t.TempDir())
+	cloud := installertest.Cloud(t.TempDir())
 	h := own(t, "--installer", exe)
 	ns := h.namespace(t)
 
@@ -87,7 +87,7 @@ func TestAnInstallerMakesClustersInJobs(t *testing.T) {
 }
 
 // ordered creates a cluster that an installer, with env, is to make in a cloud.
-func (h *hub) ordered(t *testing.T, ns, name string, cloud standin.Cloud, env ...corev1.EnvVar) *hivev1.ClusterDeployment {
+func (h *hub) ordered(t *testing.T, ns, name string, cloud installertest.Cloud, env ...corev1.EnvVar) *hivev1.ClusterDeployment {
 	t.Helper()
 	config := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-config"},
@@ -102,7 +102,7 @@ func (h *hub) ordered(t *testing.T, ns, name string, cloud standin.Cloud, env ..
 				ReleaseImage:           "quay.io/ocp-release:4.18.20-x86_64",
 				InstallConfigSecretRef: &corev1.LocalObjectReference{Name: config.Name},
 				// A program with the race detector takes a second to exit, unless it is told not to.
-				InstallerEnv: append(env, corev1.EnvVar{Name: standin.Env, Value: string(cloud)}, corev1.EnvVar{Name: "GORACE", Value: "atexit_sleep_ms=0"}),
+				InstallerEnv: append(env, corev1.EnvVar{Name: installertest.Env, Value: string(cloud)}, corev1.EnvVar{Name: "GORACE", Value: "atexit_sleep_ms=0"}),
 			},
 		},
 	}
@@ -162,7 +162,7 @@ func (h *hub) untold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range []string{"planted-pull-secret", "plant-ed0pw", standin.PlantedKey} {
+		for _, secret := range []string{"planted-pull-secret", "plant-ed0pw", installertest.PlantedKey} {
 			if strings.Contains(string(raw), secret) {
 				t.Errorf("%s tells the secret %q", path, secret)
 			}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"hotspare.io/hotspare/internal/install/job/standin"
+	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
 // together is how many tests share the hub at a time: they wait for machines and
@@ -18,7 +18,7 @@ import (
 const together = 4
 
 func TestMain(m *testing.M) {
-	standin.Main()
+	installertest.Main()
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(max(together, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // it is testing's own

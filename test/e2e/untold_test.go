@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/install/job/standin"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
 // A run in which much goes wrong, with a secret wherever one can be: pools, claims and
@@ -36,11 +36,11 @@ import (
 // refuse an account and repeat it, or that are given an account which cannot be read.
 func TestNoSecretIsTold(t *testing.T) {
 	t.Parallel() // with a hub of its own
-	exe, err := standin.LinkInstaller(t.TempDir())
+	exe, err := installertest.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cloud := standin.Cloud(t.TempDir())
+	cloud := installertest.Cloud(t.TempDir())
 	h := own(t, "--installer", exe)
 	s := &secrets{hub: h, ns: h.namespace(t), values: map[string]string{}}
 	claims := s.pools(t)
@@ -118,10 +118,10 @@ func (s *secrets) pools(t *testing.T) (claims []*hivev1.ClusterClaim) {
 }
 
 // installs has an installer that prints what it is given make a cluster, and fail with two.
-func (s *secrets) installs(t *testing.T, cloud standin.Cloud) {
+func (s *secrets) installs(t *testing.T, cloud installertest.Cloud) {
 	t.Helper()
 	s.values["the installer's kubeadmin password"] = "plant-ed0pw-aaaaa-bbbbb"
-	s.values["a private key that the installer prints"] = standin.PlantedKey
+	s.values["a private key that the installer prints"] = installertest.PlantedKey
 	s.made(t, s.ordered(t, s.ns, "ordered", cloud))
 
 	if err := cloud.InjectFault("fail-masters", 2); err != nil {
@@ -146,7 +146,7 @@ func (s *secrets) installs(t *testing.T, cloud standin.Cloud) {
 func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
 
 // order creates a cluster for which the installer is to be called once.
-func (s *secrets) order(t *testing.T, name string, cloud standin.Cloud, platform hivev1.Platform, config string) *hivev1.ClusterDeployment {
+func (s *secrets) order(t *testing.T, name string, cloud installertest.Cloud, platform hivev1.Platform, config string) *hivev1.ClusterDeployment {
 	t.Helper()
 	cd := &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name},
@@ -155,7 +155,7 @@ func (s *secrets) order(t *testing.T, name string, cloud standin.Cloud, platform
 			Provisioning: &hivev1.Provisioning{
 				ReleaseImage:           "quay.io/ocp-release:4.18.20-x86_64",
 				InstallConfigSecretRef: &corev1.LocalObjectReference{Name: name + "-config"},
-				InstallerEnv:           []corev1.EnvVar{{Name: standin.Env, Value: string(cloud)}, {Name: "GORACE", Value: "atexit_sleep_ms=0"}},
+				InstallerEnv:           []corev1.EnvVar{{Name: installertest.Env, Value: string(cloud)}, {Name: "GORACE", Value: "atexit_sleep_ms=0"}},
 			},
 		},
 	}

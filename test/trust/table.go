@@ -159,7 +159,7 @@ var table = []section{
 	}},
 	{"PowerSchedule", []row{
 		{
-			[]string{"PowerSchedule*.*", "TakenSlot.*", "record.*", "planInputs.*", "AnnotationSlot"},
+			[]string{"PowerSchedule*.*", "Window.*", "TakenSlot.*", "record.*", "planInputs.*", "AnnotationSlot"},
 			"all fields", owner,
 			"Policy `powerschedule-reach`: only who could switch these clusters writes a schedule for them.",
 		},

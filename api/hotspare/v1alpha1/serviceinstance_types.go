@@ -165,7 +165,7 @@ type Refusal struct {
 	Vacant bool `json:"vacant,omitempty"`
 }
 
-// Conditions of a ServiceInstance. The reasons of Placed are those of package capacity.
+// Conditions of a ServiceInstance. The reasons of Placed are those of package scaling.
 const (
 	// InstancePlaced is True once it has a data plane.
 	InstancePlaced = "Placed"
@@ -173,7 +173,7 @@ const (
 	InstanceIsReady = "Ready"
 )
 
-// Reasons of Placed that are not of package capacity.
+// Reasons of Placed that are not of package scaling.
 const (
 	// ReasonPlaced is that of an instance that has a data plane.
 	ReasonPlaced = "Placed"

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // secretKey is the Secret key in which Hive and the installer store the service principal.
@@ -145,7 +145,7 @@ func (a *account) credentialsError(why string) error {
 // fetchToken exchanges the client secret for a token. Every call of Power requests its own token,
 // so a revoked principal stops working with the next call.
 func (a *account) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, powerorder.RequestTimeout)
 	defer cancel()
 	conf := clientcredentials.Config{
 		ClientID: a.ClientID, ClientSecret: a.ClientSecret, AuthStyle: oauth2.AuthStyleInParams,
@@ -180,7 +180,7 @@ func (a *account) tokenErrorMessage(said *oauth2.RetrieveError) string {
 
 // redactCredentials removes the client secret, and anything that looks like one, from the text of a
 // response.
-func (a *account) redactCredentials(words string) string { return scrub.Text(words, a.ClientSecret) }
+func (a *account) redactCredentials(words string) string { return redact.Text(words, a.ClientSecret) }
 
 // staticToken is an existing token.
 type staticToken struct{ *oauth2.Token }

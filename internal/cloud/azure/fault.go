@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // Delays before the next try, if Azure does not specify one.
@@ -78,7 +78,7 @@ func (g *group) translateError(doing string, err error) error {
 	if !known {
 		kind = statusKinds[said.StatusCode]
 	}
-	words := scrub.Text(g.redactCredentials(responseMessage(said)), g.token)
+	words := redact.Text(g.redactCredentials(responseMessage(said)), g.token)
 	switch {
 	case said.StatusCode == http.StatusUnauthorized:
 		return fmt.Errorf("%s: %w", doing, g.credentialsError("Azure refuses the token that it got for it"))

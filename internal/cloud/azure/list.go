@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 )
 
 // clusterTag is the prefix of the tag that marks a virtual machine as a cluster's. Tag names cannot
@@ -24,7 +24,7 @@ func (g *group) readGroupMachines(ctx context.Context, infraID string) error {
 		return err
 	}
 	views := make(chan cloud.Machine, len(names))
-	g.hidden = turns.ForEachMachine(ctx, names, func(ctx context.Context, name string) error {
+	g.hidden = powerorder.ForEachMachine(ctx, names, func(ctx context.Context, name string) error {
 		m := cloud.Machine{Name: name, ControlPlane: hasPrefixFold(name, infraID+"-master-")}
 		view, err := g.api.InstanceView(ctx, g.name, name, nil)
 		if isNotFound(err) {
@@ -68,7 +68,7 @@ func (g *group) listMachineNames(ctx context.Context, infraID string) ([]string,
 }
 
 func (g *group) listMachinePage(ctx context.Context, pages *runtime.Pager[armcompute.VirtualMachinesClientListResponse]) (armcompute.VirtualMachinesClientListResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, powerorder.RequestTimeout)
 	defer cancel()
 	page, err := pages.NextPage(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 )
 
 // Power implements cloud.Power for Azure.
@@ -52,7 +52,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("starting virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(g.hidden, turns.ForEachMachine(ctx, turns.MachinesToStart(g.machines), func(ctx context.Context, name string) error {
+	return errors.Join(g.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(g.machines), func(ctx context.Context, name string) error {
 		_, err := g.api.BeginStart(ctx, g.name, name, nil)
 		return g.translateOutcome("starting", name, err)
 	}))
@@ -65,7 +65,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(g.hidden, turns.StopInOrder(ctx, g.machines, g.hidden == nil, func(ctx context.Context, name string) error {
+	return errors.Join(g.hidden, powerorder.StopInOrder(ctx, g.machines, g.hidden == nil, func(ctx context.Context, name string) error {
 		_, err := g.api.BeginDeallocate(ctx, g.name, name, nil)
 		return g.translateOutcome("stopping", name, err)
 	}))

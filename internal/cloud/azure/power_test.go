@@ -14,7 +14,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -317,7 +317,7 @@ func TestAMachineThatCannotBeLookedAtIsNotTakenForStopped(t *testing.T) {
 func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)
-	timed := cloudtest.NewTimedTransport(t, l.sim, turns.RequestTimeout)
+	timed := cloudtest.NewTimedTransport(t, l.sim, powerorder.RequestTimeout)
 	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
 		return l.secrets[key.Name], nil
 	}, timed)

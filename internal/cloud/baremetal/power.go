@@ -17,7 +17,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -38,7 +38,7 @@ var _ cloud.Power = (*Power)(nil)
 // certificates of authorities in addition to the system's.
 func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 	return &Power{
-		secrets: secrets, authorities: authorities, clock: clock.RealClock{}, requestTimeout: turns.RequestTimeout,
+		secrets: secrets, authorities: authorities, clock: clock.RealClock{}, requestTimeout: powerorder.RequestTimeout,
 		memory: actionStore{lastActions: map[string]lastAction{}}, locked: lockedAccounts{until: map[string]time.Time{}},
 	}
 }
@@ -75,7 +75,7 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	for _, s := range all {
 		ms = append(ms, s.toCloudMachine(p.clock.Now()))
 	}
-	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, turns.MachinesToStart(ms)), lastAction.nextStartAction)
+	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, powerorder.MachinesToStart(ms)), lastAction.nextStartAction)
 	return errors.Join(joinHostErrors(all, "starting"), joinHostErrors(done, "starting"))
 }
 
@@ -96,9 +96,9 @@ func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	}
 
 	ms, complete := machinesToStop(all, age)
-	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, turns.MachinesToStop(ms, false)), next)
+	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, powerorder.MachinesToStop(ms, false)), next)
 	excludeRefusing(ms, done, age)
-	second := p.applyPowerActions(ctx, inv, selectHostsByName(all, excludeDoneNames(turns.MachinesToStop(ms, complete), done)), next)
+	second := p.applyPowerActions(ctx, inv, selectHostsByName(all, excludeDoneNames(powerorder.MachinesToStop(ms, complete), done)), next)
 	return errors.Join(joinHostErrors(all, "stopping"), joinHostErrors(done, "stopping"), joinHostErrors(second, "stopping"))
 }
 

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // secretKey is the Secret key in which Hive and the installer store the service account's key.
@@ -134,7 +134,7 @@ func (c *credentials) credentialsError(why string) error {
 // fetchToken exchanges a signed assertion for a token. Every call of Power requests its own token,
 // so a revoked key stops working with the next call.
 func (c *credentials) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, powerorder.RequestTimeout)
 	defer cancel()
 	conf := jwt.Config{
 		Email: c.Email, PrivateKey: []byte(c.PrivateKey), PrivateKeyID: c.KeyID,
@@ -157,7 +157,7 @@ func (c *credentials) fetchToken(ctx context.Context, via http.RoundTripper) (*o
 func (c *credentials) translateTokenError(err error) error {
 	var said *oauth2.RetrieveError
 	if !errors.As(err, &said) {
-		return fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", c.Email, scrub.Text(err.Error())))
+		return fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", c.Email, redact.Text(err.Error())))
 	}
 	code := said.Response.StatusCode
 	if code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
@@ -178,7 +178,7 @@ func tokenErrorMessage(body []byte, code int) string {
 	if answer.Description == "" {
 		return answer.Error
 	}
-	return answer.Error + ": " + scrub.Text(answer.Description)
+	return answer.Error + ": " + redact.Text(answer.Description)
 }
 
 // contextTransport adds a context to requests: the library's own token requests have none.

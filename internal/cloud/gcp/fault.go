@@ -12,7 +12,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // Delays before the next try: Google's request quota is per minute, and capacity in a zone changes
@@ -73,7 +73,7 @@ func (p *project) translateError(doing string, err error) error {
 
 // newRedactedError returns an error whose text contains no secrets.
 func (p *project) newRedactedError(kind fault.Kind, code int, doing, words string) error {
-	words = scrub.Text(words, p.token)
+	words = redact.Text(words, p.token)
 	switch {
 	case code == http.StatusUnauthorized:
 		return fmt.Errorf("%s: %w", doing, p.credentialsError("Google refuses the token that it got for it"))

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -60,7 +60,7 @@ func (p *project) listInstances(ctx context.Context, infraID string) (*observati
 }
 
 func (p *project) listInstancePage(ctx context.Context, call *compute.InstancesAggregatedListCall) (*compute.InstanceAggregatedList, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, powerorder.RequestTimeout)
 	defer cancel()
 	got, err := call.Context(ctx).Do()
 	if err != nil {

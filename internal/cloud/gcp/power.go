@@ -15,7 +15,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -82,7 +82,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, turns.ForEachMachine(ctx, turns.MachinesToStart(seen.toCloudMachines()), func(ctx context.Context, name string) error {
+	return errors.Join(seen.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(seen.toCloudMachines()), func(ctx context.Context, name string) error {
 		return project.startInstance(ctx, seen.instances[name])
 	}))
 }
@@ -93,7 +93,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, turns.StopInOrder(ctx, seen.toCloudMachines(), seen.hidden == nil, func(ctx context.Context, name string) error {
+	return errors.Join(seen.hidden, powerorder.StopInOrder(ctx, seen.toCloudMachines(), seen.hidden == nil, func(ctx context.Context, name string) error {
 		return project.stopInstance(ctx, seen.instances[name])
 	}))
 }

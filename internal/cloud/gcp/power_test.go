@@ -15,7 +15,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -324,7 +324,7 @@ func TestWhileAZoneIsHiddenOtherWorkersStopAndTheControlPlaneStays(t *testing.T)
 func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)
-	timed := cloudtest.NewTimedTransport(t, http.DefaultTransport, turns.RequestTimeout)
+	timed := cloudtest.NewTimedTransport(t, http.DefaultTransport, powerorder.RequestTimeout)
 	l.Power = New(func(context.Context, types.NamespacedName) (map[string][]byte, error) { return l.secret, nil },
 		Options{Endpoint: l.URL + "/compute/v1/", Transport: timed})
 	l.observe(t, ref)

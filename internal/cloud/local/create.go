@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 // Prefixes of temporary folders: machines that are being created, and machines that are being

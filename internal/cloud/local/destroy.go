@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 // DestroyCluster stops the machines of a cluster and removes them with their disks. It waits until

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"hotspare.io/hotspare/internal/controlplane/flock"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 // endLockHolder returns when no process holds the lock at path. A process that still holds it is

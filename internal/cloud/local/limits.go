@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 // Resources that a machine needs: the measured values plus a small margin.

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/local/standin"
-	"hotspare.io/hotspare/internal/controlplane/flock"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/cloud/local/machinetest"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 func TestMain(m *testing.M) {
-	standin.Main(nil)
+	machinetest.Main(nil)
 	os.Exit(m.Run())
 }
 
@@ -29,7 +29,7 @@ func plenty(string) (Resources, error) {
 // open opens a store that does not run yet.
 func open(t *testing.T, dir string, opts ...Option) *Store {
 	t.Helper()
-	s, err := Open(dir, standin.Command(t), append([]Option{WithResources(plenty), WithGrace(time.Minute)}, opts...)...)
+	s, err := Open(dir, machinetest.Command(t), append([]Option{WithResources(plenty), WithGrace(time.Minute)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

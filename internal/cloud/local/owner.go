@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 // ConfirmOwner returns a fault.Denied if a machine of infraID was created for a ClusterDeployment

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 // observedMachine is the state of one machine at one moment.

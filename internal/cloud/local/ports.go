@@ -6,8 +6,8 @@ import (
 	"net"
 	"strconv"
 
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 // API ports of clusters come from this range. It is below the ephemeral ports that systems use for

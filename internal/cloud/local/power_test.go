@@ -6,7 +6,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
-	"hotspare.io/hotspare/internal/cloud/local/standin"
+	"hotspare.io/hotspare/internal/cloud/local/machinetest"
 )
 
 func TestPower(t *testing.T) {
@@ -26,7 +26,7 @@ func TestPower(t *testing.T) {
 				}
 			},
 			Break: func(t *testing.T, ref cloud.Ref, name string) {
-				standin.Inject(t, s.MachineDir(ref.InfraID, name), standin.ExitAtOnce)
+				machinetest.Inject(t, s.MachineDir(ref.InfraID, name), machinetest.ExitAtOnce)
 			},
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/controlplane/flock"
-	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 // parentPipe is an environment variable that makes a machine stop when its standard input ends.

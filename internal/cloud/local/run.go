@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 )
 
 // Run brings every machine to its desired state and keeps it there until ctx ends. Then it stops

@@ -36,8 +36,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 // Store owns the machines below one folder. Only one program at a time may Run a store on that

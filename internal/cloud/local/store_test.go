@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"hotspare.io/hotspare/internal/cloud/local/standin"
-	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/cloud/local/machinetest"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 const (
@@ -258,10 +258,10 @@ func TestFailedTellsWhatItPrintedLast(t *testing.T) {
 	if err := os.WriteFile(log, []byte("from another life\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	standin.Inject(t, s.MachineDir(infraID, master), standin.ExitAtOnce)
+	machinetest.Inject(t, s.MachineDir(infraID, master), machinetest.ExitAtOnce)
 	s.mustStart(t, infraID)
 	got := s.await(t, infraID, master+" Failed")[0]
-	if !strings.HasSuffix(got.Reason, "(exit status 1): "+string(standin.ExitAtOnce)) {
+	if !strings.HasSuffix(got.Reason, "(exit status 1): "+string(machinetest.ExitAtOnce)) {
 		t.Errorf("reason: %s", got.Reason)
 	}
 }
@@ -270,7 +270,7 @@ func TestDeafMachineIsKilled(t *testing.T) {
 	s := open(t, t.TempDir(), WithGrace(50*time.Millisecond))
 	create(t, s, infraID, 0)
 	run(t, s)
-	standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
+	machinetest.Inject(t, s.MachineDir(infraID, master), machinetest.IgnoreStop)
 	s.mustStart(t, infraID)
 	s.await(t, infraID, master+" Running")
 	if err := s.StopCluster(infraID); err != nil {
@@ -333,7 +333,7 @@ func TestRestart(t *testing.T) {
 		s := open(t, t.TempDir(), WithGrace(50*time.Millisecond))
 		create(t, s, infraID, 1)
 		s.mustStart(t, infraID) // only recorded: the store is not running
-		standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
+		machinetest.Inject(t, s.MachineDir(infraID, master), machinetest.IgnoreStop)
 		deaf, docile := leave(t, s, master), leave(t, s, worker)
 
 		run(t, s)
@@ -387,7 +387,7 @@ func TestStartWhileStopping(t *testing.T) {
 	s := open(t, t.TempDir(), WithGrace(50*time.Millisecond))
 	create(t, s, infraID, 0)
 	run(t, s)
-	standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
+	machinetest.Inject(t, s.MachineDir(infraID, master), machinetest.IgnoreStop)
 	s.mustStart(t, infraID)
 	s.await(t, infraID, master+" Running")
 	first := s.pid(master)
@@ -438,7 +438,7 @@ func TestDestroy(t *testing.T) {
 		s := open(t, t.TempDir())
 		create(t, s, infraID, 0)
 		halt := run(t, s)
-		standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
+		machinetest.Inject(t, s.MachineDir(infraID, master), machinetest.IgnoreStop)
 		s.mustStart(t, infraID)
 		s.await(t, infraID, master+" Running")
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

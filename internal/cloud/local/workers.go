@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 // retrySoon is the delay before a retry if the awaited change takes only seconds.

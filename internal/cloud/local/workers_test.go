@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"hotspare.io/hotspare/internal/cloud/local/standin"
+	"hotspare.io/hotspare/internal/cloud/local/machinetest"
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
 )
 
 func bare(_, _ machine.Config, _ string) error { return nil }
@@ -128,7 +128,7 @@ func TestAWorkerThatIsDeafIsKilledAndItsNameWaits(t *testing.T) {
 	create(t, s, infraID, 0)
 	s.mustStart(t, infraID)
 	if err := s.AddWorker(extra("c-12345-gpu-0"), func(_, _ machine.Config, dir string) error {
-		standin.Inject(t, dir, standin.IgnoreStop)
+		machinetest.Inject(t, dir, machinetest.IgnoreStop)
 		return nil
 	}); err != nil {
 		t.Fatal(err)

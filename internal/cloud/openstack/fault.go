@@ -18,7 +18,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // Delays before the next try: busy for an overloaded cloud, full for an exhausted quota, which
@@ -96,7 +96,7 @@ func responseMessage(said gophercloud.ErrUnexpectedResponseCode) string {
 
 // redactCredentials removes the credentials from the text of a response.
 func (s *session) redactCredentials(words string) string {
-	return scrub.Text(words, s.Auth.Password, s.Auth.CredentialsSecret, s.provider.Token())
+	return redact.Text(words, s.Auth.Password, s.Auth.CredentialsSecret, s.provider.Token())
 }
 
 // translateLoginError returns an error that explains why the login failed.

@@ -17,7 +17,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/cloud/powerorder"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -34,7 +34,7 @@ var _ cloud.Power = Power{}
 // or files, except the proxy settings that Go programs use and the CAs that the system trusts.
 // Every connection also trusts the certificates of authorities.
 func New(secrets cloud.Secrets, authorities *cabundle.Source) Power {
-	return Power{secrets: secrets, authorities: authorities, requestTimeout: turns.RequestTimeout}
+	return Power{secrets: secrets, authorities: authorities, requestTimeout: powerorder.RequestTimeout}
 }
 
 // Observe returns the servers of the cluster. If part of the cloud is down, it returns an error:
@@ -59,7 +59,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 		return fmt.Errorf("starting servers of %s: %w", ref.InfraID, err)
 	}
 	defer s.closeIdleConnections()
-	return errors.Join(seen.hidden, turns.ForEachMachine(ctx, turns.MachinesToStart(seen.toCloudMachines()), func(ctx context.Context, name string) error {
+	return errors.Join(seen.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(seen.toCloudMachines()), func(ctx context.Context, name string) error {
 		return s.startServer(ctx, seen.servers[name])
 	}))
 }
@@ -82,11 +82,11 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 		return err
 	}
 	ms := seen.toCloudMachines()
-	first := turns.MachinesToStop(ms, seen.hidden == nil)
-	errs := []error{seen.hidden, turns.ForEachMachine(ctx, first, stop)}
+	first := powerorder.MachinesToStop(ms, seen.hidden == nil)
+	errs := []error{seen.hidden, powerorder.ForEachMachine(ctx, first, stop)}
 	rest := slices.DeleteFunc(ms, func(m cloud.Machine) bool { return denied.hasName(m.Name) })
-	then := slices.DeleteFunc(turns.MachinesToStop(rest, seen.hidden == nil), func(name string) bool { return slices.Contains(first, name) })
-	return errors.Join(append(errs, turns.ForEachMachine(ctx, then, stop))...)
+	then := slices.DeleteFunc(powerorder.MachinesToStop(rest, seen.hidden == nil), func(name string) bool { return slices.Contains(first, name) })
+	return errors.Join(append(errs, powerorder.ForEachMachine(ctx, then, stop))...)
 }
 
 // nameSet is a set of names. addName is safe for concurrent use.

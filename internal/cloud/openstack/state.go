@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // server contains the fields of a Nova server that this package reads.
@@ -125,6 +125,6 @@ func (s *server) failureReason() string {
 	case "VERIFY_RESIZE":
 		return "VERIFY_RESIZE: somebody has resized it: openstack server resize confirm " + s.ID + ", or revert"
 	}
-	why := cmp.Or(scrub.Text(s.Fault.Message), "Nova gives no reason")
+	why := cmp.Or(redact.Text(s.Fault.Message), "Nova gives no reason")
 	return "ERROR: " + why + ": when that is put right, openstack server reboot --hard " + s.ID
 }

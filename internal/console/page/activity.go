@@ -13,7 +13,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // A Filter says which events are asked for. The namespace is that of all pages.
@@ -143,7 +143,7 @@ func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time)
 func SelectNamespaceEvents(events []corev1.Event, clusters []hivev1.ClusterDeployment, namespace string) []corev1.Event {
 	near := map[string]bool{namespace: true}
 	for i := range clusters {
-		if cd := &clusters[i]; standing.HomeNamespace(cd) == namespace {
+		if cd := &clusters[i]; clusterstate.HomeNamespace(cd) == namespace {
 			near[cd.Namespace] = true
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"hotspare.io/hotspare/internal/capacity/outlook"
-	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
 // A Bar draws units. Places and widths are in percent of its own width.
@@ -75,7 +75,7 @@ func formatPercent(n, of int) string {
 
 // newTypeBar draws what a region has of a type: what is used, what is free now, what comes
 // with data planes on their way, and what is asked for and has no place.
-func newTypeBar(t outlook.Type, coming int) Bar {
+func newTypeBar(t fleetforecast.Type, coming int) Bar {
 	coming = min(coming, t.FreeUnits)
 	there := t.UsedUnits + t.FreeUnits
 	scale := there + t.PendingUnits
@@ -97,8 +97,8 @@ func newTypeBar(t outlook.Type, coming int) Bar {
 }
 
 // describeTypeBar is the bar for who does not see it.
-func describeTypeBar(t outlook.Type, coming int) string {
-	words := []string{prose.FormatCount(t.UsedUnits, "unit") + " used", fmt.Sprintf("%d free", t.FreeUnits-coming)}
+func describeTypeBar(t fleetforecast.Type, coming int) string {
+	words := []string{humanize.FormatCount(t.UsedUnits, "unit") + " used", fmt.Sprintf("%d free", t.FreeUnits-coming)}
 	if coming > 0 {
 		words = append(words, fmt.Sprintf("%d coming", coming))
 	}
@@ -113,8 +113,8 @@ func describeTypeBar(t outlook.Type, coming int) string {
 }
 
 // newRoomBar draws what a data plane has of a type.
-func newRoomBar(r outlook.Room) Bar {
+func newRoomBar(r fleetforecast.Room) Bar {
 	b := newBar(0, Part{What: Used, Units: r.UsedUnits}, Part{What: Free, Units: r.MaxUnits - r.UsedUnits})
-	b.Label = fmt.Sprintf("%s: %d of %s used.", r.Type, r.UsedUnits, prose.FormatCount(r.MaxUnits, "unit"))
+	b.Label = fmt.Sprintf("%s: %d of %s used.", r.Type, r.UsedUnits, humanize.FormatCount(r.MaxUnits, "unit"))
 	return b
 }

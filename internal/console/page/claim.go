@@ -8,29 +8,29 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // newClaim tells of a claim. Its cluster may not be seen, for that lives in another
 // namespace; the claim says how that is.
 func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	out := Claim{
-		Namespace: c.Namespace, Name: c.Name, State: standing.ClaimState(c), Cluster: c.Spec.Namespace,
+		Namespace: c.Namespace, Name: c.Name, State: clusterstate.ClaimState(c), Cluster: c.Spec.Namespace,
 		Age: PastMoment(c.CreationTimestamp.Time, now), Why: claimProblem(c), Releasing: c.DeletionTimestamp != nil,
 	}
 	if c.Status.Position != nil {
 		out.Place = humanize.Ordinal(int(*c.Status.Position))
 	}
-	if ready := c.Status.EstimatedReadyTime; ready != nil && out.State == standing.Waiting {
+	if ready := c.Status.EstimatedReadyTime; ready != nil && out.State == clusterstate.Waiting {
 		out.Expected = FutureMoment(ready.Time, now)
 	}
 	if end, found := claimEndTime(c); found && !out.Releasing {
 		out.Ends = FutureMoment(end, now)
 	}
 	switch out.State {
-	case standing.Running, standing.Resuming:
+	case clusterstate.Running, clusterstate.Resuming:
 		out.Awake = true
-	case standing.Hibernating:
+	case clusterstate.Hibernating:
 		out.Asleep = true
 	}
 	return out
@@ -53,10 +53,10 @@ func claimEndTime(c *hivev1.ClusterClaim) (time.Time, bool) {
 // claimProblem says why a claim is not served; empty when it is.
 func claimProblem(c *hivev1.ClusterClaim) string {
 	typ := hivev1.ClaimClusterRunning
-	switch standing.ClaimState(c) {
-	case standing.Waiting:
+	switch clusterstate.ClaimState(c) {
+	case clusterstate.Waiting:
 		typ = hivev1.ClaimPending
-	case standing.Running, standing.Releasing:
+	case clusterstate.Running, clusterstate.Releasing:
 		return ""
 	}
 	if found := condition.Find(c.Status.Conditions, typ); found != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/advice"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/outlook"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/remedy"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 // Fleet is what there is of fleets. The words are those of hotspare fleet explain.
@@ -26,7 +26,7 @@ type Fleet struct {
 
 // A Region is one with all that is in it.
 type Region struct {
-	outlook.Region
+	fleetforecast.Region
 	Link string
 	// Looks is when its controller looks again though nothing has changed; it may be zero.
 	Looks Moment
@@ -38,12 +38,12 @@ type Region struct {
 	// Waiting are the instances that find no place, Placed those that are being given one.
 	Waiting, Placed []Instance
 	// Act is what a person can do, Patience what needs no more than time.
-	Act, Patience []outlook.Task
+	Act, Patience []fleetforecast.Task
 }
 
 // A Type is what a region has of one.
 type Type struct {
-	outlook.Type
+	fleetforecast.Type
 	Tone string
 	// Coming is how many of the free units come with data planes on their way, Now the others.
 	Coming, Now int
@@ -52,7 +52,7 @@ type Type struct {
 
 // A Plane is a data plane, and what becomes of it.
 type Plane struct {
-	outlook.Plane
+	fleetforecast.Plane
 	Tone string
 	// For is since when it is in its phase.
 	For   Moment
@@ -67,13 +67,13 @@ type Plane struct {
 
 // A Room is what a data plane has of a type.
 type Room struct {
-	outlook.Room
+	fleetforecast.Room
 	Bar Bar
 }
 
 // An Instance is one that has no data plane yet.
 type Instance struct {
-	outlook.Instance
+	fleetforecast.Instance
 	Age Moment
 }
 
@@ -82,7 +82,7 @@ type OtherPlane struct {
 	Namespace, Name, Region, Phase, Why string
 	Age                                 Moment
 	// ToDo is what a person can do about it; nil when nothing has to be done.
-	ToDo *advice.Remedy
+	ToDo *remedy.Remedy
 }
 
 // FleetLink is the page of a region.
@@ -90,7 +90,7 @@ func FleetLink(namespace, name string) string { return "/fleet/" + namespace + "
 
 // NewFleet tells of the regions of a namespace, or of all when it is empty. Written is as
 // in Fleet.
-func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fleet {
+func NewFleet(h *fleetforecast.Hub, namespace string, written bool, now time.Time) Fleet {
 	regions := h.RegionsInNamespace(namespace)
 	slices.SortFunc(regions, compareByKey[*v1alpha1.FleetRegion])
 	v := viewRegions(h, regions, written, now)
@@ -98,7 +98,7 @@ func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fle
 	for _, r := range v.Regions {
 		f.Regions = append(f.Regions, newRegion(r, now))
 	}
-	for _, o := range h.ListOtherPlanes(v, advice.FormatPlainCommand) {
+	for _, o := range h.ListOtherPlanes(v, remedy.FormatPlainCommand) {
 		if namespace == "" || o.Namespace == namespace {
 			f.Others = append(f.Others, OtherPlane{
 				o.Namespace, o.Name, o.FleetRegion, o.Phase, o.Why, PastMoment(o.Created, now), o.ToDo,
@@ -112,7 +112,7 @@ func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fle
 }
 
 // NewSingleRegion tells of one region; false when there is none of that name.
-func NewSingleRegion(h *outlook.Hub, namespace, name string, written bool, now time.Time) (Fleet, bool) {
+func NewSingleRegion(h *fleetforecast.Hub, namespace, name string, written bool, now time.Time) (Fleet, bool) {
 	for _, r := range h.RegionsInNamespace(namespace) {
 		if r.Name == name {
 			v := viewRegions(h, []*v1alpha1.FleetRegion{r}, written, now)
@@ -123,11 +123,11 @@ func NewSingleRegion(h *outlook.Hub, namespace, name string, written bool, now t
 	return Fleet{}, false
 }
 
-func viewRegions(h *outlook.Hub, regions []*v1alpha1.FleetRegion, written bool, now time.Time) outlook.Fleet {
+func viewRegions(h *fleetforecast.Hub, regions []*v1alpha1.FleetRegion, written bool, now time.Time) fleetforecast.Fleet {
 	if written {
-		return h.RecordedFleet(regions, now, advice.FormatPlainCommand)
+		return h.RecordedFleet(regions, now, remedy.FormatPlainCommand)
 	}
-	return h.EvaluateFleet(regions, now, advice.FormatPlainCommand)
+	return h.EvaluateFleet(regions, now, remedy.FormatPlainCommand)
 }
 
 type namedObject interface {
@@ -139,7 +139,7 @@ func compareByKey[T namedObject](a, b T) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-func newRegion(r outlook.Region, now time.Time) Region {
+func newRegion(r fleetforecast.Region, now time.Time) Region {
 	out := Region{Region: r, Link: FleetLink(r.Namespace, r.Name)}
 	if r.LooksAgain > 0 {
 		out.Looks = FutureMoment(now.Add(r.LooksAgain), now)
@@ -174,9 +174,9 @@ func newRegion(r outlook.Region, now time.Time) Region {
 	return out
 }
 
-func newPlane(p outlook.Plane, now time.Time) Plane {
+func newPlane(p fleetforecast.Plane, now time.Time) Plane {
 	out := Plane{Plane: p, Tone: toneFor(p.Phase), For: PastMoment(p.Since, now)}
-	if p.Heard() == outlook.AgentSilent {
+	if p.Heard() == fleetforecast.AgentSilent {
 		out.Tone = toneBad
 	}
 	for _, r := range p.Rooms {
@@ -203,19 +203,19 @@ const (
 
 // tones are those of reasons and of phases of data planes. Others have none.
 var tones = map[string]string{
-	string(capacity.Sufficient):         toneGood,
-	string(capacity.LimitCovered):       toneGood,
-	string(capacity.LimitReached):       toneWait,
-	string(capacity.InFlight):           toneWait,
-	string(capacity.BelowMinimum):       toneWait,
-	string(capacity.BelowSlack):         toneWait,
-	string(capacity.BiggestDoesNotFit):  toneWait,
-	string(capacity.AtMaximum):          toneBad,
-	string(capacity.BackingOff):         toneBad,
-	string(capacity.Blocked):            toneBad,
-	string(capacity.NoUnits):            toneBad,
-	string(capacity.BiggestFitsNowhere): toneBad,
-	string(capacity.Undecided):          toneBad,
+	string(scaling.Sufficient):         toneGood,
+	string(scaling.LimitCovered):       toneGood,
+	string(scaling.LimitReached):       toneWait,
+	string(scaling.InFlight):           toneWait,
+	string(scaling.BelowMinimum):       toneWait,
+	string(scaling.BelowSlack):         toneWait,
+	string(scaling.BiggestDoesNotFit):  toneWait,
+	string(scaling.AtMaximum):          toneBad,
+	string(scaling.BackingOff):         toneBad,
+	string(scaling.Blocked):            toneBad,
+	string(scaling.NoUnits):            toneBad,
+	string(scaling.BiggestFitsNowhere): toneBad,
+	string(scaling.Undecided):          toneBad,
 
 	string(v1alpha1.PhaseReady):           toneGood,
 	string(v1alpha1.PhaseAccepted):        toneWait,

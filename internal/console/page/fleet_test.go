@@ -12,8 +12,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/outlook"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -24,7 +24,7 @@ func made(namespace, name string, ago time.Duration) metav1.ObjectMeta {
 
 // fleetHub is a hub with region fleet/laptop, whose data planes have four units of type
 // dev. At most six units are used, and one is kept free.
-func fleetHub() *outlook.Hub {
+func fleetHub() *fleetforecast.Hub {
 	limit, perUnit := int32(6), resource.MustParse("1")
 	r := &v1alpha1.FleetRegion{ObjectMeta: made("fleet", "laptop", time.Hour)}
 	r.Spec.Provider, r.Spec.Region = "local", "laptop"
@@ -34,13 +34,13 @@ func fleetHub() *outlook.Hub {
 	t.Spec.Sizes = []v1alpha1.InstanceSize{{Name: "x1", Units: 1}, {Name: "x2", Units: 2}}
 	t.Spec.NodesPerUnit = &perUnit
 	t.Spec.NodePools = []v1alpha1.NodePool{{Platform: "local", MaxNodes: 4}}
-	return &outlook.Hub{
+	return &fleetforecast.Hub{
 		Regions: []*v1alpha1.FleetRegion{r}, Types: []*v1alpha1.InstanceType{t},
 		Pools: []*hivev1.ClusterPool{{ObjectMeta: made("fleet", "spares", time.Hour)}},
 	}
 }
 
-func addPlane(h *outlook.Hub, name string, phase v1alpha1.DataPlanePhase, units int32) *v1alpha1.DataPlane {
+func addPlane(h *fleetforecast.Hub, name string, phase v1alpha1.DataPlanePhase, units int32) *v1alpha1.DataPlane {
 	dp := &v1alpha1.DataPlane{ObjectMeta: made("fleet", name, 30*time.Minute)}
 	dp.Spec.Provider, dp.Spec.Region, dp.Spec.InstanceTypes = "local", "laptop", []string{"dev"}
 	dp.Status.Phase = phase
@@ -51,7 +51,7 @@ func addPlane(h *outlook.Hub, name string, phase v1alpha1.DataPlanePhase, units 
 	return dp
 }
 
-func addInstance(h *outlook.Hub, name, size, plane string) *v1alpha1.ServiceInstance {
+func addInstance(h *fleetforecast.Hub, name, size, plane string) *v1alpha1.ServiceInstance {
 	i := &v1alpha1.ServiceInstance{ObjectMeta: made("team-a", name, time.Minute)}
 	i.Spec.Provider, i.Spec.Region, i.Spec.Type, i.Spec.Size = "local", "laptop", "dev", size
 	i.Status.DataPlaneName = plane
@@ -60,7 +60,7 @@ func addInstance(h *outlook.Hub, name, size, plane string) *v1alpha1.ServiceInst
 }
 
 // busy is that hub with two data planes, of which one comes, and instances that do not all fit.
-func busy() *outlook.Hub {
+func busy() *fleetforecast.Hub {
 	h := fleetHub()
 	addPlane(h, "a", v1alpha1.PhaseReady, 4)
 	addPlane(h, "b", v1alpha1.PhaseProvisioning, 0)
@@ -76,7 +76,7 @@ func figures(t Type) string {
 
 func TestARegionsFigures(t *testing.T) {
 	for name, c := range map[string]struct {
-		hub  *outlook.Hub
+		hub  *fleetforecast.Hub
 		want string
 	}{
 		"an empty region": {fleetHub(), "0 used, 0 free, 0 coming, 0 asked"},
@@ -192,32 +192,32 @@ func (b Bar) inWords() string {
 func TestBars(t *testing.T) {
 	six, far := 6, 1000
 	for name, c := range map[string]struct {
-		t      outlook.Type
+		t      fleetforecast.Type
 		coming int
 		want   string
 	}{
-		"nothing is an empty bar": {outlook.Type{}, 0, ""},
+		"nothing is an empty bar": {fleetforecast.Type{}, 0, ""},
 		"parts follow each other, and fill it": {
-			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1},
+			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1},
 			4,
 			"Used 0%+30%, Free 30%+10%, Coming 40%+40%, Asked 80%+20%, Slack 70%",
 		},
 		"a limit beyond what there is leaves room": {
-			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 1, FreeUnits: 2}, Limit: &six},
+			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 1, FreeUnits: 2}, Limit: &six},
 			0,
 			"Used 0%+16.666666%, Free 16.666666%+33.333332%, Limit 100%",
 		},
 		"a limit below it is a line within": {
-			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 4, FreeUnits: 4}, Limit: &six}, 0, "Used 0%+50%, Free 50%+50%, Limit 75%",
+			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 4, FreeUnits: 4}, Limit: &six}, 0, "Used 0%+50%, Free 50%+50%, Limit 75%",
 		},
 		"a far limit is no more than a number": {
-			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 1, FreeUnits: 3}, Limit: &far}, 0, "Used 0%+25%, Free 25%+75%",
+			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 1, FreeUnits: 3}, Limit: &far}, 0, "Used 0%+25%, Free 25%+75%",
 		},
 		"more slack than there is free is a line at the beginning": {
-			outlook.Type{TypeReport: capacity.TypeReport{FreeUnits: 2}, SlackUnits: 5}, 0, "Free 0%+100%, Slack 0%",
+			fleetforecast.Type{TypeReport: scaling.TypeReport{FreeUnits: 2}, SlackUnits: 5}, 0, "Free 0%+100%, Slack 0%",
 		},
 		"what comes is never more than what is free: the agent of one is silent": {
-			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 2, FreeUnits: 2}}, 4, "Used 0%+50%, Coming 50%+50%",
+			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 2, FreeUnits: 2}}, 4, "Used 0%+50%, Coming 50%+50%",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,18 +231,18 @@ func TestBars(t *testing.T) {
 // Who does not see a bar is told the same.
 func TestABarSaysWhatItShows(t *testing.T) {
 	six := 6
-	b := newTypeBar(outlook.Type{TypeReport: capacity.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
+	b := newTypeBar(fleetforecast.Type{TypeReport: scaling.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
 	if got, want := b.Label, "dev: 3 units used, 1 free, 4 coming, 2 asked for without a place, slack 1, limit 6."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := newRoomBar(outlook.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {
+	if got, want := newRoomBar(fleetforecast.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
 	for units, want := range map[int]int{0: 0, 1: 0, 4: 3, 40: 39, 41: 0} {
-		if got := len(newRoomBar(outlook.Room{MaxUnits: units}).Ticks); got != want {
+		if got := len(newRoomBar(fleetforecast.Room{MaxUnits: units}).Ticks); got != want {
 			t.Errorf("%d ticks for %d units, want %d", got, units, want)
 		}
 	}
@@ -251,7 +251,7 @@ func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
 // A data plane that uses more than it has, as after its nodes were taken, draws no part of
 // a negative width.
 func TestARoomThatIsOverfull(t *testing.T) {
-	if got, want := newRoomBar(outlook.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
+	if got, want := newRoomBar(fleetforecast.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/advice"
-	"hotspare.io/hotspare/internal/inventory/stock"
+	"hotspare.io/hotspare/internal/explain/inventoryview"
+	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
 // Inventory is what there is of inventories. The words are those of hotspare inventory.
@@ -28,8 +28,8 @@ type InventoryPool struct {
 
 // An Entry is a customization as a pool has it, or as none does.
 type Entry struct {
-	stock.Entry
-	stock.StatusExplanation
+	inventoryview.Entry
+	inventoryview.StatusExplanation
 	// Word is the status; empty entries have one, too.
 	Word string
 	Tone string
@@ -44,7 +44,7 @@ const notObserved = "Not looked at"
 
 // NewInventory tells of a stock. Blind is set when the viewer may not see clusters: who
 // has claimed the cluster of an entry cannot be told then.
-func NewInventory(s *stock.Objects, blind bool, now time.Time) Inventory {
+func NewInventory(s *inventoryview.Objects, blind bool, now time.Time) Inventory {
 	slices.SortFunc(s.Pools, func(a, b hivev1.ClusterPool) int { return compareByKey(&a, &b) })
 	slices.SortFunc(s.Customizations, func(a, b hivev1.ClusterDeploymentCustomization) int { return compareByKey(&a, &b) })
 	out := Inventory{Pooled: len(s.Pools) > 0}
@@ -75,18 +75,18 @@ func (p *InventoryPool) addEntry(e Entry) {
 	p.Counts = append(p.Counts, Count{e.Word, 1})
 }
 
-func newEntry(e stock.Entry, blind bool, now time.Time) Entry {
-	out := Entry{Entry: e, StatusExplanation: e.ExplainStatus(advice.FormatPlainCommand), Word: string(e.Status), Tone: inventoryTones[e.Status]}
+func newEntry(e inventoryview.Entry, blind bool, now time.Time) Entry {
+	out := Entry{Entry: e, StatusExplanation: e.ExplainStatus(remedy.FormatPlainCommand), Word: string(e.Status), Tone: inventoryTones[e.Status]}
 	if e.Customization != nil {
 		out.Age = PastMoment(e.Customization.CreationTimestamp.Time, now)
 	}
 	switch {
 	case e.Pool == "": // of a pool's words none is about it
-		out.StatusExplanation = stock.StatusExplanation{}
+		out.StatusExplanation = inventoryview.StatusExplanation{}
 	case e.Status == "":
 		out.Word, out.Entry.Message = notObserved, ""
 	case blind && e.Claim == "" && (e.Status == hivev1.InventoryToBeDeleted || e.Status == hivev1.InventoryToBeUpdated):
-		out.Remedy = []advice.Remedy{{Text: "It stays so while its cluster is claimed; whether it is, you may not see.", Wait: true}}
+		out.Remedy = []remedy.Remedy{{Text: "It stays so while its cluster is claimed; whether it is, you may not see.", Wait: true}}
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/inventory/stock"
+	"hotspare.io/hotspare/internal/explain/inventoryview"
 )
 
 func stocked(name string, entries map[string]hivev1.InventoryEntryStatus) hivev1.ClusterPool {
@@ -30,7 +30,7 @@ func TestAnInventory(t *testing.T) {
 		"gone": {Status: hivev1.InventoryMissing, Attempts: 2},
 	})
 	listed.Spec.Inventory = hivev1.Inventory{{Name: "typo"}, {Name: "late"}}
-	s := &stock.Objects{Pools: []hivev1.ClusterPool{listed, bare}, Customizations: []hivev1.ClusterDeploymentCustomization{typo, leased}}
+	s := &inventoryview.Objects{Pools: []hivev1.ClusterPool{listed, bare}, Customizations: []hivev1.ClusterDeploymentCustomization{typo, leased}}
 	page := NewInventory(s, false, noon)
 	var got []string
 	for _, p := range page.Pools {
@@ -59,10 +59,10 @@ func TestAnInventory(t *testing.T) {
 }
 
 func TestAnEmptyInventorySaysSo(t *testing.T) {
-	if p := NewInventory(&stock.Objects{}, false, noon); !p.Empty || p.Pooled {
+	if p := NewInventory(&inventoryview.Objects{}, false, noon); !p.Empty || p.Pooled {
 		t.Errorf("%+v", p)
 	}
-	if p := NewInventory(&stock.Objects{Pools: []hivev1.ClusterPool{stocked("dev", nil)}}, false, noon); !p.Empty || !p.Pooled {
+	if p := NewInventory(&inventoryview.Objects{Pools: []hivev1.ClusterPool{stocked("dev", nil)}}, false, noon); !p.Empty || !p.Pooled {
 		t.Errorf("%+v", p)
 	}
 }
@@ -76,7 +76,7 @@ func TestClaimsThatCannotBeSeenAreNotDenied(t *testing.T) {
 		p := stocked("dev", map[string]hivev1.InventoryEntryStatus{
 			"a": {Status: hivev1.InventoryToBeUpdated, ClusterDeployment: &hivev1.ClusterDeploymentReference{Name: "dev-1"}},
 		})
-		got := NewInventory(&stock.Objects{Pools: []hivev1.ClusterPool{p}}, blind, noon).Pools[0].Entries[0].Remedy
+		got := NewInventory(&inventoryview.Objects{Pools: []hivev1.ClusterPool{p}}, blind, noon).Pools[0].Entries[0].Remedy
 		if len(got) != 1 || got[0].Text != want {
 			t.Errorf("%+v, want %s", got, want)
 		}

@@ -8,8 +8,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/standing"
 )
 
 // Overview is what there is, in the numbers that matter.
@@ -50,9 +50,9 @@ func NewOverview(s Snapshot, regions []v1alpha1.FleetRegion, events []corev1.Eve
 	o.Clusters = countTiles(all)
 	for _, t := range all {
 		switch {
-		case t.Part == phaseHeadings[pool.Broken], t.State == standing.Failed:
+		case t.Part == phaseHeadings[pool.Broken], t.State == clusterstate.Failed:
 			o.Broken++
-		case t.State == standing.Hibernating:
+		case t.State == clusterstate.Hibernating:
 			o.Asleep++
 		}
 	}
@@ -108,13 +108,13 @@ func isCreateDecision(t v1alpha1.RegionTypeStatus) bool {
 func (o *Overview) countClaims(claims []hivev1.ClusterClaim, now time.Time) {
 	for i := range claims {
 		c := &claims[i]
-		switch standing.ClaimState(c) {
-		case standing.Waiting:
+		switch clusterstate.ClaimState(c) {
+		case clusterstate.Waiting:
 			o.Waiting++
 			if o.Longest.Zero() || c.CreationTimestamp.Time.Before(o.Longest.At) {
 				o.Longest = PastMoment(c.CreationTimestamp.Time, now)
 			}
-		case standing.Releasing:
+		case clusterstate.Releasing:
 		default:
 			o.Served++
 		}

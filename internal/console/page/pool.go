@@ -11,8 +11,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/standing"
 )
 
 // Snapshot is what there is of pools.
@@ -33,7 +33,7 @@ func (s *Snapshot) selectPool(p *hivev1.ClusterPool) Snapshot {
 		}
 	}
 	for i := range s.Clusters {
-		if ref := standing.PoolReference(&s.Clusters[i]); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
+		if ref := clusterstate.PoolReference(&s.Clusters[i]); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
 			part.Clusters = append(part.Clusters, s.Clusters[i])
 		}
 	}
@@ -68,7 +68,7 @@ type Tile struct {
 
 // Doing is what a tile's cluster does, unless its part says so already.
 func (t Tile) Doing() string {
-	if t.Part == t.State || t.Part == phaseHeadings[pool.Broken] && t.State == standing.Failed {
+	if t.Part == t.State || t.Part == phaseHeadings[pool.Broken] && t.State == clusterstate.Failed {
 		return ""
 	}
 	return strings.ToLower(t.State)
@@ -198,7 +198,7 @@ func newPool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 	for i := range s.Claims {
 		c := &s.Claims[i]
 		out.Claims = append(out.Claims, newClaim(c, now))
-		if standing.ClaimState(c) != standing.Waiting {
+		if clusterstate.ClaimState(c) != clusterstate.Waiting {
 			continue
 		}
 		out.Waiting++
@@ -222,7 +222,7 @@ func compareClaims(a, b Claim) int {
 }
 
 func waitingRank(c Claim) int {
-	if c.State == standing.Waiting {
+	if c.State == clusterstate.Waiting {
 		return 0
 	}
 	return 1
@@ -243,13 +243,13 @@ var tilePosition = func() map[string]int {
 // buildTiles has a tile for each cluster, by its part, then by age.
 func buildTiles(s Snapshot, now time.Time) []Tile {
 	out := make([]Tile, 0, len(s.Clusters))
-	phases := standing.ComputePhases(s.Pools, s.Clusters, s.Claims, now)
+	phases := clusterstate.ComputePhases(s.Pools, s.Clusters, s.Claims, now)
 	for i := range s.Clusters {
 		cd := &s.Clusters[i]
 		phase := phases[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
 		out = append(out, Tile{
-			Name: cd.Name, Part: phaseHeadings[phase], State: standing.ClusterState(cd),
-			Claim: standing.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Why: clusterProblem(cd),
+			Name: cd.Name, Part: phaseHeadings[phase], State: clusterstate.ClusterState(cd),
+			Claim: clusterstate.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Why: clusterProblem(cd),
 		})
 	}
 	slices.SortFunc(out, func(a, b Tile) int {
@@ -316,7 +316,7 @@ func problemCondition(cd *hivev1.ClusterDeployment) *hivev1.Condition {
 			return c
 		}
 	}
-	if standing.ClusterState(cd) == standing.Failed {
+	if clusterstate.ClusterState(cd) == clusterstate.Failed {
 		return condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // conditionCheck is a status of a condition that should be another.
@@ -106,7 +106,7 @@ func findClusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []T
 		if !found {
 			continue
 		}
-		ref := standing.PoolReference(cd)
+		ref := clusterstate.PoolReference(cd)
 		if t.Bad || ref.PoolName == "" {
 			out = append(out, t)
 			continue
@@ -128,13 +128,13 @@ func findClusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []T
 
 // findClusterTrouble is what is wrong with a cluster. A spare one is replaced by its pool.
 func findClusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, bool) {
-	ref := standing.PoolReference(cd)
+	ref := clusterstate.PoolReference(cd)
 	t := Trouble{Bad: ref.PoolName == "" || ref.ClaimName != "", Where: "cluster " + cd.Name}
 	if ref.PoolName != "" {
 		t.Link = PoolLink(ref.Namespace, ref.PoolName)
 	}
 	switch away := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {
-	case standing.ClusterState(cd) == standing.Failed:
+	case clusterstate.ClusterState(cd) == clusterstate.Failed:
 		t.What = "Broken"
 		c := problemCondition(cd)
 		if c == nil {
@@ -143,7 +143,7 @@ func findClusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, b
 		}
 		t.Why, t.Since = c.Message, PastMoment(c.LastTransitionTime.Time, now)
 		return t, true
-	case t.Bad && standing.ClusterState(cd) == standing.Running && away != nil && away.Status == corev1.ConditionTrue:
+	case t.Bad && clusterstate.ClusterState(cd) == clusterstate.Running && away != nil && away.Status == corev1.ConditionTrue:
 		t.What, t.Why, t.Since = "Cannot be reached", away.Message, PastMoment(away.LastTransitionTime.Time, now)
 		return t, true
 	default:
@@ -163,7 +163,7 @@ func findClaimTroubles(claims []hivev1.ClusterClaim, now time.Time) []Trouble {
 		switch {
 		case c.DeletionTimestamp != nil:
 			continue
-		case standing.ClaimState(c) == standing.Lost:
+		case clusterstate.ClaimState(c) == clusterstate.Lost:
 			t.What = "Its cluster is gone"
 		case c.Spec.Namespace == "" && cannotBeServed(c):
 			t.What = "Cannot be served"

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/grant"
+	"hotspare.io/hotspare/internal/rbac"
+	"hotspare.io/hotspare/internal/rbac/grant"
 )
 
 // An API server lets no client grant rights that the client does not have. So the controllers have
@@ -42,7 +42,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, claim *hivev1.ClusterC
 	if claim.DeletionTimestamp == nil && (claim.Unreadable != "" || cd != nil && cd.Unreadable != "") {
 		return nil // the unreadable part may be the list of subjects
 	}
-	want := access.DecideOwnerAccess(claim, cd)
+	want := rbac.DecideOwnerAccess(claim, cd)
 	for _, why := range want.Refused {
 		v.appendPendingMessage(why)
 	}
@@ -65,7 +65,7 @@ func (v *plan) appendPendingMessage(text string) {
 	}
 }
 
-func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, want access.OwnerAccess) error {
+func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, want rbac.OwnerAccess) error {
 	switch place, err := grant.CheckNamespace(ctx, r.Client, cd); {
 	case err != nil:
 		return err
@@ -104,8 +104,8 @@ func (r *Reconciler) revokeAccess(ctx context.Context, claim *hivev1.ClusterClai
 	if home == "" {
 		return nil
 	}
-	mine := access.HasCluster(claim, cd)
-	gone, err := r.deleteAccess(ctx, home, func(o metav1.Object) bool { return mine || access.IsMadeForClaim(claim, o) })
+	mine := rbac.HasCluster(claim, cd)
+	gone, err := r.deleteAccess(ctx, home, func(o metav1.Object) bool { return mine || rbac.IsMadeForClaim(claim, o) })
 	if err == nil && gone {
 		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "AccessWithdrawn", "Withdraw", "spec.subjects have no more access to cluster %s", home)
 	}
@@ -121,7 +121,7 @@ func (r *Reconciler) revokeOrphanedAccess(ctx context.Context, claim types.Names
 	}
 	was := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
 	for i := range given.Items {
-		if _, err := r.deleteAccess(ctx, given.Items[i].Namespace, func(o metav1.Object) bool { return access.IsMadeForClaim(was, o) }); err != nil {
+		if _, err := r.deleteAccess(ctx, given.Items[i].Namespace, func(o metav1.Object) bool { return rbac.IsMadeForClaim(was, o) }); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (r *Reconciler) claimOfAccess(ctx context.Context, o client.Object) []recon
 // read.
 func clusterSecretsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := access.ReadableSecrets(e.ObjectOld.(*hivev1.ClusterDeployment)), access.ReadableSecrets(e.ObjectNew.(*hivev1.ClusterDeployment))
+		before, after := rbac.ReadableSecrets(e.ObjectOld.(*hivev1.ClusterDeployment)), rbac.ReadableSecrets(e.ObjectNew.(*hivev1.ClusterDeployment))
 		return !slices.Equal(before, after)
 	}}
 }

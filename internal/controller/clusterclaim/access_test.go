@@ -26,8 +26,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -145,22 +145,22 @@ func remove(o client.Object) act {
 
 // stage is a scenario with the controller of claims, in which machines run and
 // destroyed clusters go at once.
-func stage(t *testing.T, acts ...act) crash.Scenario {
+func stage(t *testing.T, acts ...act) crashtest.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
 	if err := clusterclaim.Index(t.Context(), &ix); err != nil {
 		t.Fatal(err)
 	}
 	pools := create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})
-	return crash.Scenario{
+	return crashtest.Scenario{
 		Scheme: newScheme(t), Kinds: kinds, Indexes: &ix, Acts: append([]act{pools}, acts...), World: world,
 		Always: func(ctx context.Context, api client.Client) error {
 			return errors.Join(grantedBeforeTold(ctx, api), withdrawnBeforeDestroyed(ctx, api))
 		},
 		Finally: func(context.Context, client.Client) error { return nil },
-		Start: func(cached, _ client.Client) []crash.Controller {
+		Start: func(cached, _ client.Client) []crashtest.Controller {
 			claims := newReconciler(cached)
-			return []crash.Controller{func(ctx context.Context) error {
+			return []crashtest.Controller{func(ctx context.Context) error {
 				var all hivev1.ClusterClaimList
 				if err := cached.List(ctx, &all); err != nil {
 					return err
@@ -262,7 +262,7 @@ func TestCrashWhileSubjectsGetAndLoseAccess(t *testing.T) { // B33
 	subjects := func(who ...string) act {
 		return edit(newClaim(), func(c *hivev1.ClusterClaim) { c.Spec.Subjects = newClaim(who...).Spec.Subjects })
 	}
-	crash.Run(t, stage(t,
+	crashtest.Run(t, stage(t,
 		create(home(), newCluster(), newClaim("alice")), can("alice as Role hive-claim-owner: kubeconfig"), told(),
 		subjects("bob", "alice"), can("alice,bob as Role hive-claim-owner: kubeconfig"),
 		subjects(), can("nobody"),
@@ -277,7 +277,7 @@ func TestCrashWhileAccessFollowsTheClusterAndMeddlers(t *testing.T) { // B34
 	const right = "alice as Role hive-claim-owner: kubeconfig,password"
 	unnamed := newCluster()
 	unnamed.Spec.ClusterMetadata = nil
-	crash.Run(t, stage(t,
+	crashtest.Run(t, stage(t,
 		create(home(), unnamed, newClaim("alice")), can("alice as Role hive-claim-owner: "),
 		edit(newCluster(), func(cd *hivev1.ClusterDeployment) {
 			cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{

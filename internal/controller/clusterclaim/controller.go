@@ -26,13 +26,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
-	"hotspare.io/hotspare/internal/standing"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch;delete
@@ -120,7 +120,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, claim *hivev1.ClusterClai
 		if f.unreadable == "" && f.assigned.unreadable {
 			f.unreadable = "ClusterDeployment " + cd.Name + ": " + cd.Unreadable
 		}
-		if f.assigned.claim == claim.Name && !access.HasCluster(claim, cd) {
+		if f.assigned.claim == claim.Name && !rbac.HasCluster(claim, cd) {
 			f.assigned.claim, f.assigned.pooled = "", false // the cluster is bound to a claim of the same name in another namespace
 		}
 	}
@@ -182,7 +182,7 @@ func (r *Reconciler) findReservedCluster(ctx context.Context, claim *hivev1.Clus
 func readCluster(cd *hivev1.ClusterDeployment) *clusterSnapshot {
 	f := &clusterSnapshot{
 		deleting: cd.DeletionTimestamp != nil,
-		running:  cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || standing.IsHibernationUnsupported(cd)),
+		running:  cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || clusterstate.IsHibernationUnsupported(cd)),
 		power:    cd.Status.PowerState,
 
 		unreadable: cd.Unreadable != "",

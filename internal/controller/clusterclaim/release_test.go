@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 // The watches of claims and of clusters are two: a cache may show that the claim

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 const (
@@ -342,7 +342,7 @@ func (r *Reconciler) confirmNamespace(ctx context.Context, s *observation, name 
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &ns); err != nil {
 		return err
 	}
-	if access.IsPoolNamespace(&ns, ref) {
+	if rbac.IsPoolNamespace(&ns, ref) {
 		return nil
 	}
 	return fault.NewDenied("namespace %s was not made for a cluster of pool %s", name, s.pool.Name)

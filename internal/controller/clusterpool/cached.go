@@ -9,21 +9,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/fresh"
+	"hotspare.io/hotspare/internal/mutationcache"
 )
 
 // sharedIndexes index the cache's own objects by their pool.
 type sharedIndexes struct {
-	clusters *fresh.SharedIndex[*hivev1.ClusterDeployment]
-	claims   *fresh.SharedIndex[*hivev1.ClusterClaim]
+	clusters *mutationcache.SharedIndex[*hivev1.ClusterDeployment]
+	claims   *mutationcache.SharedIndex[*hivev1.ClusterClaim]
 }
 
 func newSharedIndexes(ctx context.Context, c cache.Informers) (*sharedIndexes, error) {
-	clusters, err := fresh.NewSharedIndex(ctx, c, &hivev1.ClusterDeployment{}, "clusterpool", poolIndexKeys)
+	clusters, err := mutationcache.NewSharedIndex(ctx, c, &hivev1.ClusterDeployment{}, "clusterpool", poolIndexKeys)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := fresh.NewSharedIndex(ctx, c, &hivev1.ClusterClaim{}, "clusterpool", func(c *hivev1.ClusterClaim) []string {
+	claims, err := mutationcache.NewSharedIndex(ctx, c, &hivev1.ClusterClaim{}, "clusterpool", func(c *hivev1.ClusterClaim) []string {
 		return []string{types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}.String()}
 	})
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/fresh"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/mutationcache"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -67,11 +67,11 @@ type Reconciler struct {
 	// manager.
 	shared *sharedIndexes
 
-	clusters fresh.Writes[*hivev1.ClusterDeployment]
-	claims   fresh.Writes[*hivev1.ClusterClaim]
-	pools    fresh.Writes[*hivev1.ClusterPool]
+	clusters mutationcache.Writes[*hivev1.ClusterDeployment]
+	claims   mutationcache.Writes[*hivev1.ClusterClaim]
+	pools    mutationcache.Writes[*hivev1.ClusterPool]
 	// customizations are the customizations whose leases this process acquired.
-	customizations fresh.Writes[*hivev1.ClusterDeploymentCustomization]
+	customizations mutationcache.Writes[*hivev1.ClusterDeploymentCustomization]
 	poolCaches     poolCaches
 }
 

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/crash"
+	"hotspare.io/hotspare/internal/crashtest"
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
 
 // stocked is a scenario of pools with inventories, in which leases are true after each write.
-func stocked(t *testing.T, acts ...func(context.Context, client.Client) error) crash.Scenario {
+func stocked(t *testing.T, acts ...func(context.Context, client.Client) error) crashtest.Scenario {
 	t.Helper()
 	s := stage(t, append([]func(context.Context, client.Client) error{create(imageSet())}, acts...)...)
 	always := s.Always
@@ -110,7 +110,7 @@ func TestCrashWhileAPoolWithAnInventoryServes(t *testing.T) {
 	t.Parallel()
 	s := stocked(t, create(named("a", "one"), named("b", "two"), listing(1, "a", "b")), create(claim("x")), remove(claim("x")))
 	s.Finally = leave("p: a Available 3, b Reserved 3")
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }
 
 func TestCrashWhileAnEntryIsRemoved(t *testing.T) {
@@ -118,7 +118,7 @@ func TestCrashWhileAnEntryIsRemoved(t *testing.T) {
 	s := stocked(t, create(named("a", "one"), named("b", "two"), listing(1, "a", "b")),
 		edit(&hivev1.ClusterPool{}, "p", func(p *hivev1.ClusterPool) { p.Spec.Inventory = p.Spec.Inventory[1:] }))
 	s.Finally = leave("p: b Reserved 3")
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }
 
 func TestCrashWhileACustomizationIsEdited(t *testing.T) {
@@ -130,7 +130,7 @@ func TestCrashWhileACustomizationIsEdited(t *testing.T) {
 	}
 	s := stocked(t, create(named("a", "one"), named("b", "two"), listing(1, "a", "b")), patch("/metadata/nowhere"), patch("/metadata/name"))
 	s.Finally = leave("p: a Available 3, b Reserved 3")
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }
 
 func TestCrashWhileTwoPoolsShareCustomizations(t *testing.T) {
@@ -139,7 +139,7 @@ func TestCrashWhileTwoPoolsShareCustomizations(t *testing.T) {
 	q.Name = "q"
 	s := stocked(t, create(named("a", "one"), named("b", "two"), listing(1, "b", "a")), create(q), create(claim("x")), remove(listing(0)))
 	s.Finally = leave("p: a Unavailable 3, b Reserved 3", "q: a Reserved 3, b Unavailable 3")
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }
 
 func TestCrashWhileAnInventoryComesAndGoes(t *testing.T) {
@@ -152,5 +152,5 @@ func TestCrashWhileAnInventoryComesAndGoes(t *testing.T) {
 		list(func(p *hivev1.ClusterPool) { had, p.Spec.Inventory = p.Spec.Inventory, nil }),
 		list(func(p *hivev1.ClusterPool) { p.Spec.Inventory = had }))
 	s.Finally = leave("p: a Reserved 3")
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }

@@ -24,8 +24,8 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
 	"hotspare.io/hotspare/internal/controller/namespace"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -39,7 +39,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 // stage is a scenario with the controllers of pools, claims and leases, and a world in
 // which installs succeed and machines obey at once.
-func stage(t *testing.T, acts ...func(context.Context, client.Client) error) crash.Scenario {
+func stage(t *testing.T, acts ...func(context.Context, client.Client) error) crashtest.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
 	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix), customization.Index(t.Context(), &ix)); err != nil {
@@ -47,7 +47,7 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 	}
 	serial := 0
 	w := &watcher{}
-	return crash.Scenario{
+	return crashtest.Scenario{
 		Scheme:  newScheme(t),
 		Kinds:   allKinds,
 		Indexes: &ix,
@@ -57,7 +57,7 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 		}, create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})}, acts...),
 		World:  world,
 		Always: w.check,
-		Start: func(cached, live client.Client) []crash.Controller {
+		Start: func(cached, live client.Client) []crashtest.Controller {
 			now := clocktesting.NewFakePassiveClock(time.Now())
 			recorder := events.NewFakeRecorder(10000)
 			pools := &clusterpool.Reconciler{
@@ -67,7 +67,7 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 			claims := &clusterclaim.Reconciler{Client: cached, Live: live, Clock: now, Events: recorder}
 			homes := &namespace.Reconciler{Client: cached, Live: live}
 			leases := &customization.Reconciler{Client: cached, Live: live, Clock: now, Events: recorder}
-			return []crash.Controller{
+			return []crashtest.Controller{
 				every(cached, &hivev1.ClusterPoolList{}, pools), every(cached, &hivev1.ClusterClaimList{}, claims),
 				every(cached, &corev1.NamespaceList{}, homes), every(cached, &hivev1.ClusterDeploymentCustomizationList{}, leases),
 			}
@@ -76,7 +76,7 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 }
 
 // every reconciles all objects of a list's kind.
-func every(c client.Client, list client.ObjectList, r reconcile.Reconciler) crash.Controller {
+func every(c client.Client, list client.ObjectList, r reconcile.Reconciler) crashtest.Controller {
 	return func(ctx context.Context) error {
 		all := list.DeepCopyObject().(client.ObjectList)
 		if err := c.List(ctx, all); err != nil {
@@ -324,7 +324,7 @@ func TestCrashWhileAPoolFillsAndServes(t *testing.T) { // B1
 	t.Parallel()
 	s := stage(t, create(imageSet(), newPool(2, 1)), create(claim("a"), claim("b")), remove(claim("a")))
 	s.Finally = expect(2, "b")
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }
 
 func TestCrashWhileAPoolGoes(t *testing.T) {
@@ -340,5 +340,5 @@ func TestCrashWhileAPoolGoes(t *testing.T) {
 		}
 		return nil
 	}
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }

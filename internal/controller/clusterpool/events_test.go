@@ -20,7 +20,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/namespace"
-	"hotspare.io/hotspare/internal/crash"
+	"hotspare.io/hotspare/internal/crashtest"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -72,7 +72,7 @@ func TestOneEventAndOneCountForEachStep(t *testing.T) {
 		return nil
 	}, create(imageSet(), newPool(1, 0)), create(claim("a")), remove(claim("a")))
 	serial, always := 0, s.Always
-	s.Start = func(cached, live client.Client) []crash.Controller {
+	s.Start = func(cached, live client.Client) []crashtest.Controller {
 		l.starts++
 		l.registry = prometheus.NewRegistry()
 		now := clocktesting.NewFakePassiveClock(time.Now())
@@ -82,7 +82,7 @@ func TestOneEventAndOneCountForEachStep(t *testing.T) {
 			Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
 		}
 		claims := &clusterclaim.Reconciler{Client: cached, Live: live, Clock: now, Events: l, Metrics: counts}
-		return []crash.Controller{
+		return []crashtest.Controller{
 			every(cached, &hivev1.ClusterPoolList{}, pools), every(cached, &hivev1.ClusterClaimList{}, claims),
 			every(cached, &corev1.NamespaceList{}, &namespace.Reconciler{Client: cached, Live: live}),
 		}
@@ -93,7 +93,7 @@ func TestOneEventAndOneCountForEachStep(t *testing.T) {
 	s.Finally = func(ctx context.Context, api client.Client) error {
 		return errors.Join(expect(1)(ctx, api), l.check(ctx, api))
 	}
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }
 
 // watch remembers every cluster that there ever was.

@@ -26,7 +26,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
 	"hotspare.io/hotspare/internal/controller/namespace"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 var (

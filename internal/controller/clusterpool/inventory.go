@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 // observeCustomizations reads the customizations that a pool lists, has recorded, or has clusters
@@ -151,7 +151,7 @@ func (r *Reconciler) dropForeignPending(ctx context.Context, s *observation) err
 		if err != nil {
 			return fmt.Errorf("reading namespace %s: %w", name, err)
 		}
-		if !access.IsPoolNamespace(&ns, ref) {
+		if !rbac.IsPoolNamespace(&ns, ref) {
 			ctrl.LoggerFrom(ctx).Info("dropped a recorded name: its namespace was not made for this pool", "namespace", name)
 			s.droppedNames = append(s.droppedNames, name)
 		}

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 // An observation is everything that a pass has read. Clusters and claims are shared with the cache
@@ -137,7 +137,7 @@ func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.Names
 			return fmt.Errorf("reading the namespace of cluster %s of pool %s: %w", name, key, err)
 		}
 		// Without its namespace the cluster itself is deleted, and the cache is behind.
-		if err != nil || !access.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
+		if err != nil || !rbac.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
 			delete(s.clusters, name)
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 // cached are the kinds that processes have caches of.

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
 
@@ -26,7 +26,7 @@ type act = func(context.Context, client.Client) error
 
 // stage is a scenario with this controller, the stand-in for pools, and a world that
 // installs clusters and destroys deleted ones, both at once.
-func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
+func stage(t *testing.T, finally act, acts ...act) crashtest.Scenario {
 	t.Helper()
 	scheme, err := newScheme()
 	var ix chaos.Indexes
@@ -34,17 +34,17 @@ func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
 		t.Fatal(err)
 	}
 	serial := 0
-	return crash.Scenario{
+	return crashtest.Scenario{
 		Scheme: scheme, Kinds: everything, Indexes: &ix,
 		Acts:    acts,
 		World:   world,
 		Finally: finally,
 		Always:  trueLeases,
-		Start: func(cached, live client.Client) []crash.Controller {
+		Start: func(cached, live client.Client) []crashtest.Controller {
 			now := clocktesting.NewFakePassiveClock(time.Now())
 			r := &Reconciler{Client: cached, Live: live, Clock: now, Events: events.NewFakeRecorder(10000)}
 			m := &maker{client: cached, live: live, clock: now, suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) }}
-			return []crash.Controller{
+			return []crashtest.Controller{
 				func(ctx context.Context) error { return eachPool(ctx, cached, m) },
 				func(ctx context.Context) error { return eachSlot(ctx, cached, r) },
 			}
@@ -186,17 +186,17 @@ func ends(clusters int, want ...string) act {
 
 func TestCrashWhileALeaseIsTakenAndReleased(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends(1, "a leased Succeeded"), begin("a"), removeClusters, removeClusters))
+	crashtest.Run(t, stage(t, ends(1, "a leased Succeeded"), begin("a"), removeClusters, removeClusters))
 }
 
 func TestCrashWhileAPoolGoes(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends(0, "a free Succeeded"), begin("a"), remove(newPool("p", 0)), removeClusters))
+	crashtest.Run(t, stage(t, ends(0, "a free Succeeded"), begin("a"), remove(newPool("p", 0)), removeClusters))
 }
 
 func TestCrashWhileACustomizationGoes(t *testing.T) { // B8
 	t.Parallel()
-	crash.Run(t, stage(t, ends(1, "b leased Succeeded"), begin("a", "b"), remove(newSlot("a")), removeClusters))
+	crashtest.Run(t, stage(t, ends(1, "b leased Succeeded"), begin("a", "b"), remove(newSlot("a")), removeClusters))
 }
 
 // A lease that was lost (a backup was restored, or the customization was removed by
@@ -214,5 +214,5 @@ func TestCrashWhileALostLeaseIsRepaired(t *testing.T) {
 	}
 	s := stage(t, ends(1, "a leased Succeeded", "b free "), begin("a", "b"), lose)
 	s.Always = nil // for a moment no cluster has the lease
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }

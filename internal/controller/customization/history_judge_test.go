@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
 

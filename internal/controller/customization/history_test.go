@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/dataplane"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/fleet/dataplane"
 	"hotspare.io/hotspare/internal/patch"
 )
 

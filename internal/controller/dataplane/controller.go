@@ -2,7 +2,7 @@
 // lists for the agent which instances to run, validates the agent's reports, and finally releases
 // everything.
 //
-// A pass over one DataPlane is observe, decide (internal/dataplane), act, report. Before a pass
+// A pass over one DataPlane is observe, decide (internal/fleet/dataplane), act, report. Before a pass
 // releases anything, it reads it from the API server, not from a cache.
 package dataplane
 
@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/dataplane"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/fleet/dataplane"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"

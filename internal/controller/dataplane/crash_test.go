@@ -17,15 +17,15 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/controller/dataplane"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
-	decide "hotspare.io/hotspare/internal/dataplane"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
+	decide "hotspare.io/hotspare/internal/fleet/dataplane"
 )
 
 type act = func(context.Context, client.Client) error
 
 // stage is a scenario with this controller. Each attempt has a new cluster.
-func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
+func stage(t *testing.T, finally act, acts ...act) crashtest.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
 	if err := dataplane.Index(t.Context(), &ix); err != nil {
@@ -36,17 +36,17 @@ func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
 		p = newSpoke(t)
 		return create(append(fleet(), plane())...)(ctx, api)
 	}
-	return crash.Scenario{
+	return crashtest.Scenario{
 		Scheme: hubScheme(t), Kinds: everything, Indexes: &ix,
 		Acts:    append([]act{begin}, acts...),
 		World:   func(ctx context.Context, api client.Client) (bool, error) { return world(ctx, api, p) },
 		Finally: finally, Always: nothingByGuess,
-		Start: func(cached, live client.Client) []crash.Controller {
+		Start: func(cached, live client.Client) []crashtest.Controller {
 			r := &dataplane.Reconciler{
 				Client: cached, Live: live, Spokes: lazy{&p}, Hub: dataplane.Hub{Server: "https://127.0.0.1:1"},
 				Clock: clocktesting.NewFakePassiveClock(start), Events: events.NewFakeRecorder(10000),
 			}
-			return []crash.Controller{func(ctx context.Context) error {
+			return []crashtest.Controller{func(ctx context.Context) error {
 				_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
 				return err
 			}}
@@ -139,7 +139,7 @@ func left(phase v1alpha1.DataPlanePhase, claims, agents, rights int) act {
 
 func TestCrashOnTheWayToReady(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, left(v1alpha1.PhaseReady, 1, 1, 1)))
+	crashtest.Run(t, stage(t, left(v1alpha1.PhaseReady, 1, 1, 1)))
 }
 
 func TestCrashWhileItIsReleased(t *testing.T) {
@@ -147,7 +147,7 @@ func TestCrashWhileItIsReleased(t *testing.T) {
 	release := edit(plane(), func(dp *v1alpha1.DataPlane) {
 		dp.Status.Phase, dp.Status.ReleasedAt = v1alpha1.PhaseDeprovisioning, &metav1.Time{Time: start}
 	})
-	crash.Run(t, stage(t, left("", 0, 0, 0), release))
+	crashtest.Run(t, stage(t, left("", 0, 0, 0), release))
 }
 
 func TestCrashWhileItIsDeletedWithAnInstance(t *testing.T) {
@@ -158,7 +158,7 @@ func TestCrashWhileItIsDeletedWithAnInstance(t *testing.T) {
 		i.Status.DataPlaneName, i.Status.Units, i.Status.Placements = "p", 1, 1
 	})
 	waits := left(v1alpha1.PhaseReady, 1, 1, 1)
-	crash.Run(t, stage(t, left("", 0, 0, 0),
+	crashtest.Run(t, stage(t, left("", 0, 0, 0),
 		create(i), place, remove(plane()), waits,
 		remove(i)))
 }
@@ -166,13 +166,13 @@ func TestCrashWhileItIsDeletedWithAnInstance(t *testing.T) {
 func TestCrashWhileWhatHasFailedIsGivenBack(t *testing.T) {
 	t.Parallel()
 	fail := edit(plane(), func(dp *v1alpha1.DataPlane) { dp.Status.Phase = v1alpha1.PhaseFailed })
-	crash.Run(t, stage(t, left("", 0, 0, 0), fail, left(v1alpha1.PhaseFailed, 0, 0, 0), remove(plane())))
+	crashtest.Run(t, stage(t, left("", 0, 0, 0), fail, left(v1alpha1.PhaseFailed, 0, 0, 0), remove(plane())))
 }
 
 func TestCrashWhileItsClusterStays(t *testing.T) {
 	t.Parallel()
 	orphan := edit(plane(), func(dp *v1alpha1.DataPlane) { dp.Spec.DeletionPolicy = v1alpha1.DeletionOrphan })
-	crash.Run(t, stage(t, left("", 1, 0, 0), orphan, remove(plane())))
+	crashtest.Run(t, stage(t, left("", 1, 0, 0), orphan, remove(plane())))
 }
 
 func remove(o client.Object) act {

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/agent/install"
-	"hotspare.io/hotspare/internal/dataplane"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/fleet/agent/install"
+	"hotspare.io/hotspare/internal/fleet/dataplane"
 	"hotspare.io/hotspare/internal/patch"
 )
 

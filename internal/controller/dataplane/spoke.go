@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/agent"
-	"hotspare.io/hotspare/internal/agent/install"
+	"hotspare.io/hotspare/internal/fleet/agent"
+	"hotspare.io/hotspare/internal/fleet/agent/install"
 	"hotspare.io/hotspare/internal/remote"
 )
 

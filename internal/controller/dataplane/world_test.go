@@ -27,7 +27,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/agent/install"
+	"hotspare.io/hotspare/internal/fleet/agent/install"
 )
 
 const ns = "fleet"

@@ -15,20 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/facts"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/fleet/facts"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
 // applyPlan executes the steps. It writes each data plane once, with all of its steps; a failure of
 // one data plane does not affect the others.
-func (r *Reconciler) applyPlan(ctx context.Context, s *observation, plan capacity.Plan) error {
-	byPlane := map[string][]capacity.Step{}
+func (r *Reconciler) applyPlan(ctx context.Context, s *observation, plan scaling.Plan) error {
+	byPlane := map[string][]scaling.Step{}
 	var names []string
 	for _, st := range plan.Steps {
-		if st.Verb == capacity.Create || st.Verb == capacity.Place && !s.isPlaceable(st.Instance) {
+		if st.Verb == scaling.Create || st.Verb == scaling.Place && !s.isPlaceable(st.Instance) {
 			continue
 		}
 		if byPlane[st.DataPlane] == nil {
@@ -74,11 +74,11 @@ func (r *Reconciler) createPendingPlanes(ctx context.Context, s *observation) er
 }
 
 // createStep returns the step that creates a data plane, with its reason if it is still known.
-func (s *observation) createStep(p v1alpha1.PendingDataPlane) capacity.Step {
-	st := capacity.Step{Verb: capacity.Create, Type: p.InstanceType}
+func (s *observation) createStep(p v1alpha1.PendingDataPlane) scaling.Step {
+	st := scaling.Step{Verb: scaling.Create, Type: p.InstanceType}
 	for _, t := range s.Region.Status.InstanceTypes {
 		if t.Name == p.InstanceType && t.Decision != nil && t.Decision.Action == "Create" {
-			st.Reason = capacity.Reason(t.Decision.Reason)
+			st.Reason = scaling.Reason(t.Decision.Reason)
 		}
 	}
 	return st
@@ -98,19 +98,19 @@ func (s *observation) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1a
 
 // applyPlaneSteps executes the steps of one data plane. It writes the data plane first; only booked
 // places are then written to the instances.
-func (r *Reconciler) applyPlaneSteps(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, steps []capacity.Step) error {
+func (r *Reconciler) applyPlaneSteps(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, steps []scaling.Step) error {
 	after := dp.DeepCopy()
-	var placed []capacity.Step
-	slices.SortStableFunc(steps, func(a, b capacity.Step) int { return stepOrder[a.Verb] - stepOrder[b.Verb] })
+	var placed []scaling.Step
+	slices.SortStableFunc(steps, func(a, b scaling.Step) int { return stepOrder[a.Verb] - stepOrder[b.Verb] })
 	for _, st := range steps {
 		switch st.Verb {
-		case capacity.Forget:
+		case scaling.Forget:
 			return r.deleteFailedPlane(ctx, s, dp)
-		case capacity.Release:
+		case scaling.Release:
 			if err := r.confirmEmpty(ctx, dp); err != nil {
 				return err
 			}
-		case capacity.Place:
+		case scaling.Place:
 			placed = append(placed, st)
 		}
 		r.applyStep(s, after, st)
@@ -133,34 +133,34 @@ func (r *Reconciler) applyPlaneSteps(ctx context.Context, s *observation, dp *v1
 
 // stepOrder is the order of the steps of one data plane: an old booking is deleted before a new one
 // with the same name is added.
-var stepOrder = map[capacity.Verb]int{capacity.Unbook: -1}
+var stepOrder = map[scaling.Verb]int{scaling.Unbook: -1}
 
 // applyStep changes a data plane as one step requires.
-func (r *Reconciler) applyStep(s *observation, dp *v1alpha1.DataPlane, st capacity.Step) {
+func (r *Reconciler) applyStep(s *observation, dp *v1alpha1.DataPlane, st scaling.Step) {
 	phase := func(p v1alpha1.DataPlanePhase) {
 		dp.Status.Phase, dp.Status.PhaseSince = p, ptr.To(metav1.NewTime(r.Clock.Now()))
 	}
 	switch st.Verb {
-	case capacity.Unbook:
+	case scaling.Unbook:
 		dp.Status.Bookings = slices.DeleteFunc(dp.Status.Bookings, func(b v1alpha1.Booking) bool { return b.Namespace+"/"+b.Name == st.Instance })
-	case capacity.Place:
+	case scaling.Place:
 		i := s.instancesByName[st.Instance]
 		if !slices.ContainsFunc(dp.Status.Bookings, func(b v1alpha1.Booking) bool { return b.UID == string(i.UID) }) {
 			dp.Status.Bookings = append(dp.Status.Bookings, v1alpha1.Booking{
 				Namespace: i.Namespace, Name: i.Name, UID: string(i.UID), Type: st.Type, Units: int32(st.Units), //nolint:gosec // units of a size are an int32
 			})
 		}
-	case capacity.Fail:
+	case scaling.Fail:
 		phase(v1alpha1.PhaseFailed)
 		meta.SetStatusCondition(&dp.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.DataPlaneReady, Status: metav1.ConditionFalse, Reason: string(st.Reason), Message: st.Message,
 			ObservedGeneration: dp.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 		})
-	case capacity.Remove:
+	case scaling.Remove:
 		phase(v1alpha1.PhaseDeprovisioning)
-	case capacity.Restore:
+	case scaling.Restore:
 		phase(v1alpha1.PhaseReady)
-	case capacity.Release:
+	case scaling.Release:
 		dp.Status.ReleasedAt = ptr.To(metav1.NewTime(r.Clock.Now()))
 	}
 }
@@ -206,13 +206,13 @@ func (r *Reconciler) deleteFailedPlane(ctx context.Context, s *observation, dp *
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting DataPlane %s: %w", dp.Name, err)
 	}
-	r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), capacity.Step{Verb: capacity.Forget, Reason: capacity.Superseded})
+	r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), scaling.Step{Verb: scaling.Forget, Reason: scaling.Superseded})
 	r.recordEvent(s, dp, "DataPlaneForgotten", "it had failed, and later ones say more")
 	return nil
 }
 
 // assignDataPlane writes the data plane on which a place is booked to the instance's status.
-func (r *Reconciler) assignDataPlane(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, st capacity.Step) error {
+func (r *Reconciler) assignDataPlane(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, st scaling.Step) error {
 	before := s.instancesByName[st.Instance]
 	i := before.DeepCopy()
 	i.Status.DataPlaneName, i.Status.Units = dp.Name, int32(st.Units) //nolint:gosec // units of a size are an int32

@@ -1,6 +1,6 @@
 // Package fleetregion creates and removes the data planes of regions, and places instances on them.
 //
-// A pass over one FleetRegion is observe, decide (internal/capacity), report, act. Each new data
+// A pass over one FleetRegion is observe, decide (internal/fleet/scaling), report, act. Each new data
 // plane is first recorded in the region, with its name; each place for an instance is first
 // recorded in its DataPlane (ADR 0018). Each write has the resource version of the observed object:
 // of two contradicting passes, one fails. Package dataplane manages the lifecycle of each data
@@ -25,10 +25,10 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/fresh"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/mutationcache"
 )
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions;instancetypes,verbs=get;list;watch
@@ -56,9 +56,9 @@ type Reconciler struct {
 	Metrics *metrics.Metrics
 
 	// Writes that are not in the cache yet. They avoid conflicts.
-	regions   fresh.Writes[*v1alpha1.FleetRegion]
-	planes    fresh.Writes[*v1alpha1.DataPlane]
-	instances fresh.Writes[*v1alpha1.ServiceInstance]
+	regions   mutationcache.Writes[*v1alpha1.FleetRegion]
+	planes    mutationcache.Writes[*v1alpha1.DataPlane]
+	instances mutationcache.Writes[*v1alpha1.ServiceInstance]
 }
 
 // Reconcile does one pass over the FleetRegion.
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // it cannot be read, and is looked at again when it changes
 	}
-	plan := capacity.Decide(snapshot)
+	plan := scaling.Decide(snapshot)
 	log := ctrl.LoggerFrom(ctx).V(1)
 	for _, st := range plan.Steps {
 		log.Info("decided", "step", st.String())

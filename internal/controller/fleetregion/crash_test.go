@@ -20,8 +20,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 type act = func(context.Context, client.Client) error
@@ -38,7 +38,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 // stage is a scenario with this controller, and a world in which data planes come with six units,
 // and in which instances and data planes are deleted at once.
-func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
+func stage(t *testing.T, finally act, acts ...act) crashtest.Scenario {
 	t.Helper()
 	scheme, err := newScheme()
 	var ix chaos.Indexes
@@ -46,15 +46,15 @@ func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
 		t.Fatal(err)
 	}
 	serial := 0
-	return crash.Scenario{
+	return crashtest.Scenario{
 		Scheme: scheme, Kinds: kinds, Indexes: &ix,
 		Acts: acts, World: world, Always: sound, Finally: finally,
-		Start: func(cached, live client.Client) []crash.Controller {
+		Start: func(cached, live client.Client) []crashtest.Controller {
 			r := &Reconciler{
 				Client: cached, Live: live, Clock: clocktesting.NewFakePassiveClock(time.Now()), Events: events.NewFakeRecorder(10000),
 				Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
 			}
-			return []crash.Controller{func(ctx context.Context) error { return eachRegion(ctx, cached, r) }}
+			return []crashtest.Controller{func(ctx context.Context) error { return eachRegion(ctx, cached, r) }}
 		},
 	}
 }
@@ -318,18 +318,18 @@ func condition(all []metav1.Condition, kind string) metav1.Condition {
 // equally full.
 func TestCrashWhileARegionFillsUp(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends(3, 13, 0, ""), begin(newRegion("use1")), order(1, 4, "x1"), order(5, 6, "x2"), order(7, 11, "x1")))
+	crashtest.Run(t, stage(t, ends(3, 13, 0, ""), begin(newRegion("use1")), order(1, 4, "x1"), order(5, 6, "x2"), order(7, 11, "x1")))
 }
 
 func TestCrashWhileARegionEmpties(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends(1, 1, 0, ""), begin(newRegion("use1")), order(1, 9, "x1"), cancel(1, 5), cancel(7, 9)))
+	crashtest.Run(t, stage(t, ends(1, 1, 0, ""), begin(newRegion("use1")), order(1, 9, "x1"), cancel(1, 5), cancel(7, 9)))
 }
 
 func TestCrashInAFullRegion(t *testing.T) {
 	t.Parallel()
 	full := newRegion("use1", func(r *v1alpha1.FleetRegion) { r.Spec.InstanceTypes[0].Limit = ptr.To[int32](5) })
-	crash.Run(t, stage(t, ends(1, 4, 1, "LimitReached"), begin(full), order(1, 3, "x2"), cancel(3, 3), order(4, 4, "x2")))
+	crashtest.Run(t, stage(t, ends(1, 4, 1, "LimitReached"), begin(full), order(1, 3, "x2"), cancel(3, 3), order(4, 4, "x2")))
 }
 
 // The older of two regions with the same provider and region takes precedence.
@@ -346,5 +346,5 @@ func TestCrashWithTwoRegionsOfOnePlace(t *testing.T) {
 		}
 		return ends(1, 2, 0, "")(ctx, api)
 	}
-	crash.Run(t, s)
+	crashtest.Run(t, s)
 }

@@ -10,7 +10,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/fleet/facts"
 )
 
 // observation has the objects of one pass. They belong to the cache: copy them before you change

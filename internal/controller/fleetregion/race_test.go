@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 // rig is a store, one process with a cache that shows what the test selects, and the recorded

@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/fleet/facts"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
 // patchRegionStatus writes the region's status, with the names of the data planes to create. It
 // does so before any is created, so that neither a crash nor a stale cache creates one twice.
-func (r *Reconciler) patchRegionStatus(ctx context.Context, s *observation, plan capacity.Plan) error {
+func (r *Reconciler) patchRegionStatus(ctx context.Context, s *observation, plan scaling.Plan) error {
 	after := s.Region.DeepCopy()
 	after.Status = s.BuildRegionStatus(plan, r.Clock.Now())
 	var err error
@@ -45,7 +45,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *observation, after *v1a
 // listPendingPlanes returns the recorded data planes that have not been observed yet, and those of
 // this plan. It drops a data plane whose type the region no longer has: if it was created after
 // all, a later pass observes it.
-func (r *Reconciler) listPendingPlanes(ctx context.Context, s *observation, plan capacity.Plan) ([]v1alpha1.PendingDataPlane, error) {
+func (r *Reconciler) listPendingPlanes(ctx context.Context, s *observation, plan scaling.Plan) ([]v1alpha1.PendingDataPlane, error) {
 	var out []v1alpha1.PendingDataPlane
 	missing := 0
 	for _, p := range s.Region.Status.Pending {
@@ -65,7 +65,7 @@ func (r *Reconciler) listPendingPlanes(ctx context.Context, s *observation, plan
 	out = slices.DeleteFunc(out, func(p v1alpha1.PendingDataPlane) bool {
 		return !slices.ContainsFunc(s.Region.Spec.InstanceTypes, func(t v1alpha1.RegionType) bool { return t.Name == p.InstanceType })
 	})
-	for _, st := range plan.StepsOf(capacity.Create) {
+	for _, st := range plan.StepsOf(scaling.Create) {
 		out = append(out, v1alpha1.PendingDataPlane{Name: r.newPlaneName(s.Region.Name), InstanceType: st.Type})
 	}
 	return out, nil
@@ -93,11 +93,11 @@ func (r *Reconciler) reportDuplicate(ctx context.Context, s *observation) error 
 
 // reportWaitingInstances writes to each instance without a data plane why it has none, and fixes
 // its number of units.
-func (r *Reconciler) reportWaitingInstances(ctx context.Context, s *observation, plan capacity.Plan) error {
+func (r *Reconciler) reportWaitingInstances(ctx context.Context, s *observation, plan scaling.Plan) error {
 	var errs []error
 	for _, p := range plan.Placements {
 		before := s.instancesByName[p.Instance]
-		if p.Decision.Action != capacity.Wait || before.Unreadable != "" {
+		if p.Decision.Action != scaling.Wait || before.Unreadable != "" {
 			continue
 		}
 		i := before.DeepCopy()
@@ -121,17 +121,17 @@ func (r *Reconciler) reportWaitingInstances(ctx context.Context, s *observation,
 }
 
 // recordStepEvents records the events and the metrics for the steps of a data plane.
-func (r *Reconciler) recordStepEvents(s *observation, dp *v1alpha1.DataPlane, steps []capacity.Step) {
+func (r *Reconciler) recordStepEvents(s *observation, dp *v1alpha1.DataPlane, steps []scaling.Step) {
 	for _, st := range steps {
 		r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), st)
 		switch st.Verb {
-		case capacity.Fail:
+		case scaling.Fail:
 			r.recordEvent(s, dp, "DataPlaneFailed", "%s", st.Message)
-		case capacity.Remove:
+		case scaling.Remove:
 			r.recordEvent(s, dp, "DataPlaneNotNeeded", "%s", st.Message)
-		case capacity.Restore:
+		case scaling.Restore:
 			r.recordEvent(s, dp, "DataPlaneKept", "%s", st.Message)
-		case capacity.Release:
+		case scaling.Release:
 			r.recordEvent(s, dp, "DataPlaneReleased", "%s", st.Message)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/fleet/facts"
 )
 
 // byPlace indexes FleetRegions, DataPlanes and ServiceInstances by provider and region.

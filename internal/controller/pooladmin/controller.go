@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/grant"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/rbac"
+	"hotspare.io/hotspare/internal/rbac/grant"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -62,7 +62,7 @@ func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 		return err
 	}
 	return ix.IndexField(ctx, &rbacv1.RoleBinding{}, byAdmins, func(o client.Object) []string {
-		if access.GrantsPoolAdmin(o.(*rbacv1.RoleBinding)) {
+		if rbac.GrantsPoolAdmin(o.(*rbacv1.RoleBinding)) {
 			return []string{indexValue}
 		}
 		return nil
@@ -93,7 +93,7 @@ func (r *Reconciler) desiredBinding(ctx context.Context, cd *hivev1.ClusterDeplo
 	if err := r.Client.List(ctx, &list, client.InNamespace(pools), client.MatchingFields{byAdmins: indexValue}); err != nil {
 		return nil, fmt.Errorf("listing the pool admins of namespace %s: %w", pools, err)
 	}
-	return access.DecideAdminBinding(pools, list.Items, cd.Namespace), nil
+	return rbac.DecideAdminBinding(pools, list.Items, cd.Namespace), nil
 }
 
 func (r *Reconciler) applyBinding(ctx context.Context, cd *hivev1.ClusterDeployment, want *rbacv1.RoleBinding) error {
@@ -133,7 +133,7 @@ func (r *Reconciler) clustersOfBinding(ctx context.Context, o client.Object) []r
 	if b.Name == hivev1.PoolAdminBinding {
 		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.Namespace, Name: b.Namespace}})
 	}
-	if !access.GrantsPoolAdmin(b) {
+	if !rbac.GrantsPoolAdmin(b) {
 		return out
 	}
 	var list hivev1.ClusterDeploymentList

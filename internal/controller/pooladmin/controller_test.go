@@ -17,8 +17,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 type act = func(context.Context, client.Client) error
@@ -96,7 +96,7 @@ func in(ctx context.Context, api client.Reader, namespace string) ([]string, err
 }
 
 // stage is a scenario with pools in namespaces one and two.
-func stage(t *testing.T, always act, acts ...act) crash.Scenario {
+func stage(t *testing.T, always act, acts ...act) crashtest.Scenario {
 	t.Helper()
 	s := runtime.NewScheme()
 	var ix chaos.Indexes
@@ -104,14 +104,14 @@ func stage(t *testing.T, always act, acts ...act) crash.Scenario {
 		t.Fatal(err)
 	}
 	pools := create(space("one", nil), space("two", nil))
-	return crash.Scenario{
+	return crashtest.Scenario{
 		Scheme: s, Kinds: []client.Object{&corev1.Namespace{}, &rbacv1.RoleBinding{}, &hivev1.ClusterDeployment{}}, Indexes: &ix,
 		Acts: append([]act{pools}, acts...), Always: always,
 		World:   func(context.Context, client.Client) (bool, error) { return false, nil },
 		Finally: func(context.Context, client.Client) error { return nil },
-		Start: func(cached, _ client.Client) []crash.Controller {
+		Start: func(cached, _ client.Client) []crashtest.Controller {
 			r := &pooladmin.Reconciler{Client: cached}
-			return []crash.Controller{func(ctx context.Context) error {
+			return []crashtest.Controller{func(ctx context.Context) error {
 				var all hivev1.ClusterDeploymentList
 				if err := cached.List(ctx, &all); err != nil {
 					return err
@@ -137,7 +137,7 @@ func TestSamePoolNameInTwoNamespacesKeepsAdminsApart(t *testing.T) { // B12
 		}
 		return errors.Join(err, err2)
 	}
-	crash.Run(t, stage(t, apart,
+	crashtest.Run(t, stage(t, apart,
 		create(append(cluster("one", "p-1"), cluster("two", "p-2")...)...),
 		create(admins("one", "a", "alice"), admins("two", "a", "bob")), have("p-1", "alice"), have("p-2", "bob"),
 		create(cluster("two", "p-3")...), have("p-3", "bob"),
@@ -148,7 +148,7 @@ func TestSamePoolNameInTwoNamespacesKeepsAdminsApart(t *testing.T) { // B12
 func TestTheLastAdminBindingTakesAccessAlong(t *testing.T) { // B33
 	t.Parallel()
 	never := func(context.Context, client.Client) error { return nil }
-	crash.Run(t, stage(t, never,
+	crashtest.Run(t, stage(t, never,
 		create(append(cluster("one", "p-1"), admins("one", "a", "alice"), admins("one", "b", "carol", "alice"))...), have("p-1", "alice", "carol"),
 		remove(admins("one", "a")), have("p-1", "alice", "carol"),
 		remove(admins("one", "b")), have("p-1"),
@@ -170,7 +170,7 @@ func TestMeddlingIsPutRight(t *testing.T) { // B34
 			return api.Patch(ctx, now, client.MergeFrom(before))
 		}
 	}
-	crash.Run(t, stage(t, never,
+	crashtest.Run(t, stage(t, never,
 		create(append(cluster("one", "p-1"), admins("one", "a", "alice"))...), have("p-1", "alice"),
 		remove(ours), have("p-1", "alice"),
 		meddle(func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "eve" }), have("p-1", "alice"),
@@ -195,7 +195,7 @@ func TestNamespacesThatNoPoolMadeAreLeftAlone(t *testing.T) {
 	going := cluster("one", "going")
 	going[1].SetFinalizers([]string{"example.com/hold"})
 	single := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: "one"}}
-	crash.Run(t, stage(t, nowhere,
+	crashtest.Run(t, stage(t, nowhere,
 		create(append(append(append(byHand, going...), cluster("one", "p-1")...), single)...), remove(going[0]),
 		create(admins("one", "a", "alice")), have("p-1", "alice"), have("byhand"), have("going"),
 	))

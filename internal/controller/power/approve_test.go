@@ -9,8 +9,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/csr/csrtest"
 	"hotspare.io/hotspare/internal/power"
+	"hotspare.io/hotspare/internal/power/csr/csrtest"
 )
 
 // resumed is a hub whose cluster waits for node w0 after a resume; w0 asks for a

@@ -23,9 +23,9 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/csr"
 	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/power"
+	"hotspare.io/hotspare/internal/power/csr"
 	"hotspare.io/hotspare/internal/remote"
 )
 

@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/patch"
-	"hotspare.io/hotspare/internal/schedule"
+	"hotspare.io/hotspare/internal/power/schedule"
 )
 
 // applySteps sets the power state of the clusters in steps. One failure does not stop the others.

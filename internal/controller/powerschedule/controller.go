@@ -25,7 +25,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
-	"hotspare.io/hotspare/internal/schedule"
+	"hotspare.io/hotspare/internal/power/schedule"
 )
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=powerschedules,verbs=get;list;watch

@@ -17,8 +17,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/controller/powerschedule"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 // After any write the process may die, and a write may be seen late. In the first
@@ -72,7 +72,7 @@ func TestCrashNeitherRepeatsNorLosesASlot(t *testing.T) {
 		until = now.Now().Add(2 * time.Minute)
 		return nil
 	}
-	crash.Run(t, crash.Scenario{
+	crashtest.Run(t, crashtest.Scenario{
 		Scheme:  newScheme(t),
 		Kinds:   []client.Object{&corev1.Namespace{}, &v1alpha1.PowerSchedule{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterClaim{}},
 		Indexes: &chaos.Indexes{},
@@ -98,9 +98,9 @@ func TestCrashNeitherRepeatsNorLosesASlot(t *testing.T) {
 			}
 			return false, nil
 		},
-		Start: func(cached, live client.Client) []crash.Controller {
+		Start: func(cached, live client.Client) []crashtest.Controller {
 			r := &powerschedule.Reconciler{Client: cached, Live: live, Events: events.NewFakeRecorder(1000)}
-			return []crash.Controller{func(ctx context.Context) error {
+			return []crashtest.Controller{func(ctx context.Context) error {
 				r.Clock = now
 				_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "nights"}})
 				return err

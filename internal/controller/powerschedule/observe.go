@@ -15,7 +15,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/schedule"
+	"hotspare.io/hotspare/internal/power/schedule"
 )
 
 // parsedSpec is a parsed specification.

@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
-	"hotspare.io/hotspare/internal/schedule"
+	"hotspare.io/hotspare/internal/power/schedule"
 )
 
 // reportPlan writes the plan into the schedule's status before it is carried out.

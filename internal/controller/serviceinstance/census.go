@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/fleet/facts"
 	"hotspare.io/hotspare/internal/metrics"
 )
 

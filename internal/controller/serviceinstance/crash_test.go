@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/crash"
-	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/crashtest"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
 )
 
 type act = func(context.Context, client.Client) error
@@ -28,18 +28,18 @@ var kinds = []client.Object{
 
 // stage is a scenario with this controller, and a world that places instances, lists them for
 // agents, and makes the agents act and report, all at once.
-func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
+func stage(t *testing.T, finally act, acts ...act) crashtest.Scenario {
 	t.Helper()
 	scheme, err := newScheme()
 	var ix chaos.Indexes
 	if err := errors.Join(err, Index(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
-	return crash.Scenario{
+	return crashtest.Scenario{
 		Scheme: scheme, Kinds: kinds, Indexes: &ix, Acts: acts, World: world, Always: held, Finally: finally,
-		Start: func(cached, live client.Client) []crash.Controller {
+		Start: func(cached, live client.Client) []crashtest.Controller {
 			r := &Reconciler{Client: cached, Live: live, Clock: clocktesting.NewFakePassiveClock(time.Now()), Events: events.NewFakeRecorder(10000)}
-			return []crash.Controller{func(ctx context.Context) error { return eachInstance(ctx, cached, r) }}
+			return []crashtest.Controller{func(ctx context.Context) error { return eachInstance(ctx, cached, r) }}
 		},
 	}
 }
@@ -218,20 +218,20 @@ func ends(want string) act {
 
 func TestCrashWhileAnInstanceComesAndGoes(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends("gone"), begin("p"), order, ends("Ready Ready=True/Ready on p"), cancel))
+	crashtest.Run(t, stage(t, ends("gone"), begin("p"), order, ends("Ready Ready=True/Ready on p"), cancel))
 }
 
 func TestCrashWhileAnInstanceIsRefused(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends("gone"), begin("full", "p"), order, ends("Ready Ready=True/Ready Placed=False/Refused on p"), cancel))
+	crashtest.Run(t, stage(t, ends("gone"), begin("full", "p"), order, ends("Ready Ready=True/Ready Placed=False/Refused on p"), cancel))
 }
 
 func TestCrashWhileADataPlaneIsLost(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends("gone"), begin("p"), order, lose("p"), ends("Failed Ready=False/DataPlaneGone on p"), cancel))
+	crashtest.Run(t, stage(t, ends("gone"), begin("p"), order, lose("p"), ends("Failed Ready=False/DataPlaneGone on p"), cancel))
 }
 
 func TestCrashWhileNobodyHasRoom(t *testing.T) {
 	t.Parallel()
-	crash.Run(t, stage(t, ends("gone"), begin("full"), order, ends("Pending Ready=False/NotPlaced Placed=False/Refused not full"), cancel))
+	crashtest.Run(t, stage(t, ends("gone"), begin("full"), order, ends("Pending Ready=False/NotPlaced Placed=False/Refused not full"), cancel))
 }

@@ -13,7 +13,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 // snapshot is what the plan for an instance depends on, in addition to the instance.
@@ -297,7 +297,7 @@ func (d *draft) recordRefusal(p plane) {
 	}
 	st.Refusals = append(st.Refusals, r)
 	st.DataPlaneName, st.Phase = "", v1alpha1.InstancePending
-	d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(capacity.Refused), fmt.Sprintf("Data plane %s would not have it: %s", p.name, words))
+	d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(scaling.Refused), fmt.Sprintf("Data plane %s would not have it: %s", p.name, words))
 	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
 }
 

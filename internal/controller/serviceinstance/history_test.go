@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
 var (
@@ -88,10 +88,10 @@ func (h *history) place(c *cluster) {
 	case i == nil, !h.region, len(i.Finalizers) == 0, i.DeletionTimestamp != nil, i.Status.DataPlaneName != "":
 		return
 	case !h.orderable:
-		h.wait(capacity.UnknownSize, "InstanceType standard has no size \"x1\".")
+		h.wait(scaling.UnknownSize, "InstanceType standard has no size \"x1\".")
 		return
 	case !c.exists, c.over, c.silent:
-		h.wait(capacity.NoCapacity, "No data plane has room.")
+		h.wait(scaling.NoCapacity, "No data plane has room.")
 		return
 	}
 	for _, r := range i.Status.Refusals {
@@ -105,7 +105,7 @@ func (h *history) place(c *cluster) {
 }
 
 // wait reports why the instance has no data plane, as package fleetregion does.
-func (h *history) wait(reason capacity.Reason, words string) {
+func (h *history) wait(reason scaling.Reason, words string) {
 	h.instance.Status.Phase = v1alpha1.InstancePending
 	meta.SetStatusCondition(&h.instance.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.InstancePlaced, Status: metav1.ConditionFalse, Reason: string(reason), Message: words, LastTransitionTime: metav1.NewTime(h.now),

@@ -14,7 +14,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/fleet/facts"
 )
 
 // observation is what a pass has read. The instance belongs to the cache and must not be changed.

@@ -16,7 +16,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cabundle/cabundletest"
-	"hotspare.io/hotspare/internal/install/job/standin"
+	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
 // withEndpoints makes the installers of the lab call two servers: the certificate of one is in the
@@ -30,7 +30,7 @@ func (l *lab) withEndpoints() (private *httptest.Server) {
 	cd := l.cd()
 	cd.Spec.Provisioning.InstallerEnv = append(cd.Spec.Provisioning.InstallerEnv,
 		corev1.EnvVar{Name: "SSL_CERT_FILE", Value: system}, // stands for that of the image
-		corev1.EnvVar{Name: standin.EnvEndpoints, Value: public.URL + " " + private.URL})
+		corev1.EnvVar{Name: installertest.EnvEndpoints, Value: public.URL + " " + private.URL})
 	must(l.t, l.hub.Update(l.t.Context(), cd))
 	return private
 }

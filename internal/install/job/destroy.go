@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // Destroy runs the installer to destroy what md names, once no pod can create more of it. If a
@@ -73,7 +73,7 @@ func (e *Executor) reportDestroyFailure(ctx context.Context, w operation, st sta
 	}
 	if !st.Told {
 		_, err := w.EditState(ctx, func(s *state.State) error { s.Told = true; return nil })
-		return install.Result{Phase: install.Failed, Reason: st.Reason, Log: scrub.Text(st.Log)}, err
+		return install.Result{Phase: install.Failed, Reason: st.Reason, Log: redact.Text(st.Log)}, err
 	}
 	if err := w.deleteJob(ctx, destroy); err != nil {
 		return install.Result{}, err

@@ -29,7 +29,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // SupportedPlatforms returns the platforms on which an installer of OpenShift creates clusters.
@@ -303,7 +303,7 @@ func installResult(st state.State, version string) install.Result {
 			r.Version = version
 		}
 	case state.Failed, state.Abandoned:
-		r.Phase, r.Reason, r.Log = install.Failed, st.Reason, scrub.Text(st.Log)
+		r.Phase, r.Reason, r.Log = install.Failed, st.Reason, redact.Text(st.Log)
 		if st.Phase == state.Abandoned {
 			r.Reason, r.Log = state.ReasonInterrupted, "The attempt was given up to be destroyed."
 		}

@@ -39,15 +39,15 @@ import (
 	"hotspare.io/hotspare/internal/controller/provision"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job"
+	"hotspare.io/hotspare/internal/install/job/installertest"
 	"hotspare.io/hotspare/internal/install/job/pod"
 	"hotspare.io/hotspare/internal/install/job/runner"
-	"hotspare.io/hotspare/internal/install/job/standin"
 	"hotspare.io/hotspare/internal/install/job/state"
 	"hotspare.io/hotspare/internal/ownership"
 )
 
 func TestMain(m *testing.M) {
-	standin.Main()
+	installertest.Main()
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
@@ -57,7 +57,7 @@ var key = types.NamespacedName{Namespace: "ns", Name: "c1"}
 
 // planted are secrets that are used and printed, and must not appear anywhere.
 var planted = []string{
-	"planted-key-id", "planted-aws-secret", "planted-pull-secret", "planted-in-the-config", "planted-token", "planted-hub-token", "plant-ed0pw", standin.PlantedKey,
+	"planted-key-id", "planted-aws-secret", "planted-pull-secret", "planted-in-the-config", "planted-token", "planted-hub-token", "plant-ed0pw", installertest.PlantedKey,
 }
 
 // lab is an in-memory hub with the provision controller and the executor, a runner in the role of
@@ -66,7 +66,7 @@ var planted = []string{
 type lab struct {
 	t        *testing.T
 	hub      client.WithWatch
-	cloud    standin.Cloud
+	cloud    installertest.Cloud
 	exe      string
 	clock    *clocktesting.FakeClock
 	options  job.Options
@@ -124,10 +124,10 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	exe, err := standin.LinkInstaller(t.TempDir())
+	exe, err := installertest.LinkInstaller(t.TempDir())
 	must(t, err)
 	l := &lab{
-		t: t, exe: exe, cloud: standin.Cloud(t.TempDir()), out: &record{}, dies: map[string]death{}, pods: t.TempDir(),
+		t: t, exe: exe, cloud: installertest.Cloud(t.TempDir()), out: &record{}, dies: map[string]death{}, pods: t.TempDir(),
 		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)), events: make(chan string, 1000),
 		lapse:   300 * time.Millisecond,
 		options: job.Options{Image: "q/hotspare", InstallerImage: "q/installer"},
@@ -165,7 +165,7 @@ func cluster(cloud string) *hivev1.ClusterDeployment {
 			Provisioning: &hivev1.Provisioning{
 				ReleaseImage:           "quay.io/ocp-release:4.18.20-x86_64",
 				InstallConfigSecretRef: &corev1.LocalObjectReference{Name: "config"},
-				InstallerEnv:           []corev1.EnvVar{{Name: standin.Env, Value: cloud}},
+				InstallerEnv:           []corev1.EnvVar{{Name: installertest.Env, Value: cloud}},
 			},
 		},
 	}

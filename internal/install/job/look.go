@@ -18,7 +18,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // jobStatus is the observed status of a Job and its pods.
@@ -119,7 +119,7 @@ func lastLogMessage(log string) string {
 			line = text
 		}
 	}
-	return scrub.Text(line)
+	return redact.Text(line)
 }
 
 // maxPodMessage bounds how much of a pod's last message is repeated.
@@ -159,7 +159,7 @@ func findLaunchProblem(pod corev1.Pod) string {
 		case slices.Contains(imagePullReasons, wait.Reason):
 			return fmt.Sprintf("pod %s cannot pull image %s: see that it exists and that the pull secret reaches it", pod.Name, c.Image)
 		case slices.Contains(containerErrorReasons, wait.Reason):
-			return fmt.Sprintf("pod %s cannot begin: %s", pod.Name, scrub.Text(wait.Message))
+			return fmt.Sprintf("pod %s cannot begin: %s", pod.Name, redact.Text(wait.Message))
 		}
 	}
 	return ""

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	machines "hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
-	"hotspare.io/hotspare/internal/install/scrub"
-	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // excerptLines is the number of lines of a failed installation's log in its result.
@@ -200,11 +200,11 @@ func (e *Executor) startInstall(f folder, req install.Request, md install.Metada
 
 // failureResult returns the result of a failed installation.
 func failureResult(f folder, why error) (install.Result, error) {
-	log, err := scrub.ReadTail(f.logPath(), excerptLines)
+	log, err := redact.ReadTail(f.logPath(), excerptLines)
 	if errors.Is(err, fs.ErrNotExist) {
 		log, err = why.Error(), nil // it failed before it wrote a log
 	}
-	return install.Result{Phase: install.Failed, Reason: failureReason(why), Log: scrub.Text(log, f.readLogSecrets()...)}, err
+	return install.Result{Phase: install.Failed, Reason: failureReason(why), Log: redact.Text(log, f.readLogSecrets()...)}, err
 }
 
 // Destroy stops the installation with md's infraID, and removes the cluster's machines and the
@@ -249,7 +249,7 @@ func (e *Executor) destroyResult(infraID string, j *job) install.Result {
 	}
 	delete(e.destroys, infraID)
 	if j.err != nil {
-		return install.Result{Phase: install.Failed, Reason: "DestroyFailed", Log: scrub.Text(j.err.Error())}
+		return install.Result{Phase: install.Failed, Reason: "DestroyFailed", Log: redact.Text(j.err.Error())}
 	}
 	return install.Result{Phase: install.Succeeded}
 }

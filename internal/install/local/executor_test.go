@@ -13,7 +13,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cloud"
 	machines "hotspare.io/hotspare/internal/cloud/local"
-	"hotspare.io/hotspare/internal/cloud/local/standin"
+	"hotspare.io/hotspare/internal/cloud/local/machinetest"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 )
@@ -210,7 +210,7 @@ func (o office) stuck(t *testing.T, l *lab, name string) (install.Request, insta
 	if err != nil {
 		t.Fatal(err)
 	}
-	standin.Inject(t, l.store.MachineDir(md.InfraID, ms[1].Name), unready)
+	machinetest.Inject(t, l.store.MachineDir(md.InfraID, ms[1].Name), unready)
 	return req, md
 }
 
@@ -316,7 +316,7 @@ func TestShutdownIsNoFailure(t *testing.T) {
 
 	l = reopen(t, dir)
 	o = l.office(t, Options{})
-	standin.Inject(t, l.store.MachineDir(md.InfraID, md.InfraID+"-worker-0"), "")
+	machinetest.Inject(t, l.store.MachineDir(md.InfraID, md.InfraID+"-worker-0"), "")
 	if got := o.install(t, req, md); got.Phase != install.Succeeded {
 		t.Errorf("after the restart: %+v", got)
 	}

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/install"
-	"hotspare.io/hotspare/internal/pki"
 )
 
 // folder is the working folder of one installation, in the layout of openshift-install's. All files

@@ -22,10 +22,10 @@ import (
 	"time"
 
 	machines "hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/install/scrub"
-	"hotspare.io/hotspare/internal/machine"
-	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 // DefaultTimeout is how long an installation may take.
@@ -131,7 +131,7 @@ const quotedLogLines = 20
 
 // appendMachineLog copies the end of the control plane's log, which often contains the reason.
 func (i *Installer) appendMachineLog(out io.Writer, leader machine.Config) {
-	tail, err := scrub.ReadTail(machine.LogPath(i.store.MachineDir(leader.InfraID, leader.Name)), quotedLogLines)
+	tail, err := redact.ReadTail(machine.LogPath(i.store.MachineDir(leader.InfraID, leader.Name)), quotedLogLines)
 	if err != nil {
 		return // it has not been started
 	}

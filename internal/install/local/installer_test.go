@@ -14,10 +14,10 @@ import (
 
 	"hotspare.io/hotspare/internal/cloud"
 	machines "hotspare.io/hotspare/internal/cloud/local"
-	"hotspare.io/hotspare/internal/cloud/local/standin"
+	"hotspare.io/hotspare/internal/cloud/local/machinetest"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/machine"
-	"hotspare.io/hotspare/internal/pki"
 )
 
 const twoWorkers = valid + "platform: {local: {workers: 2, certificateDuration: 1h}}\n"
@@ -43,7 +43,7 @@ func reopen(t *testing.T, dir string) *lab {
 	measure := func(string) (machines.Resources, error) {
 		return machines.Resources{Memory: l.room, Disk: machines.Unlimited}, nil
 	}
-	store, err := machines.Open(filepath.Join(dir, "machines"), standin.Command(t), machines.WithResources(measure))
+	store, err := machines.Open(filepath.Join(dir, "machines"), machinetest.Command(t), machines.WithResources(measure))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestInterruptedInstallation(t *testing.T) {
 }
 
 // prepared runs an installation up to its machines, and injects a fault into one of them.
-func (l *lab) prepared(t *testing.T, i *Installer, f folder, bad int, with standin.Injection) metadata {
+func (l *lab) prepared(t *testing.T, i *Installer, f folder, bad int, with machinetest.Injection) metadata {
 	t.Helper()
 	c, err := f.readConfig()
 	if err != nil {
@@ -235,20 +235,20 @@ func (l *lab) prepared(t *testing.T, i *Installer, f folder, bad int, with stand
 	if err != nil {
 		t.Fatal(err)
 	}
-	standin.Inject(t, l.store.MachineDir(md.InfraID, ms[bad].Name), with)
+	machinetest.Inject(t, l.store.MachineDir(md.InfraID, ms[bad].Name), with)
 	return md
 }
 
 func TestFailedInstallation(t *testing.T) {
 	for name, c := range map[string]struct {
 		bad     int
-		fault   standin.Injection
+		fault   machinetest.Injection
 		timeout time.Duration
 		reason  string
 		says    string
 	}{
-		"a control plane that does not start": {0, standin.ExitAtOnce, 0, "MachineFailed", string(standin.ExitAtOnce)},
-		"a worker that does not start":        {2, standin.ExitAtOnce, 0, "MachineFailed", "-worker-1"},
+		"a control plane that does not start": {0, machinetest.ExitAtOnce, 0, "MachineFailed", string(machinetest.ExitAtOnce)},
+		"a worker that does not start":        {2, machinetest.ExitAtOnce, 0, "MachineFailed", "-worker-1"},
 		"a worker that does not join":         {1, unready, 2 * time.Second, "InstallTimeout", "-worker-0: not done after 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	machines "hotspare.io/hotspare/internal/cloud/local"
-	"hotspare.io/hotspare/internal/machine"
-	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
 // machineConfigs returns the machines of a cluster, the control plane first. Their port is the one

@@ -19,18 +19,18 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"hotspare.io/hotspare/internal/cloud/local/standin"
-	"hotspare.io/hotspare/internal/machine"
-	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/cloud/local/machinetest"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
 func TestMain(m *testing.M) {
-	standin.Main(work)
+	machinetest.Main(work)
 	os.Exit(m.Run())
 }
 
 // unready is the fault of a worker that runs but never becomes a node.
-const unready standin.Injection = "unready"
+const unready machinetest.Injection = "unready"
 
 // work is what a stand-in machine runs: that of a control plane serves the part of the Kubernetes
 // API that the installer uses.
@@ -98,7 +98,7 @@ func nodes(dir string, config machine.Config) corev1.NodeList {
 		if err != nil || !strings.HasPrefix(string(tokens), c.BearerToken+",") {
 			continue
 		}
-		if _, err := os.Stat(machine.LockPath(sibling)); err == nil && standin.ReadInjection(sibling) == "" {
+		if _, err := os.Stat(machine.LockPath(sibling)); err == nil && machinetest.ReadInjection(sibling) == "" {
 			list.Items = append(list.Items, node(filepath.Base(sibling)))
 		}
 	}

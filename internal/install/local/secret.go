@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
 // passwordLetters are the letters of openshift-install's passwords, without look-alikes.

@@ -11,9 +11,9 @@ import (
 
 	"hotspare.io/hotspare/internal/cloud"
 	machines "hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/install"
-	"hotspare.io/hotspare/internal/machine"
-	"hotspare.io/hotspare/internal/pki"
 )
 
 // Workers adds workers to the clusters of a store, which must be running, and removes them.

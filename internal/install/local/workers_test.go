@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	machines "hotspare.io/hotspare/internal/cloud/local"
-	"hotspare.io/hotspare/internal/machine"
-	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
 // A worker that is added later has everything that a worker of the installer has, and a certificate

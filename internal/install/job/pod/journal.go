@@ -12,7 +12,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install/config"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 const (
@@ -104,7 +104,7 @@ func (j *journal) redactLine(line string) string {
 	if len(j.config) > 0 {
 		line = config.Redact(line, j.config)
 	}
-	return scrub.Text(line, j.secrets...)
+	return redact.Text(line, j.secrets...)
 }
 
 // omitPrivateKey drops the lines of a private key. Package scrub cannot do that here, because it
@@ -115,7 +115,7 @@ func (j *journal) omitPrivateKey(line string) (string, bool) {
 	switch {
 	case begins && !ends:
 		j.inKey = true
-		return scrub.Redacted, true
+		return redact.Redacted, true
 	case j.inKey:
 		j.inKey = !ends
 		return "", false

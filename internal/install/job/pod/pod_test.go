@@ -24,12 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/install/job/standin"
+	"hotspare.io/hotspare/internal/install/job/installertest"
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
 func TestMain(m *testing.M) {
-	standin.Main()
+	installertest.Main()
 	os.Exit(m.Run())
 }
 
@@ -43,14 +43,14 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 
 // planted are secrets that the stand-in prints.
 var planted = []string{
-	"planted-in-the-config", "planted-pull-secret", "planted-aws-secret", "planted-token", "plant-ed0pw", standin.PlantedKey,
+	"planted-in-the-config", "planted-pull-secret", "planted-aws-secret", "planted-token", "plant-ed0pw", installertest.PlantedKey,
 }
 
 // bench is an API server, a cloud, and pods that use them in this process.
 type bench struct {
 	t     *testing.T
 	api   client.Client
-	cloud standin.Cloud
+	cloud installertest.Cloud
 	exe   string
 	out   *safeBuffer
 }
@@ -83,11 +83,11 @@ func newBench(t *testing.T) *bench {
 	for part := range state.MaxParts {
 		objects = append(objects, secret(state.PartSecretName(key.Name, part), nil))
 	}
-	exe, err := standin.LinkInstaller(t.TempDir())
+	exe, err := installertest.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), cloud: standin.Cloud(t.TempDir()), exe: exe, out: &safeBuffer{}}
+	b := &bench{t: t, api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), cloud: installertest.Cloud(t.TempDir()), exe: exe, out: &safeBuffer{}}
 	t.Cleanup(b.check)
 	return b
 }
@@ -125,7 +125,7 @@ func (b *bench) state() state.State {
 func (b *bench) options() Options {
 	return Options{
 		Store: b.store(), Pod: "pod", Installer: b.exe, Work: b.t.TempDir(), Out: b.out,
-		Env:   append(os.Environ(), standin.Env+"="+string(b.cloud), "AWS_SECRET_ACCESS_KEY=planted-aws-secret"),
+		Env:   append(os.Environ(), installertest.Env+"="+string(b.cloud), "AWS_SECRET_ACCESS_KEY=planted-aws-secret"),
 		Limit: time.Minute, Grace: time.Second, Beat: 20 * time.Millisecond, Lapse: 200 * time.Millisecond,
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/install/job/pod"
-	"hotspare.io/hotspare/internal/install/scrub"
+	"hotspare.io/hotspare/internal/redact"
 )
 
 const (
@@ -121,8 +121,8 @@ func (l *podProcess) waitForExit() {
 		}
 	}
 	if err != nil {
-		if tail, noLog := scrub.ReadTail(filepath.Join(l.dir, logName), 1); noLog == nil && tail != "" {
-			err = errors.New(strings.TrimSpace(scrub.Text(tail)))
+		if tail, noLog := redact.ReadTail(filepath.Join(l.dir, logName), 1); noLog == nil && tail != "" {
+			err = errors.New(strings.TrimSpace(redact.Text(tail)))
 		}
 	}
 	l.err = errors.Join(err, killInstaller(l.dir))

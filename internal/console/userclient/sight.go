@@ -1,0 +1,174 @@
+package userclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// cacheFillTimeout is how long a page waits for a kind that is looked at for the first time.
+const cacheFillTimeout = 15 * time.Second
+
+// cacheStartTimeout is how long a memory may take to be there, with nothing in it.
+const cacheStartTimeout = 5 * time.Second
+
+// A Sight is a client.Reader of the person's memory of one namespace, or of all.
+type UserCache struct {
+	cache   cache.Cache
+	stop    context.CancelFunc
+	changes *broadcast
+
+	mu           sync.Mutex
+	watchedKinds map[schema.GroupVersionKind]bool
+	watchErr     error // what the hub said last when it did not let us watch
+}
+
+func newUserCache(p *User, namespace string) (*UserCache, error) {
+	s := &UserCache{changes: &p.changes, watchedKinds: map[schema.GroupVersionKind]bool{}}
+	o := cache.Options{
+		HTTPClient:       p.transport.http,
+		Scheme:           scheme,
+		Mapper:           restMapper,
+		DefaultTransform: stripMetadata,
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Event{}: {Transform: trimForeignEvent}},
+		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+			s.mu.Lock()
+			s.watchErr = err
+			s.mu.Unlock()
+			p.recordAuthError(err) //nolint:errcheck // it returns what it was given
+		},
+	}
+	if namespace != "" {
+		o.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	}
+	var err error
+	if s.cache, err = cache.New(p.transport.cfg, o); err != nil {
+		return nil, fmt.Errorf("making a memory of the hub: %w", err)
+	}
+	ctx, stop := context.WithCancel(p.life)
+	s.stop = stop
+	go func() {
+		// It fails at once or never, and then nothing fills: who waits is told.
+		if err := s.cache.Start(ctx); err != nil {
+			s.mu.Lock()
+			s.watchErr = err
+			s.mu.Unlock()
+		}
+	}()
+	// Nothing is in it yet, so this only waits until it can be asked for something.
+	soon, cancel := context.WithTimeout(ctx, cacheStartTimeout)
+	defer cancel()
+	if !s.cache.WaitForCacheSync(soon) {
+		stop()
+		return nil, s.watchErrorOr(errors.New("the memory of the hub did not start"))
+	}
+	return s, nil
+}
+
+// List lists what is in memory, when that has been filled.
+func (s *UserCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	gvk, err := apiutil.GVKForObject(list, scheme)
+	if err != nil {
+		return err
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	if err := s.waitForKind(ctx, gvk); err != nil {
+		return fmt.Errorf("listing %ss: %w", gvk.Kind, err)
+	}
+	return s.cache.List(ctx, list, opts...)
+}
+
+// Get gets what is in memory, when that has been filled.
+func (s *UserCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	gvk, err := apiutil.GVKForObject(o, scheme)
+	if err != nil {
+		return err
+	}
+	if err := s.waitForKind(ctx, gvk); err != nil {
+		return fmt.Errorf("reading %s %s: %w", gvk.Kind, key, err)
+	}
+	return s.cache.Get(ctx, key, o, opts...)
+}
+
+// waitForKind waits until the kind is in memory, and has changes of it heard from then on.
+func (s *UserCache) waitForKind(ctx context.Context, gvk schema.GroupVersionKind) error {
+	ctx, cancel := context.WithTimeout(ctx, cacheFillTimeout)
+	defer cancel()
+	informer, err := s.cache.GetInformerForKind(ctx, gvk)
+	if err != nil {
+		return s.watchErrorOr(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watchedKinds[gvk] {
+		return nil
+	}
+	s.watchedKinds[gvk] = true
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { s.changes.notifyAll() },
+		UpdateFunc: func(_, _ any) { s.changes.notifyAll() },
+		DeleteFunc: func(any) { s.changes.notifyAll() },
+	})
+	return err
+}
+
+// watchErrorOr puts what the hub said in place of that it took too long.
+func (s *UserCache) watchErrorOr(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.watchErr == nil:
+		return err
+	case apierrors.IsUnauthorized(s.watchErr):
+		return errors.Join(ErrUnknown, s.watchErr)
+	default:
+		return s.watchErr
+	}
+}
+
+// lastAppliedAnnotation is a copy of the whole object, for kubectl apply.
+const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
+
+// stripMetadata takes off what no page shows.
+func stripMetadata(o any) (any, error) {
+	if m, ok := o.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+		delete(m.GetAnnotations(), lastAppliedAnnotation)
+	}
+	return o, nil
+}
+
+// trimForeignEvent keeps little more than the name of events that are about other kinds.
+func trimForeignEvent(o any) (any, error) {
+	e, ok := o.(*corev1.Event)
+	if !ok {
+		return o, nil // the mark of an object that was missed going
+	}
+	if !IsHotspareEvent(e) {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion,
+		}}, nil
+	}
+	return stripMetadata(e)
+}
+
+// IsHotspareEvent reports whether an event is about a kind of hotspare.
+func IsHotspareEvent(e *corev1.Event) bool {
+	group, err := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
+	return err == nil && (group.Group == hivev1.GroupVersion.Group || group.Group == v1alpha1.GroupVersion.Group)
+}

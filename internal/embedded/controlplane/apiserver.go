@@ -1,0 +1,135 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"hotspare.io/hotspare/internal/embedded/controlplane/loopbacktoken"
+	"hotspare.io/hotspare/internal/embedded/pki"
+)
+
+// serviceNetwork is the range of cluster IPs, and serviceIP its first address, at which pods reach
+// the API. The range is OpenShift's default.
+const (
+	serviceNetwork = "172.30.0.0/16"
+	serviceIP      = "172.30.0.1"
+)
+
+// serverNames are the names and addresses in the API server's certificate.
+var serverNames = []string{
+	"127.0.0.1", "localhost", serviceIP,
+	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+}
+
+// runAPIServer serves the API until ctx ends, and then waits until running requests have finished.
+//
+// It does what kube-apiserver's app.Run does, except that it reports another version and also
+// authenticates clients by their tokens. The cobra command cannot be used: it always handles the
+// process's signals.
+func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *loopbacktoken.Authenticator) error {
+	completed, err := apiServerOptions(ctx, o, f, etcdURL)
+	if err != nil {
+		return err
+	}
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return fmt.Errorf("configuring: %w", err)
+	}
+	for _, c := range []*genericapiserver.Config{
+		&config.Aggregator.GenericConfig.Config,
+		config.KubeAPIs.ControlPlane.Generic,
+		&config.ApiExtensions.GenericConfig.Config,
+	} {
+		c.EffectiveVersion = releaseVersion{c.EffectiveVersion}
+		c.Authentication.Authenticator = clients.WrapAuthenticator(c.Authentication.Authenticator)
+	}
+	if custom := config.ApiExtensions.GenericConfig; o.Untracked != nil {
+		custom.AdmissionControl = untrackedAdmission{custom.AdmissionControl, o.Untracked}
+	}
+	complete, err := config.Complete()
+	if err != nil {
+		return fmt.Errorf("configuring: %w", err)
+	}
+	chain, err := app.CreateServerChain(complete)
+	if err != nil {
+		return fmt.Errorf("creating servers: %w", err)
+	}
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("preparing: %w", err)
+	}
+	return prepared.Run(ctx)
+}
+
+func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL string) (options.CompletedOptions, error) {
+	o := options.NewServerRunOptions()
+	if wanted.MutatedGroup != "" {
+		o.Admission.GenericAdmission.Plugins = admissionPlugins(wanted.MutatedGroup)
+	}
+	if err := parseComponentFlags(o.Flags(), apiServerFlags(f, etcdURL)); err != nil {
+		return options.CompletedOptions{}, err
+	}
+	o.SecureServing.Listener = wanted.Listener
+	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return options.CompletedOptions{}, fmt.Errorf("setting feature gates: %w", err)
+	}
+	completed, err := o.Complete(ctx)
+	if err != nil {
+		return options.CompletedOptions{}, fmt.Errorf("completing options: %w", err)
+	}
+	return completed, joinValidationErrors(completed.Validate())
+}
+
+func apiServerFlags(f files, etcdURL string) []string {
+	flags := []string{
+		"--etcd-servers=" + etcdURL,
+		// The endpoints of service "kubernetes" must not be on the loopback interface; without an
+		// address, the API server would look up the computer's default route.
+		"--advertise-address=127.0.0.1",
+		"--bind-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceNetwork,
+		"--allow-privileged=true",
+		"--profiling=false",
+		// Without this flag, a stop waits a minute for watches, which never end on their own.
+		"--shutdown-send-retry-after=true",
+
+		"--tls-cert-file=" + f.certificatePath(serverFile),
+		"--tls-private-key-file=" + f.privateKeyPath(serverFile),
+		"--client-ca-file=" + f.clusterCAPath(),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth=true",
+
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + pki.ServiceAccountKeyPath(f.pki),
+		"--service-account-signing-key-file=" + pki.ServiceAccountKeyPath(f.pki),
+
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-certificate-authority=" + f.clusterCAPath(),
+		"--kubelet-client-certificate=" + f.certificatePath(kubeletClientFile),
+		"--kubelet-client-key=" + f.privateKeyPath(kubeletClientFile),
+
+		"--proxy-client-cert-file=" + f.certificatePath(frontProxyFile),
+		"--proxy-client-key-file=" + f.privateKeyPath(frontProxyFile),
+		"--requestheader-client-ca-file=" + f.frontProxyCAPath(),
+		"--requestheader-allowed-names=" + frontProxyUser,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+	}
+	if tokens := pki.TokenFilePath(f.pki); fileExists(tokens) {
+		flags = append(flags, "--token-auth-file="+tokens)
+	}
+	return flags
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

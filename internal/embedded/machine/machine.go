@@ -1,0 +1,109 @@
+// Package machine defines a local machine: a folder and a process.
+//
+// It is the contract between the store that owns machines (internal/cloud/local), the installer
+// that fills their disks, and the program that runs in them (internal/embedded/spoke). It imports none of
+// them.
+//
+//	DIR/machine.json        Config: describes the machine; written by the store
+//	DIR/disk/               the machine's disk; filled by the installer, then used by the machine
+//	DIR/disk/pki/           control plane: ca.crt ca.key sa.key (service accounts) front-proxy-ca.{crt,key}
+//	DIR/disk/bootstrap.kubeconfig   worker: its credential for joining, as for a kubelet
+//	DIR/disk/pki/kubelet-client.pem   a node's client certificate with its key; the node requests it, except that
+//	                        a worker that is added later finds its first certificate there
+//	DIR/disk/installed    control plane: exists from the end of the installation; written by the installer
+//	DIR/disk/pods/        a folder for each pod whose image the machine runs; deleted with its process
+//	DIR/machine.log         the output of the process
+//	DIR/lock                locked (flock) by the process for as long as it lives; contains its pid
+//	DIR/faults/             an empty file for each fault of the machine; see AddInjection and RemoveInjection
+//	DIR/disk.lost/          the disk, while the machine has the fault disk-lost
+//
+// Faults are for demonstrations and tests. The program in the machine applies them, from its start
+// and while it runs; the store does not know about them and observes what it would observe of a
+// machine that is really broken. For example, a machine that hangs still ends with the program that
+// started it.
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Role is the role of a machine in its cluster.
+type Role string
+
+// The roles of a machine.
+const (
+	ControlPlane Role = "control-plane"
+	Worker       Role = "worker"
+)
+
+// Config describes a machine. It does not change after the machine was created.
+type Config struct {
+	// Name is unique on this computer: <infraID>-master-0, <infraID>-worker-1. It is also the name
+	// of the node.
+	Name string `json:"name"`
+	// InfraID is the infraID of the machine's cluster, as in the installer's metadata.json.
+	InfraID string `json:"infraID"`
+	Role    Role   `json:"role"`
+	// APIPort is the loopback port of the cluster's API: the control plane serves it, workers
+	// connect to it.
+	APIPort int `json:"apiPort"`
+	// ClusterName and BaseDomain are the values of the install-config.
+	ClusterName string `json:"clusterName"`
+	BaseDomain  string `json:"baseDomain"`
+	// Workers is the number of workers of the cluster. If it is 0, the control plane runs pods.
+	Workers int `json:"workers"`
+	// CertificateDuration is the lifetime of the certificates that the cluster signs for its nodes.
+	CertificateDuration metav1.Duration `json:"certificateDuration"`
+	// OpenShiftVersion is the version of the release image if that is an OpenShift release, as in
+	// "4.18.20"; empty for a plain Kubernetes cluster.
+	OpenShiftVersion string `json:"openShiftVersion,omitempty"`
+	// Owner is the ClusterDeployment that the machine was created for, as namespace/name; empty if
+	// there was none. No other ClusterDeployment can start, stop or destroy the machine.
+	Owner string `json:"owner,omitempty"`
+	// Taints are the taints that a worker's node registers with.
+	Taints []corev1.Taint `json:"taints,omitempty"`
+}
+
+// Address is the address of all machines.
+const Address = "127.0.0.1"
+
+// NodeAddresses returns the addresses of the machine and of its node.
+func (c Config) NodeAddresses() []corev1.NodeAddress {
+	return []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: Address},
+		{Type: corev1.NodeHostName, Address: c.Name},
+		{Type: corev1.NodeInternalDNS, Address: c.Name},
+	}
+}
+
+// ConfigPath and the functions that follow return paths below dir, a machine's folder.
+func ConfigPath(dir string) string    { return filepath.Join(dir, "machine.json") }
+func DiskPath(dir string) string      { return filepath.Join(dir, "disk") }
+func PKIPath(dir string) string       { return filepath.Join(dir, "disk", "pki") }
+func BootstrapPath(dir string) string { return filepath.Join(dir, "disk", "bootstrap.kubeconfig") }
+func NodeCertificatePath(dir string) string {
+	return filepath.Join(PKIPath(dir), "kubelet-client.pem")
+}
+func InstalledPath(dir string) string { return filepath.Join(dir, "disk", "installed") }
+func PodsPath(dir string) string      { return filepath.Join(dir, "disk", "pods") }
+func LogPath(dir string) string       { return filepath.Join(dir, "machine.log") }
+func LockPath(dir string) string      { return filepath.Join(dir, "lock") }
+
+// LoadConfig reads the Config of the machine in dir.
+func LoadConfig(dir string) (Config, error) {
+	var c Config
+	raw, err := os.ReadFile(ConfigPath(dir))
+	if err != nil {
+		return c, fmt.Errorf("reading machine: %w", err)
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return c, fmt.Errorf("reading machine %s: %w", dir, err)
+	}
+	return c, nil
+}

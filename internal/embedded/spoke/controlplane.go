@@ -1,0 +1,161 @@
+package spoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"hotspare.io/hotspare/internal/embedded/controlplane"
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/pki"
+	"hotspare.io/hotspare/internal/embedded/spoke/node"
+	"hotspare.io/hotspare/internal/embedded/spoke/openshiftfacade"
+	"hotspare.io/hotspare/internal/embedded/spoke/signer"
+)
+
+// controllers are the controllers that a small cluster needs. None of them evicts pods from an
+// unreachable node: it may only be suspended.
+var controllers = []string{
+	"bootstrap-signer-controller",
+	"certificatesigningrequest-approving-controller",
+	"certificatesigningrequest-cleaner-controller",
+	"certificatesigningrequest-signing-controller",
+	"clusterrole-aggregation-controller",
+	"cronjob-controller",
+	"daemonset-controller",
+	"deployment-controller",
+	"disruption-controller",
+	"endpointslice-controller",
+	"garbage-collector-controller",
+	"job-controller",
+	"namespace-controller",
+	"node-lifecycle-controller",
+	"pod-garbage-collector-controller",
+	"replicaset-controller",
+	"root-ca-certificate-publisher-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"statefulset-controller",
+	"token-cleaner-controller",
+}
+
+// idleGCPercent keeps a control plane small after its start: many share a computer and are mostly
+// idle. During the start, this value would cost half a second.
+const idleGCPercent = 25
+
+// runControlPlane runs a control plane and its node until ctx ends.
+func runControlPlane(ctx context.Context, m *runningMachine) error {
+	listener, err := controlplane.Listen(m.APIPort)
+	if err != nil {
+		return fmt.Errorf("starting machine %s: %w", m.Name, err)
+	}
+	keys := machine.PKIPath(m.dir)
+	cp, err := controlplane.Start(ctx, controlplane.Options{
+		Dir:             machine.DiskPath(m.dir),
+		PKI:             keys,
+		Listener:        m.faults.WrapListener(ctx, listener),
+		Controllers:     controllers,
+		ControllerFlags: controllerFlags(keys),
+		Supervise:       m.faults.SuspendWhileInjected(machine.ControllerManagerDead),
+		Scheduler:       true,
+		Log:             os.Stderr,
+	})
+	if err != nil {
+		return fmt.Errorf("starting machine %s: %w", m.Name, err)
+	}
+	defer cp.Stop()
+	if err := cp.WaitUntilReady(ctx); err != nil {
+		return err
+	}
+	debug.SetGCPercent(idleGCPercent)
+	return runClusterComponents(ctx, cp, m)
+}
+
+// controllerFlags returns the flags that mark a node unreachable after 16 seconds, and that make
+// kube-controller-manager sign all certificates except those of nodes, which the Authority of
+// package csr signs.
+func controllerFlags(keys string) []string {
+	return []string{
+		"--node-monitor-grace-period=16s",
+		"--node-monitor-period=2s",
+		"--cluster-signing-kube-apiserver-client-cert-file=" + filepath.Join(keys, pki.ClusterCA+".crt"),
+		"--cluster-signing-kube-apiserver-client-key-file=" + filepath.Join(keys, pki.ClusterCA+".key"),
+	}
+}
+
+// runClusterComponents runs the components that turn a control plane into a cluster, until ctx ends
+// or the control plane dies.
+func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m *runningMachine) error {
+	root := cp.ClientConfig("hotspare-machine", "system:masters")
+	authority, err := newCSRAuthority(root, m)
+	if err != nil {
+		return err
+	}
+	// The same account as the one of the workers, with its own token.
+	bootstrap := cp.ClientConfig(pki.NodeBootstrapperUser, pki.NodeBootstrapperGroups()...)
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return waitForControlPlaneExit(ctx, cp) })
+	work.Go(func() error { return ensureNodeRBAC(ctx, root) })
+	work.Go(func() error { authority.Run(ctx); return nil })
+	work.Go(func() error {
+		return openshiftfacade.Run(ctx, root, openshiftfacade.Options{
+			InfraID: m.InfraID, ControlPlane: m.Name, OpenShiftVersion: m.OpenShiftVersion,
+		})
+	})
+	work.Go(func() error {
+		return node.Run(ctx, node.Options{
+			Name: m.Name, Dir: machine.PKIPath(m.dir), Pods: machine.PodsPath(m.dir), Bootstrap: bootstrap, Taints: controlPlaneTaints(m.Workers),
+			Alive: m.faults.SuspendWhileInjected(machine.NodeNeverReady),
+		})
+	})
+	return work.Wait()
+}
+
+func newCSRAuthority(root *rest.Config, m *runningMachine) (*signer.Authority, error) {
+	client, err := kubernetes.NewForConfig(root)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API: %w", err)
+	}
+	ca, err := pki.LoadCA(machine.PKIPath(m.dir), pki.ClusterCA)
+	if err != nil {
+		return nil, err
+	}
+	return &signer.Authority{
+		Client:  client,
+		CA:      ca,
+		Life:    m.CertificateDuration.Duration,
+		InfraID: m.InfraID,
+		Installing: func() bool {
+			_, err := os.Stat(machine.InstalledPath(m.dir))
+			return errors.Is(err, fs.ErrNotExist)
+		},
+	}, nil
+}
+
+// waitForControlPlaneExit returns the reason why the control plane died, or nil if ctx ends first.
+func waitForControlPlaneExit(ctx context.Context, cp *controlplane.ControlPlane) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-cp.Done():
+		return cp.Err()
+	}
+}
+
+// controlPlaneTaints returns the taints that keep pods off the control plane if there are workers
+// to run them.
+func controlPlaneTaints(workers int) []corev1.Taint {
+	if workers == 0 {
+		return nil
+	}
+	return []corev1.Taint{{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule}}
+}

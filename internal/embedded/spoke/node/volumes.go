@@ -1,0 +1,100 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"hotspare.io/hotspare/internal/embedded/pki"
+)
+
+// The token of a pod's service account is valid for tokenLifetime; it is renewed, as by a kubelet,
+// when a fifth of that is left.
+const (
+	tokenLifetime = time.Hour
+	renewToken    = tokenLifetime * 4 / 5
+)
+
+func (g *podProcess) kubeconfigPath() string { return filepath.Join(g.dir, "kubeconfig") }
+func (g *podProcess) tokenPath() string      { return filepath.Join(g.dir, "token") }
+
+// writeVolumes writes the files of the pod's volumes. It rewrites them at each start.
+func (g *podProcess) writeVolumes(ctx context.Context) error {
+	if err := os.RemoveAll(g.dir); err != nil {
+		return fmt.Errorf("emptying the pod's folder: %w", err)
+	}
+	for _, v := range g.pod.Spec.Volumes {
+		dir := podVolumePath(g.dir, v.Name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making the folder of volume %s: %w", v.Name, err)
+		}
+		if err := g.fillVolume(ctx, v, dir); err != nil {
+			return fmt.Errorf("filling volume %s: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string) error {
+	switch {
+	case v.Secret != nil:
+		secret, err := g.client.CoreV1().Secrets(g.pod.Namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for name, content := range secret.Data {
+			if err := pki.WriteFile(filepath.Join(dir, name), content); err != nil {
+				return err
+			}
+		}
+		return nil
+	case v.Projected != nil: // the volume that the API adds for the service account
+		return g.writeKubeconfig(ctx)
+	case v.EmptyDir != nil:
+		return nil
+	}
+	return errors.New("local machines have secret, emptyDir and the service account's only")
+}
+
+// writeKubeconfig writes a kubeconfig for the pod's service account. Clients need it because the
+// files that they look for inside a container do not exist here.
+func (g *podProcess) writeKubeconfig(ctx context.Context) error {
+	if err := g.writePodToken(ctx); err != nil {
+		return err
+	}
+	const name = "pod"
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: g.api.Host, CertificateAuthorityData: g.api.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {TokenFile: g.tokenPath()}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: g.pod.Namespace}},
+		CurrentContext: name,
+	})
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(g.kubeconfigPath(), raw)
+}
+
+// writePodToken requests a token from the API that is bound to the pod.
+func (g *podProcess) writePodToken(ctx context.Context) error {
+	account := g.pod.Spec.ServiceAccountName
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(tokenLifetime / time.Second)),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: g.pod.Name, UID: g.pod.UID},
+	}}
+	got, err := g.client.CoreV1().ServiceAccounts(g.pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("asking for a token of service account %s: %w", account, err)
+	}
+	return pki.WriteFile(g.tokenPath(), []byte(got.Status.Token))
+}

@@ -1,0 +1,37 @@
+package spoke
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/spoke/node"
+)
+
+// Settings for a worker: many workers share a computer, and each is mostly idle.
+const (
+	workerGCPercent = 25
+	workerThreads   = 1
+)
+
+// runWorker runs a worker until ctx ends.
+func runWorker(ctx context.Context, m *runningMachine) error {
+	debug.SetGCPercent(workerGCPercent)
+	runtime.GOMAXPROCS(workerThreads)
+	bootstrap, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(m.dir))
+	if err != nil {
+		return fmt.Errorf("reading the bootstrap credential of %s: %w", m.Name, err)
+	}
+	return node.Run(ctx, node.Options{
+		Name:      m.Name,
+		Dir:       machine.PKIPath(m.dir),
+		Pods:      machine.PodsPath(m.dir),
+		Bootstrap: bootstrap,
+		Taints:    m.Taints,
+		Alive:     m.faults.SuspendWhileInjected(machine.NodeNeverReady),
+	})
+}

@@ -1,0 +1,67 @@
+package inventoryview
+
+import (
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/explain/remedy"
+)
+
+// A StatusExplanation explains an entry's status to the user, and what to do about it: sentences
+// that follow each other, some with a command. Both fields are empty for an unknown status.
+type StatusExplanation struct {
+	Meaning string
+	Remedy  []remedy.Remedy
+}
+
+// ExplainStatus explains the entry's status.
+func (e Entry) ExplainStatus(spell remedy.CommandFormatter) StatusExplanation {
+	edit := spell(e.Namespace, "kubectl edit clusterdeploymentcustomization %s", e.Name)
+	editPool := spell(e.Namespace, "kubectl edit clusterpool %s", e.Pool)
+	switch e.Status {
+	case "":
+		return StatusExplanation{notSeen, []remedy.Remedy{
+			{Text: "Wait a moment. If it stays so, see the pool's plan and conditions:", Command: spell(e.Namespace, "pool describe %s", e.Pool)},
+		}}
+	case hivev1.InventoryAvailable:
+		return StatusExplanation{Meaning: "free: the next cluster of this pool may take it"}
+	case hivev1.InventoryReserved:
+		return StatusExplanation{Meaning: "a cluster of this pool uses it, or is about to"}
+	case hivev1.InventoryBrokenByConfiguration:
+		return StatusExplanation{"its patches do not apply to this pool's install-config", []remedy.Remedy{
+			{Text: "Correct the patches:", Command: edit},
+			{Text: "or the pool:", Command: editPool},
+			{Text: "It is tried again when one of them changes."},
+		}}
+	case hivev1.InventoryBrokenByCloud:
+		return StatusExplanation{"its clusters failed to install, and no attempt is left", []remedy.Remedy{
+			{Text: "See to its DNS records and addresses. Then change the patches:", Command: edit},
+			{Text: "or, if they are right, take it off spec.inventory and list it again:", Command: editPool},
+			{Text: "Either gives it new attempts."},
+		}}
+	case hivev1.InventoryMissing:
+		return StatusExplanation{"listed, and not there, or being deleted", []remedy.Remedy{
+			{Text: "Make it:", Command: spell(e.Namespace, "kubectl apply -f customization.yaml")},
+			{Text: "or take it off spec.inventory:", Command: editPool},
+		}}
+	case hivev1.InventoryUnavailable:
+		return StatusExplanation{"a cluster of another pool uses it", []remedy.Remedy{
+			{Text: "Wait until it is free, or list more customizations:", Command: editPool},
+		}}
+	case hivev1.InventoryToBeDeleted:
+		return StatusExplanation{"on its way out; a cluster of this pool still uses it", e.releaseRemedies("deleted", spell)}
+	case hivev1.InventoryToBeUpdated:
+		return StatusExplanation{"changed since the cluster that uses it was made", e.releaseRemedies("replaced", spell)}
+	default:
+		return StatusExplanation{}
+	}
+}
+
+// releaseRemedies returns what ends the use of an entry whose cluster must be replaced or deleted:
+// the pool handles an unclaimed cluster, the owner of the claim a claimed one.
+func (e Entry) releaseRemedies(fate string, spell remedy.CommandFormatter) []remedy.Remedy {
+	if e.Claim == "" {
+		return []remedy.Remedy{{Text: "Nothing: the pool sees to it that the cluster is " + fate + ".", Wait: true}}
+	}
+	return []remedy.Remedy{
+		{Text: "Nothing: its cluster stays as it is until it is released:", Command: spell(e.Namespace, "claim release %s", e.Claim)},
+	}
+}

@@ -1,0 +1,136 @@
+package poolforecast
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/remedy"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// unservedClaims returns the claims that have no usable cluster: first the waiting ones in queue
+// order, then the others by name.
+func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
+	var out []*hivev1.ClusterClaim
+	told := map[string]bool{}
+	for _, w := range f.Plan.Report.Queue {
+		out, told[w.Claim] = append(out, f.Claims[w.Claim]), true
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
+		if c := f.Claims[name]; !told[name] && (c.DeletionTimestamp != nil || !clusterstate.IsClaimUsable(c)) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ExplainClaim explains what a claim waits for, and until when.
+func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) Claim {
+	v := Claim{Name: c.Name, State: clusterstate.ClaimState(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	for _, w := range f.Plan.Report.Queue {
+		if w.Claim == c.Name {
+			v.Position = w.Position
+			if !w.Ready.IsZero() {
+				v.Ready = &w.Ready
+			}
+		}
+	}
+	v.Message = f.describeWait(c, v)
+	v.ToDo = f.claimRemedy(c, v, next)
+	return v
+}
+
+// describeWait describes what a claim waits for.
+func (f Preview) describeWait(c *hivev1.ClusterClaim, v Claim) string {
+	switch {
+	case c.Unreadable != "":
+		return "it gets nothing until it can be read: " + c.Unreadable
+	case v.State == clusterstate.Releasing && slices.Contains(f.Plan.Report.Refused, v.Cluster):
+		return "it is released, and its cluster is destroyed when its turn comes: " + f.deletionLimit()
+	case v.State == clusterstate.Releasing && v.Cluster != "":
+		return "it is released, and its cluster is being destroyed"
+	case v.State == clusterstate.Releasing:
+		return "it is released"
+	case v.State == clusterstate.Waiting && v.Position == 0 && f.clusterBoundTo(c.Name) != "":
+		return fmt.Sprintf("cluster %s runs, and is given to it now", f.clusterBoundTo(c.Name))
+	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
+		return "the pool is being deleted, and serves no claim any more"
+	case v.State == clusterstate.Waiting:
+		return f.describeQueuePosition(v.Position)
+	}
+	if running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning); running != nil && running.Message != "" {
+		return strings.TrimRight(running.Message, ".")
+	}
+	return "it has cluster " + v.Cluster
+}
+
+// clusterBoundTo returns the cluster that the plan binds to a claim; "" if it binds none.
+func (f Preview) clusterBoundTo(claim string) string {
+	for _, s := range f.Plan.StepsOf(pool.Bind) {
+		if s.Claim == claim {
+			return s.Cluster
+		}
+	}
+	return ""
+}
+
+// describeQueuePosition describes what the claim at that position in the queue waits for.
+func (f Preview) describeQueuePosition(position int) string {
+	coming := f.upcomingClusters()
+	words := "no free cluster runs; "
+	switch {
+	case len(coming) == 0:
+		words += "none is on the way"
+	case len(coming) == 1:
+		words += "one is on the way: " + coming[0]
+	default:
+		words += fmt.Sprintf("%d are on the way: %s", len(coming), humanize.JoinFirstWords(coming))
+	}
+	switch {
+	case position <= len(coming):
+	case f.Plan.Report.Short > 0:
+		words += ", and no more are made: " + f.Plan.Report.Hindrance
+	case len(f.blockedInstalls()) > 0:
+		words += ", since " + f.blockedInstalls()[0] + " cannot be installed: see what it misses"
+	}
+	return words
+}
+
+// blockedInstalls names the installs that cannot begin, and that the plan does not replace.
+func (f Preview) blockedInstalls() []string {
+	var out []string
+	for _, c := range f.PlannedClusters() {
+		if c.Phase == pool.Installing && f.findMember(c.Name).RequirementsUnmet != "" && f.stepForCluster(c.Name).Verb != pool.Delete {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// upcomingClusters names the clusters that will run without any user action, soonest first.
+func (f Preview) upcomingClusters() []string {
+	var resuming, installing []string
+	for _, c := range f.PlannedClusters() {
+		m := f.findMember(c.Name)
+		switch {
+		case c.Phase == pool.Standby && c.TargetPower == pool.Running && !m.PowerFailed && !m.MachinesFailed:
+			resuming = append(resuming, c.Name+" resumes")
+		case c.Phase == pool.Installing && !m.Failing && m.RequirementsUnmet == "" && f.stepForCluster(c.Name).Verb != pool.Delete:
+			installing = append(installing, c.Name+" is installed")
+		}
+	}
+	out := slices.Concat(resuming, installing)
+	for _, name := range f.Facts.Pending {
+		out = append(out, name+" is about to be made")
+	}
+	for range f.Plan.StepsOf(pool.Create) {
+		out = append(out, "a new one is made")
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package poolforecast_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/remedy"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// outlook is that of a pool with a claim that waits and an install that cannot begin.
+func outlook(t *testing.T, change func(*hivev1.ClusterPool, *hivev1.ClusterDeployment)) poolforecast.View {
+	t.Helper()
+	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}}
+	version, err := pool.Version(p.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cd := &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "p-1", Name: "p-1", Annotations: map[string]string{hivev1.AnnotationPoolVersion: version}},
+		Spec:       hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "ci", PoolName: "p"}},
+	}
+	condition.Set(&cd.Status.Conditions, hivev1.ClusterRequirementsMet, corev1.ConditionFalse, "X", "the base domain is not valid.", noon)
+	change(p, cd)
+	claim := hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
+	f := poolforecast.New(p, []hivev1.ClusterClaim{claim}, []hivev1.ClusterDeployment{*cd}, nil)
+	if err := f.Decide(noon); err != nil {
+		t.Fatal(err)
+	}
+	return f.BuildView(noon, remedy.FormatPlainCommand)
+}
+
+func TestWhatIsSaidWhileNothingCanHappen(t *testing.T) {
+	v := outlook(t, func(*hivev1.ClusterPool, *hivev1.ClusterDeployment) {})
+	if want := "held up; 1 claim waiting; 1 install cannot begin: p-1: the base domain is not valid"; v.Plan != want {
+		t.Errorf("plan: %s\nwant: %s", v.Plan, want)
+	}
+	if want := "no free cluster runs; none is on the way, since p-1 cannot be installed: see what it misses"; v.Claims[0].Message != want {
+		t.Errorf("the claim: %s\nwant:      %s", v.Claims[0].Message, want)
+	}
+	var duties []string
+	for _, d := range v.ToDo {
+		duties = append(duties, d.Of+": "+d.Text)
+	}
+	got := strings.Join(duties, "\n")
+	if strings.Contains(got, "It is served by itself") || !strings.Contains(got, "p: 1 install cannot begin.") {
+		t.Errorf("to do:\n%s", got)
+	}
+}
+
+func TestWhatIsSaidOnceThePoolIsCorrected(t *testing.T) {
+	one := int32(1)
+	v := outlook(t, func(p *hivev1.ClusterPool, _ *hivev1.ClusterDeployment) {
+		p.Spec.BaseDomain, p.Spec.MaxConcurrent = "example.com", &one
+	})
+	if want := "it cannot be installed yet: the base domain is not valid; it is destroyed now: it is being made from an older version of the pool"; v.Clusters[0].Message != want {
+		t.Errorf("the cluster: %s\nwant:        %s", v.Clusters[0].Message, want)
+	}
+}

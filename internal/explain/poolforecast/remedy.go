@@ -1,0 +1,137 @@
+package poolforecast
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/remedy"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// editPoolRemedy returns a remedy that consists of editing the pool.
+func (f Preview) editPoolRemedy(text string, next remedy.CommandFormatter) *remedy.Remedy {
+	return remedy.NewRemedy(text, next(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
+}
+
+// poolRemedies returns the remedies for the pool itself.
+func (f Preview) poolRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+	namespace, name, set := f.Pool.Namespace, f.Pool.Name, f.Facts.Settings
+	if set.Deleting {
+		return f.poolDeletionRemedies(next)
+	}
+	var out []remedy.Remedy
+	if set.RunningCount > set.Size {
+		out = append(out, *remedy.NewRemedy(fmt.Sprintf("runningCount is %d, and no more than its size, %d, will run: make both the same.", set.RunningCount, set.Size),
+			next(namespace, "pool scale %s --size %d", name, set.RunningCount)))
+	}
+	if c := condition.Find(f.Told.Conditions, hivev1.PoolInventoryValid); c != nil && c.Reason != hivev1.ReasonInventoryValid && c.Reason != hivev1.ReasonInitialized {
+		out = append(out, *remedy.NewRemedy("Not all of its inventory can be used: see what is wrong, and what to do.", next(namespace, "inventory list %s", name)))
+	}
+	if unmet := f.blockedInstalls(); len(unmet) > 0 {
+		what := humanize.FormatCount(len(unmet), "install") + " cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself."
+		out = append(out, *f.editPoolRemedy(what, next))
+	}
+	if f.Plan.Report.Short == 0 {
+		return append(out, f.deletionRemedies(next)...)
+	}
+	return append(out, f.shortageRemedies(next)...)
+}
+
+// deletionRemedies returns the remedies for clusters whose deletion is postponed.
+func (f Preview) deletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+	switch n := f.Facts.Settings.MaxConcurrent; {
+	case len(f.Plan.Report.Refused) == 0:
+		return nil
+	case n != nil && *n == 0:
+		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
+	case len(f.Plan.Report.Failing) > 0:
+		return nil // those have their own remedies
+	default:
+		return []remedy.Remedy{*remedy.NewWaitRemedy("More are destroyed as those that are under way are done: " + f.deletionLimit() + ".")}
+	}
+}
+
+// shortageRemedies returns the remedies for a pool that has fewer clusters than it should, and does
+// not create them.
+func (f Preview) shortageRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+	namespace, name, rep := f.Pool.Namespace, f.Pool.Name, f.Plan.Report
+	switch {
+	case f.Facts.Settings.Blocked != "":
+		return []remedy.Remedy{*f.editPoolRemedy("Make what is missing, or change what the pool refers to: it goes on by itself.", next)}
+	case rep.Full && rep.By == pool.ByMaxSize:
+		return []remedy.Remedy{*f.editPoolRemedy("Raise maxSize, or release claims: claimed clusters count.", next)}
+	case rep.Full && rep.By == pool.ByPlatform:
+		return []remedy.Remedy{*remedy.NewRemedy("The platform has no room: release claims, or keep fewer clusters here or in another pool.",
+			next(namespace, "pool scale %s --size %d", name, max(0, f.Facts.Settings.Size-rep.Short)))}
+	case rep.Full && rep.By == pool.ByInventory:
+		return []remedy.Remedy{*remedy.NewRemedy("Add customizations to its inventory, or mend those that are broken.", next(namespace, "inventory list %s", name))}
+	case f.Facts.Settings.MaxConcurrent != nil && *f.Facts.Settings.MaxConcurrent == 0:
+		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
+	default:
+		return []remedy.Remedy{*remedy.NewWaitRemedy("More are made as those that are under way are done: " + rep.Hindrance + ".")}
+	}
+}
+
+// poolDeletionRemedies returns the remedies for a pool that is being deleted and waits for its
+// claims.
+func (f Preview) poolDeletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+	var holders []string
+	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
+		if f.Claims[name].DeletionTimestamp == nil {
+			holders = append(holders, name)
+		}
+	}
+	if len(holders) == 0 {
+		return []remedy.Remedy{*remedy.NewWaitRemedy("It is gone when its clusters are.")}
+	}
+	return []remedy.Remedy{*remedy.NewRemedy("It goes when its claims are released.", next(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
+}
+
+// clusterRemedy returns the remedy for an unhealthy cluster.
+func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) *remedy.Remedy {
+	namespace := clusterstate.HomeNamespace(cd)
+	switch {
+	case m.Unreadable != "":
+		return remedy.NewRemedy("Correct the field.", next(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
+	case condition.IsTrue(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError):
+		return remedy.NewRemedy("Destroying it fails: see to what its condition DeprovisionLaunchError says.", next(namespace, "cluster describe %s", cd.Name))
+	case !m.Installed && conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
+		return remedy.NewRemedy("See to what its condition RequirementsMet says.", next(namespace, "cluster describe %s", cd.Name))
+	case v.Cause == pool.InstallFailed, m.Failing:
+		return remedy.NewRemedy("If it comes again with the next one, see why in the log.", next(namespace, "cluster logs %s", cd.Name))
+	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
+		return remedy.NewRemedy("If it comes again with the next one, see why.", next(namespace, "cluster describe %s", cd.Name))
+	case m.PowerFailed:
+		return remedy.NewRemedy("If it comes again, see why.", next(namespace, "cluster describe %s", cd.Name))
+	default:
+		return nil
+	}
+}
+
+// claimRemedy returns the remedy for a claim.
+func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next remedy.CommandFormatter) *remedy.Remedy {
+	switch {
+	case c.Unreadable != "":
+		return remedy.NewRemedy("Correct the field.", next(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
+	case v.State == clusterstate.Hibernating:
+		return remedy.NewRemedy("Wake its cluster.", next(c.Namespace, "cluster resume %s --wait", c.Name))
+	case v.State == clusterstate.Lost:
+		return remedy.NewRemedy("Its cluster is gone: release it, and make another.", next(c.Namespace, "claim release %s", c.Name))
+	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
+		return remedy.NewRemedy("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
+	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0):
+		return nil // the pool needs the remedy
+	case v.State == clusterstate.Waiting, v.State == clusterstate.Resuming, v.State == clusterstate.Assigned:
+		return remedy.NewWaitRemedy("It is served by itself.")
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,318 @@
+package poolforecast
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/remedy"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// A View explains why a pool does what it does. hotspare explain pool -o json prints it:
+// docs/cli.md describes it, and fields are only ever added.
+type View struct {
+	Now       time.Time          `json:"now"`
+	Namespace string             `json:"namespace"`
+	Name      string             `json:"name"`
+	Plan      string             `json:"plan"`
+	Next      string             `json:"next,omitempty"`
+	Steps     []pool.Step        `json:"steps"`
+	Counts    Census             `json:"counts"`
+	Clusters  []Cluster          `json:"clusters"`
+	Claims    []Claim            `json:"claims"`
+	Amiss     []hivev1.Condition `json:"conditions"`
+	ToDo      []Action           `json:"toDo"`
+}
+
+// A Cluster explains the state and the next change of one of the pool's clusters.
+type Cluster struct {
+	PlannedCluster
+	Created time.Time `json:"created"`
+	// Cause is why it is broken.
+	Cause   pool.Cause     `json:"cause,omitempty"`
+	Message string         `json:"message"`
+	ToDo    *remedy.Remedy `json:"toDo,omitempty"`
+}
+
+// A Claim explains a claim that has no usable cluster.
+type Claim struct {
+	Name    string    `json:"name"`
+	State   string    `json:"state"`
+	Created time.Time `json:"created"`
+	Cluster string    `json:"cluster,omitempty"`
+	// Position is its place in the queue, Ready when a cluster for it is expected.
+	Position int            `json:"position,omitempty"`
+	Ready    *time.Time     `json:"ready,omitempty"`
+	Message  string         `json:"message"`
+	ToDo     *remedy.Remedy `json:"toDo,omitempty"`
+}
+
+// An Action is a remedy and the object that it is for.
+type Action struct {
+	Of string `json:"of"`
+	remedy.Remedy
+}
+
+// BuildView returns the view of a pool and of what was decided about it.
+func (f Preview) BuildView(now time.Time, next remedy.CommandFormatter) View {
+	v := View{
+		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
+		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Action{},
+	}
+	if f.Pool.Unreadable != "" {
+		v.Plan = "parked: " + f.Pool.Unreadable
+		v.ToDo = append(v.ToDo, Action{f.Pool.Name, *f.editPoolRemedy("Correct the field: until then nothing is done for this pool.", next)})
+		return v
+	}
+	v.Plan, v.Steps, v.Counts, v.Amiss = f.SummarizePlan(), emptyIfNil(f.Plan.Steps), f.CountMembersAndClaims(), emptyIfNil(f.UnhealthyConditions())
+	if f.Plan.Next > 0 {
+		v.Next = f.Plan.Next.Round(time.Second).String()
+	}
+	for _, do := range f.poolRemedies(next) {
+		v.ToDo = append(v.ToDo, Action{f.Pool.Name, do})
+	}
+	for _, c := range f.PlannedClusters() {
+		w := f.ExplainCluster(c, next)
+		v.Clusters = append(v.Clusters, w)
+		v.addRemedy(w.Name, w.ToDo)
+	}
+	for _, c := range f.unservedClaims() {
+		w := f.ExplainClaim(c, next)
+		v.Claims = append(v.Claims, w)
+		v.addRemedy(w.Name, w.ToDo)
+	}
+	return v
+}
+
+func (v *View) addRemedy(name string, do *remedy.Remedy) {
+	if do != nil {
+		v.ToDo = append(v.ToDo, Action{name, *do})
+	}
+}
+
+func (f Preview) findMember(name string) pool.Member {
+	i := slices.IndexFunc(f.members, func(m pool.Member) bool { return m.Name == name })
+	if i < 0 {
+		return pool.Member{}
+	}
+	return f.members[i]
+}
+
+// stepForCluster returns the plan's step for a cluster; the zero Step if there is none.
+func (f Preview) stepForCluster(cluster string) pool.Step {
+	i := slices.IndexFunc(f.Plan.Steps, func(s pool.Step) bool { return s.Cluster == cluster })
+	if i < 0 {
+		return pool.Step{}
+	}
+	return f.Plan.Steps[i]
+}
+
+// ExplainCluster explains the state of a cluster in the pool, and its next change.
+func (f Preview) ExplainCluster(c PlannedCluster, next remedy.CommandFormatter) Cluster {
+	m, cd := f.findMember(c.Name), f.Clusters[c.Name]
+	v := Cluster{PlannedCluster: c, Created: m.Created}
+	if c.Phase == pool.Broken {
+		v.Cause = m.DefectCause(f.Facts.Settings, f.Facts.Now)
+	}
+	parts := []string{f.describeState(v, m, cd)}
+	if fate := f.describeNextChange(v, m); fate != "" {
+		parts = append(parts, fate)
+	}
+	v.Message = strings.Join(parts, "; ")
+	v.ToDo = clusterRemedy(v, m, cd, next)
+	return v
+}
+
+// describeState describes the state of a cluster in its pool.
+func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+	switch v.Phase {
+	case pool.Deleting:
+		return "it is being destroyed" + reasonSuffix(conditionMessage(cd, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue))
+	case pool.Removed:
+		return "it is marked for removal"
+	case pool.Unreadable:
+		return "it is left alone until it can be read: " + m.Unreadable
+	case pool.Claimed:
+		return f.describeClaimed(m, cd)
+	case pool.Broken:
+		return f.describeBroken(v.Cause, m, cd)
+	case pool.Installing:
+		return f.describeInstalling(m, cd)
+	case pool.Assignable:
+		if f.stepForCluster(v.Name).Verb != "" {
+			return "it runs"
+		}
+		return "it runs: the next claim gets it"
+	}
+	return f.describeStandby(v, m, cd)
+}
+
+// describeStandby describes what a standby cluster does.
+func (f Preview) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+	switch failing := conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse); {
+	case m.PowerFailed && m.Wanted == pool.Running:
+		return "it does not start" + reasonSuffix(failing) + "; it is tried again, and the next one is woken beside it" + f.giveUpNote(m)
+	case m.PowerFailed:
+		return "it does not stop" + reasonSuffix(failing) + "; it is tried again"
+	case m.Wanted == pool.Running:
+		return "it resumes" + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse)) + f.giveUpNote(m)
+	case m.Wanted == pool.Hibernating && cd.Status.PowerState != hivev1.StatusHibernating:
+		return "it is being put to sleep"
+	case m.Wanted == pool.Hibernating && f.stepForCluster(v.Name).Verb != "":
+		return "it sleeps"
+	case m.Wanted == pool.Hibernating:
+		return "it sleeps, and is woken when it is needed"
+	default:
+		return "it is installed, and was not told to run or to sleep yet"
+	}
+}
+
+// giveUpNote says when a cluster that does not come up will count as broken.
+func (f Preview) giveUpNote(m pool.Member) string {
+	at := m.GiveUpTime(f.Facts.Settings, f.Facts.Now)
+	if at.IsZero() {
+		return ""
+	}
+	return "; it is given up in " + duration.HumanDuration(at.Sub(f.Facts.Now))
+}
+
+func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) string {
+	words := "claim " + m.Claim + " has it"
+	if state := clusterstate.ClusterState(cd); state != clusterstate.Running {
+		words += ", and it is " + strings.ToLower(state)
+	}
+	if c := f.Claims[m.Claim]; c != nil {
+		if at := clusterstate.ClaimExpiryTime(c); at.After(f.Facts.Now) {
+			words += "; it is taken back in " + duration.HumanDuration(at.Sub(f.Facts.Now))
+		}
+	}
+	return words
+}
+
+// describeBroken describes what is wrong with a broken cluster.
+func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeployment) string {
+	limit := f.Facts.Settings.ResumeTimeout
+	switch cause {
+	case pool.Displaced:
+		return "broken: " + m.Displaced
+	case pool.Withdrawn:
+		return "broken: " + m.Withdrawn
+	case pool.InstallFailed:
+		return "broken: its install was given up" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+	case pool.PowerFailed:
+		return "broken: its machines could not be started or stopped" + reasonSuffix(conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse))
+	case pool.ResumeTimedOut:
+		return fmt.Sprintf("broken: it did not come up within %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+	case pool.Unreachable:
+		return fmt.Sprintf("broken: it cannot be reached for more than %s", duration.HumanDuration(limit)) +
+			reasonSuffix(conditionMessage(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
+	case pool.Unready:
+		return fmt.Sprintf("broken: it is not ready for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+	default:
+		return "broken"
+	}
+}
+
+func (f Preview) describeInstalling(m pool.Member, cd *hivev1.ClusterDeployment) string {
+	if lacks := conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse); lacks != "" {
+		return "it cannot be installed yet" + reasonSuffix(lacks)
+	}
+	if m.Failing {
+		return "its last install failed, and is tried again" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+	}
+	return "it is being installed"
+}
+
+// describeNextChange describes what happens to a cluster in this plan, or later.
+func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
+	step := f.stepForCluster(v.Name)
+	switch {
+	case step.Verb == pool.Bind:
+		return fmt.Sprintf("claim %s gets it now: %s", step.Claim, step.Reason)
+	case step.Verb == pool.Start:
+		return f.describePowerChange("it is to run", v) + f.startReason(step)
+	case step.Verb == pool.Sleep:
+		return f.describePowerChange("it is to sleep", v) + ": " + step.Reason
+	case step.Verb == pool.Delete && v.Cause != "":
+		return "it is destroyed now, and another is made in its place"
+	case step.Verb == pool.Delete:
+		return "it is destroyed now: " + step.Reason
+	case m.Unreadable != "":
+		return ""
+	case v.Cause != "" || v.Phase == pool.Removed:
+		return "it is destroyed when its turn comes: " + f.deletionLimit()
+	case v.Stale:
+		return f.describeStaleReplacement(v, m)
+	default:
+		return ""
+	}
+}
+
+// describeStaleReplacement says when a stale cluster is replaced.
+func (f Preview) describeStaleReplacement(v Cluster, m pool.Member) string {
+	switch {
+	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
+		return cmp.Or(m.Outdated, "it is made from an older version of the pool") + ", and goes on since a claim waits for it"
+	case slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
+		return cmp.Or(m.Outdated, "it was made from an older version of the pool") + ", and is replaced when no claim waits and nothing else is under way"
+	}
+	return ""
+}
+
+// describePowerChange describes a planned power change; a cluster that is being installed carries
+// it out later.
+func (f Preview) describePowerChange(what string, v Cluster) string {
+	if v.Phase == pool.Installing {
+		return what + " when it is installed"
+	}
+	return what + " now"
+}
+
+// startReason explains why a cluster is started; the step's own reason for a spare is only the name
+// of a field.
+func (f Preview) startReason(step pool.Step) string {
+	if step.Cause == pool.BelowRunningCount {
+		return fmt.Sprintf(": the pool keeps %d running", min(f.Facts.Settings.RunningCount, f.Facts.Settings.Size))
+	}
+	return ": " + step.Reason
+}
+
+// deletionLimit describes what a deletion waits for.
+func (f Preview) deletionLimit() string {
+	n := f.Facts.Settings.MaxConcurrent
+	switch {
+	case n == nil:
+		return "maxConcurrent is not set"
+	case f.Plan.Report.Busy == "":
+		return "maxConcurrent is " + strconv.Itoa(*n)
+	default:
+		return fmt.Sprintf("maxConcurrent is %d (%s)", *n, f.Plan.Report.Busy)
+	}
+}
+
+// reasonSuffix returns words as a suffix after a colon; "" if words is empty.
+func reasonSuffix(words string) string {
+	if words == "" {
+		return ""
+	}
+	return ": " + strings.TrimRight(words, ".")
+}
+
+// conditionMessage returns the message of a condition while it has that status; otherwise "".
+func conditionMessage(cd *hivev1.ClusterDeployment, typ string, status corev1.ConditionStatus) string {
+	c := condition.Find(cd.Status.Conditions, typ)
+	if c == nil || c.Status != status {
+		return ""
+	}
+	return c.Message
+}

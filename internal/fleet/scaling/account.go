@@ -1,0 +1,314 @@
+package scaling
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// typeTotals is the account of one instance type in the region.
+type typeTotals struct {
+	Type
+	biggest int
+	// committed is the number of units that count against the limit.
+	committed int
+	// openSlots are the slots that accept instances, oldest first. searchStart is, by number of
+	// units, the index at which a search starts: a slot that was too full stays too full within a
+	// plan.
+	openSlots   []*slot
+	searchStart map[int]int
+	// largestMax is the number of units of the biggest data plane on which instances can be placed,
+	// now or once it is Ready and its agent reports again.
+	largestMax int
+	// waitingUnits are the units of instances for which there is no room, oldest first.
+	waitingUnits []int
+	// refusedUnits are the units of instances that were refused by every data plane with room for
+	// them, without the instances that a data plane on its way has room for.
+	refusedUnits []int
+	// hasUnschedulable is set while an instance waits for room, on any data plane.
+	hasUnschedulable bool
+	// pendingUnits is the number of units of instances without a data plane, whatever the reason.
+	pendingUnits int
+
+	// limitLeft is the number of units that the limit still allows; -1 without a limit.
+	// biggestAdmitted is the biggest size that the limit still allows.
+	limitLeft, biggestAdmitted int
+
+	// ready sums the Ready data planes. inFlightUnits has, for each data plane on its way, its
+	// future units minus the units of the instances that wait for it.
+	ready         planeTotals
+	inFlightUnits []int
+	// planned is the number of entries of inFlightUnits that this plan creates.
+	planned int
+	// inFlightMax is the number of units that all data planes on their way will have together.
+	inFlightMax int
+
+	// lastCreated is the creation time of the newest data plane; lastReadyCreated is the creation
+	// time of the newest one that became Ready.
+	lastCreated, lastReadyCreated time.Time
+	// failures are the failed data planes, newest failure first.
+	failures []*plane
+	// samples are the open slots of managed data planes, oldest first: the newest shows what the
+	// next data plane is likely to have.
+	samples []*slot
+}
+
+// planeTotals sums the units of a number of data planes.
+type planeTotals struct {
+	planes, max, used, free int
+	// fitBiggest and fitAdmitted count the data planes with room for the biggest size, and for the
+	// biggest size that the limit allows.
+	fitBiggest, fitAdmitted int
+}
+
+// computeLimitLeft sets limitLeft and biggestAdmitted.
+func (a *typeTotals) computeLimitLeft() {
+	a.limitLeft, a.biggestAdmitted = -1, a.biggest
+	if a.Limit == nil {
+		return
+	}
+	a.limitLeft, a.biggestAdmitted = max(0, *a.Limit-a.committed), 0
+	for _, units := range a.Sizes {
+		if units <= a.limitLeft {
+			a.biggestAdmitted = max(a.biggestAdmitted, units)
+		}
+	}
+}
+
+// totalsOfSlot returns what one slot adds to the totals. Units on which no instance can be placed
+// do not count as free.
+func (a *typeTotals) totalsOfSlot(s *slot) planeTotals {
+	h := planeTotals{planes: 1, max: s.used, used: s.used}
+	if !s.isOpen() {
+		return h
+	}
+	h.free = s.freeUnits()
+	h.max, h.used = s.max, s.max-h.free
+	if h.free >= a.biggest {
+		h.fitBiggest = 1
+	}
+	if h.free >= a.biggestAdmitted {
+		h.fitAdmitted = 1
+	}
+	return h
+}
+
+func (s planeTotals) plus(o planeTotals) planeTotals {
+	return planeTotals{s.planes + o.planes, s.max + o.max, s.used + o.used, s.free + o.free, s.fitBiggest + o.fitBiggest, s.fitAdmitted + o.fitAdmitted}
+}
+
+func (s planeTotals) minus(o planeTotals) planeTotals {
+	return planeTotals{s.planes - o.planes, s.max - o.max, s.used - o.used, s.free - o.free, s.fitBiggest - o.fitBiggest, s.fitAdmitted - o.fitAdmitted}
+}
+
+// addSlot adds a slot of a managed data plane. Callers add the oldest data plane first.
+func (a *typeTotals) addSlot(s *slot) {
+	p := s.plane
+	if p.Created.After(a.lastCreated) {
+		a.lastCreated = p.Created
+	}
+	if (p.stage == stageReady || p.stage == stageRemoving) && p.Created.After(a.lastReadyCreated) {
+		a.lastReadyCreated = p.Created
+	}
+	switch {
+	case p.Gone: // it counts as once Ready, and for nothing else
+	case p.stage == stageReady:
+		a.ready = a.ready.plus(a.totalsOfSlot(s))
+		if s.isOpen() {
+			a.samples = append(a.samples, s)
+		}
+	case p.stage == stageInFlight:
+		a.inFlightUnits = append(a.inFlightUnits, s.max)
+		a.inFlightMax += s.max
+	case p.stage == stageFailed:
+		a.failures = append(a.failures, p)
+	}
+}
+
+// addRestoredSlot adds a slot of a data plane that is restored to Ready.
+func (a *typeTotals) addRestoredSlot(s *slot) {
+	if s.plane.Gone {
+		return
+	}
+	a.ready = a.ready.plus(a.totalsOfSlot(s))
+	if s.isOpen() {
+		at, _ := slices.BinarySearchFunc(a.samples, s, func(x, y *slot) int { return oldestFirst(x.plane, y.plane) })
+		a.samples = slices.Insert(a.samples, at, s)
+	}
+}
+
+// removeSlot subtracts a slot of a data plane that is being removed. Data planes are removed newest
+// first: truncating the end of samples, and marking the other slots, is much faster than deleting
+// each slot from the list.
+func (a *typeTotals) removeSlot(s *slot) {
+	if s.plane.Gone {
+		return
+	}
+	a.ready = a.ready.minus(a.totalsOfSlot(s))
+	s.gone = true
+	for n := len(a.samples); n > 0 && a.samples[n-1].gone; n-- {
+		a.samples = a.samples[:n-1]
+	}
+}
+
+// newestSample returns the newest sample that is not of data plane but; nil if there is none.
+func (a *typeTotals) newestSample(but *plane) *slot {
+	for _, s := range slices.Backward(a.samples) {
+		if s.plane != but && !s.gone {
+			return s
+		}
+	}
+	return nil
+}
+
+// finishCounting drops the failures that are older than a success, and allocates data planes on
+// their way to waiting instances.
+func (a *typeTotals) finishCounting() {
+	a.failures = slices.DeleteFunc(a.failures, func(p *plane) bool { return !p.Created.After(a.lastReadyCreated) })
+	slices.SortFunc(a.failures, func(x, y *plane) int {
+		if c := y.since.Compare(x.since); c != 0 {
+			return c
+		}
+		return oldestFirst(y, x)
+	})
+	a.allocateWaiting()
+}
+
+// allocateWaiting removes the instances that data planes on their way have room for from
+// waitingUnits and refusedUnits.
+func (a *typeTotals) allocateWaiting() {
+	a.waitingUnits = slices.DeleteFunc(a.waitingUnits, a.allocateInFlight)
+	a.refusedUnits = slices.DeleteFunc(a.refusedUnits, a.allocateInFlight)
+}
+
+// allocateInFlight allocates units on the first data plane on its way with room for them, and
+// reports whether there is one.
+func (a *typeTotals) allocateInFlight(units int) bool {
+	for i := range a.inFlightUnits {
+		if a.inFlightUnits[i] >= units {
+			a.inFlightUnits[i] -= units
+			return true
+		}
+	}
+	return false
+}
+
+// addPlannedPlane adds a data plane that this plan creates.
+func (a *typeTotals) addPlannedPlane() {
+	a.inFlightUnits = append(a.inFlightUnits, a.Expected)
+	a.planned++
+	a.allocateWaiting()
+}
+
+// isRecentFailure reports whether p is among the newest maxRecentFailures failures.
+func (a *typeTotals) isRecentFailure(p *plane) bool {
+	return slices.Contains(a.failures[:min(maxRecentFailures, len(a.failures))], p)
+}
+
+// expectedTotals returns the totals of the Ready data planes and those on their way.
+func (a *typeTotals) expectedTotals() planeTotals {
+	s := a.ready
+	for _, free := range a.inFlightUnits {
+		h := planeTotals{planes: 1, max: free, free: free}
+		if free >= a.biggest {
+			h.fitBiggest = 1
+		}
+		if free >= a.biggestAdmitted {
+			h.fitAdmitted = 1
+		}
+		s = s.plus(h)
+	}
+	return s
+}
+
+func (a *typeTotals) buildReport() TypeReport {
+	r := TypeReport{
+		Name: a.Name, DataPlanes: a.ready.planes + len(a.inFlightUnits), InFlight: len(a.inFlightUnits),
+		MaxUnits: a.ready.max + a.inFlightMax, UsedUnits: a.ready.used, BiggestFits: a.biggest > 0 && a.ready.fitBiggest > 0,
+	}
+	r.FreeUnits = r.MaxUnits - r.UsedUnits
+	return r
+}
+
+// checkShortage reports whether s is too little capacity, and why, with newest as a sample of a new
+// data plane. Creation and removal share this check, so that the two cannot undo each other.
+func (a *typeTotals) checkShortage(s planeTotals, newest *slot) (Reason, bool) {
+	switch {
+	case a.Limit != nil && a.limitLeft == 0:
+		return LimitReached, false
+	case s.planes < a.MinPlanes:
+		return BelowMinimum, true
+	case len(a.refusedUnits) > 0:
+		return InstancesRefused, true
+	case a.isLimitCovered(s):
+		return LimitCovered, false
+	case s.fitBiggest == 0 && !a.isNewPlaneTooSmall(newest):
+		return BiggestDoesNotFit, true
+	case s.free <= a.Slack:
+		return BelowSlack, true
+	case s.fitBiggest == 0:
+		return BiggestFitsNowhere, false
+	default:
+		return Sufficient, false
+	}
+}
+
+// isLimitCovered reports whether there is room for everything that the limit still allows (fleet N:
+// a data plane was created there of which nothing could be used).
+func (a *typeTotals) isLimitCovered(s planeTotals) bool {
+	return a.Limit != nil && (a.biggestAdmitted == 0 || s.fitAdmitted > 0 && s.free >= a.limitLeft)
+}
+
+// isNewPlaneTooSmall reports whether a new data plane would have no room for the biggest size
+// either: because of the expected units, or because the newest data plane is empty and too small.
+// Without this check, the region would create data planes without end.
+func (a *typeTotals) isNewPlaneTooSmall(newest *slot) bool {
+	return a.Expected > 0 && a.Expected < a.biggest || newest != nil && newest.used == 0 && newest.max < a.biggest
+}
+
+// backoffUntil returns the time from which the next data plane may be created after the failures;
+// the zero time if there is no backoff.
+func (a *typeTotals) backoffUntil(up ScaleUp) time.Time {
+	n := len(a.failures)
+	if n == 0 || up.Backoff <= 0 {
+		return time.Time{}
+	}
+	return a.failures[0].since.Add(up.Backoff << (min(n, maxRecentFailures) - 1))
+}
+
+// describeReason returns the explanation of a reason, with its figures.
+func (a *typeTotals) describeReason(r Reason, s planeTotals) string {
+	switch r {
+	case LimitReached:
+		return fmt.Sprintf("%d of at most %s are used", a.committed, formatCount(*a.Limit, "unit"))
+	case LimitCovered:
+		return fmt.Sprintf("the limit of %d leaves %s, for which there is room", *a.Limit, formatCount(a.limitLeft, "unit"))
+	case BelowMinimum:
+		return fmt.Sprintf("minDataPlanes is %d, and there would be %d", a.MinPlanes, s.planes)
+	case BiggestDoesNotFit:
+		return fmt.Sprintf("no data plane has room for the biggest size, %s", formatCount(a.biggest, "unit"))
+	case InstancesRefused:
+		return fmt.Sprintf("%s refused by every data plane with room for it", formatInstancesWere(len(a.refusedUnits)))
+	case BelowSlack:
+		return fmt.Sprintf("%s free, and there should be more than %d", formatUnitsAre(s.free), a.Slack)
+	case BiggestFitsNowhere:
+		return fmt.Sprintf("the biggest size takes %s, more than a new data plane has: raise maxNodes of the type's node pool, or take the size away",
+			formatCount(a.biggest, "unit"))
+	default:
+		return fmt.Sprintf("%s free, more than the slack of %d, and the biggest size, %s, has room", formatUnitsAre(s.free), a.Slack, formatCount(a.biggest, "unit"))
+	}
+}
+
+func formatInstancesWere(instances int) string {
+	if instances == 1 {
+		return "1 instance was"
+	}
+	return fmt.Sprintf("%d instances were each", instances)
+}
+
+func formatUnitsAre(units int) string {
+	if units == 1 {
+		return "1 unit is"
+	}
+	return fmt.Sprintf("%d units are", units)
+}
