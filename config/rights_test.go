@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/rbac"
 	"hotspare.io/hotspare/internal/fleet/agent"
 	"hotspare.io/hotspare/internal/fleet/agent/install"
 	"hotspare.io/hotspare/internal/install/job"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 var update = flag.Bool("update", false, "write docs/operate/rights.md anew")

@@ -17,7 +17,7 @@ func listObjectStates(p *hivev1.ClusterPool, s *hubSnapshot, now time.Time) []st
 	out := []stateChange{{Time: now, Kind: "pool", Name: p.Name, State: cmp.Or(p.Status.Plan, "not looked at yet")}}
 	for i := range s.clusters.Items {
 		cd := &s.clusters.Items[i]
-		state := valueOrNone(clusterstate.ClusterState(cd))
+		state := valueOrNone(clusterstate.OfCluster(cd))
 		if claim := clusterstate.PoolReference(cd).ClaimName; claim != "" {
 			state += ", claimed by " + claim
 		}
@@ -25,7 +25,7 @@ func listObjectStates(p *hivev1.ClusterPool, s *hubSnapshot, now time.Time) []st
 	}
 	for i := range s.claims.Items {
 		c := &s.claims.Items[i]
-		state := clusterstate.ClaimState(c)
+		state := clusterstate.OfClaim(c)
 		if c.Spec.Namespace != "" {
 			state += " on " + c.Spec.Namespace
 		}

@@ -59,7 +59,7 @@ func (a *app) buildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *ta
 	for i := range claims {
 		c, now := &claims[i], a.Clock.Now()
 		row := []string{
-			c.Name, c.Spec.ClusterPoolName, clusterstate.ClaimState(c), valueOrNone(c.Spec.Namespace),
+			c.Name, c.Spec.ClusterPoolName, clusterstate.OfClaim(c), valueOrNone(c.Spec.Namespace),
 			a.formatAge(c.CreationTimestamp.Time), valueOrNone(clusterstate.DescribeExpiry(c, now)),
 		}
 		if places {

@@ -149,7 +149,7 @@ func (a *app) waitForClaim(ctx context.Context, h *hub, name string, timeout tim
 				return false, fmt.Errorf("claim %s was released while it waited", name)
 			}
 			last = c.DeepCopy()
-			if clusterstate.ClaimState(c) == clusterstate.Lost {
+			if clusterstate.OfClaim(c) == clusterstate.Lost {
 				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and make another", name)
 			}
 			v.showState(describeClaimProgress(c, a.Clock.Now()))
@@ -165,7 +165,7 @@ func (a *app) waitForClaim(ctx context.Context, h *hub, name string, timeout tim
 
 // describeClaimProgress is the state of a claim, with why.
 func describeClaimProgress(c *hivev1.ClusterClaim, now time.Time) string {
-	state, typ := clusterstate.ClaimState(c), hivev1.ClaimClusterRunning
+	state, typ := clusterstate.OfClaim(c), hivev1.ClaimClusterRunning
 	switch state {
 	case clusterstate.Running:
 		return state + " on " + c.Spec.Namespace

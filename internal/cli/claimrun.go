@@ -167,7 +167,7 @@ func claimLossError(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
 		return fmt.Errorf("has come to the end of its lifetime, %s, and its cluster is being destroyed", formatDuration(c.Status.Lifetime))
 	case !exists || c.DeletionTimestamp != nil:
 		return errors.New("was released by somebody else, and its cluster is being destroyed")
-	case clusterstate.ClaimState(c) == clusterstate.Lost:
+	case clusterstate.OfClaim(c) == clusterstate.Lost:
 		return errors.New("has lost its cluster, which was deleted")
 	default:
 		return nil

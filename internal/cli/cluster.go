@@ -59,7 +59,7 @@ func (a *app) buildClusterTable(clusters []hivev1.ClusterDeployment, namespaces 
 		cd := &clusters[i]
 		ref := clusterstate.PoolReference(cd)
 		row := []string{
-			cd.Name, valueOrNone(ref.PoolName), clusterstate.ClusterState(cd), valueOrNone(ref.ClaimName),
+			cd.Name, valueOrNone(ref.PoolName), clusterstate.OfCluster(cd), valueOrNone(ref.ClaimName),
 			valueOrNone(cd.Spec.Platform.Name()), valueOrNone(clusterVersion(cd)), a.formatAge(cd.CreationTimestamp.Time),
 		}
 		if namespaces {
@@ -102,7 +102,7 @@ func (a *app) clusterDescribeCommand() *cobra.Command {
 func (a *app) buildClusterFacts(cd *hivev1.ClusterDeployment) *table {
 	t := newTable()
 	t.addRow("Cluster", cd.Namespace+"/"+cd.Name)
-	t.addRow("State", clusterstate.ClusterState(cd))
+	t.addRow("State", clusterstate.OfCluster(cd))
 	t.addRow("Age", a.formatAge(cd.CreationTimestamp.Time))
 	if ref := clusterstate.PoolReference(cd); ref.PoolName != "" {
 		t.addRow("Pool", ref.Namespace+"/"+ref.PoolName)

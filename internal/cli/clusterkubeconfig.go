@@ -49,7 +49,7 @@ only you can read. NAME is a claim of the namespace or, failing that, a cluster.
 // readKubeconfig reads the administrator's kubeconfig of a cluster.
 func (h *hub) readKubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]byte, error) {
 	if cd.Spec.ClusterMetadata == nil || !cd.Spec.Installed {
-		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, valueOrNone(clusterstate.ClusterState(cd)))
+		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, valueOrNone(clusterstate.OfCluster(cd)))
 	}
 	name := cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
 	var s corev1.Secret
@@ -65,7 +65,7 @@ func (h *hub) readKubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) 
 
 // writeKubeconfig prints the kubeconfig or writes the file, and says when it is of no use yet.
 func (a *app) writeKubeconfig(cd *hivev1.ClusterDeployment, raw []byte, file string) error {
-	if state := clusterstate.ClusterState(cd); state != clusterstate.Running {
+	if state := clusterstate.OfCluster(cd); state != clusterstate.Running {
 		fmt.Fprintf(a.Stderr, "note: cluster %s is not running but %s\n", cd.Name, state)
 	}
 	if file == "" {

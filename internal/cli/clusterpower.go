@@ -110,7 +110,7 @@ func (a *app) waitForPowerState(ctx context.Context, h *hub, cd *hivev1.ClusterD
 			if why := cannotHibernateReason(last); why != "" && want == hivev1.PowerHibernating {
 				return false, fmt.Errorf("cluster %s cannot hibernate: %s", cd.Name, strings.TrimSuffix(why, "."))
 			}
-			return clusterstate.ClusterState(last) == state, nil
+			return clusterstate.OfCluster(last) == state, nil
 		},
 	}
 	err := l.waitUntilDone(ctx)

@@ -132,7 +132,7 @@ func (s *demoRunner) releaseFirstClaim(ctx context.Context) error {
 	var asleep []hivev1.ClusterDeployment
 	err := s.waitForSnapshot(ctx, func(sc *hubSnapshot) bool {
 		asleep = slices.DeleteFunc(sc.clusters.Items, func(cd hivev1.ClusterDeployment) bool {
-			return clusterstate.ClusterState(&cd) != clusterstate.Hibernating
+			return clusterstate.OfCluster(&cd) != clusterstate.Hibernating
 		})
 		return len(asleep) == 2
 	})

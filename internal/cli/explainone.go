@@ -82,7 +82,7 @@ func (a *app) explainClusterCommand() *cobra.Command {
 			}
 			return a.writeObjectExplanation(t, func(about *table) {
 				about.addRow("Cluster", cd.Namespace+"/"+cd.Name)
-				about.addRow("State", clusterstate.ClusterState(cd))
+				about.addRow("State", clusterstate.OfCluster(cd))
 				about.addRow("Power", describePower(cd))
 			})
 		}),
@@ -154,18 +154,21 @@ func (a *app) explainClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) 
 
 // explainOrphanedClaim tells of a claim whose pool does not exist.
 func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) {
-	t.Claim = &poolforecast.Claim{Name: c.Name, State: clusterstate.ClaimState(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	t.Claim = &poolforecast.Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	if t.Claim.State != clusterstate.Waiting {
 		t.Claim.Message = "its pool is gone"
 		return
 	}
 	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
-	t.appendRemedy(c.Name, remedy.NewRemedy("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+	t.appendRemedy(c.Name, remedy.New("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
 }
 
 func (a *app) explainCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment) (objectExplanation, error) {
 	ref := clusterstate.PoolReference(cd)
-	t := objectExplanation{Now: a.Clock.Now(), Namespace: clusterstate.HomeNamespace(cd), Pool: ref.PoolName, Amiss: emptyIfNil(listUnhealthyConditions(cd)), ToDo: []poolforecast.Action{}}
+	t := objectExplanation{
+		Now: a.Clock.Now(), Namespace: clusterstate.HomeNamespace(cd), Pool: ref.PoolName,
+		Amiss: emptyIfNil(listUnhealthyConditions(cd)), ToDo: []poolforecast.Action{},
+	}
 	var p *hivev1.ClusterPool
 	var err error
 	if ref.PoolName != "" {

@@ -162,7 +162,8 @@ func (a *app) buildEntryTable(entries []inventoryview.Entry, namespaces bool) *t
 	}
 	for _, e := range entries {
 		row := []string{
-			valueOrNone(e.Pool), e.Name, valueOrNone(string(e.Status)), valueOrNone(e.Cluster), valueOrNone(e.Claim), valueOrNone(e.Tries()), a.customizationAge(e.Customization), e.Message,
+			valueOrNone(e.Pool), e.Name, valueOrNone(string(e.Status)), valueOrNone(e.Cluster), valueOrNone(e.Claim), valueOrNone(e.Tries()),
+			a.customizationAge(e.Customization), e.Message,
 		}
 		if namespaces {
 			row = append([]string{e.Namespace}, row...)

@@ -31,7 +31,7 @@ func (a *app) loadMachines(cd *hivev1.ClusterDeployment) (machines, error) {
 	case cd.Spec.Platform.Local == nil:
 		return machines{}, fmt.Errorf("cluster %s is of platform %s: only local clusters can be broken and healed", cd.Name, valueOrNone(cd.Spec.Platform.Name()))
 	case !cd.Spec.Installed || cd.Spec.ClusterMetadata == nil:
-		return machines{}, withRemedy(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, valueOrNone(clusterstate.ClusterState(cd))),
+		return machines{}, withRemedy(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, valueOrNone(clusterstate.OfCluster(cd))),
 			"see: "+a.formatCommand("cluster describe %s", cd.Name))
 	}
 	m := machines{dir: filepath.Join(resolveDataDir(a.flags.dataDir), "machines", cd.Spec.ClusterMetadata.InfraID)}

@@ -56,7 +56,8 @@ func parseAppliedPatches(raw string) ([]patchOperation, error) {
 // equalPatches reports whether two lists do the same.
 func equalPatches(a, b []patchOperation) bool {
 	return slices.EqualFunc(a, b, func(a, b patchOperation) bool {
-		return a.target == b.target && a.Op == b.Op && addLeadingSlash(a.Path) == addLeadingSlash(b.Path) && addLeadingSlash(a.From) == addLeadingSlash(b.From) && a.canonicalValue() == b.canonicalValue()
+		return a.target == b.target && a.Op == b.Op && addLeadingSlash(a.Path) == addLeadingSlash(b.Path) && addLeadingSlash(a.From) == addLeadingSlash(b.From) &&
+			a.canonicalValue() == b.canonicalValue()
 	})
 }
 

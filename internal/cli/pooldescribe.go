@@ -152,7 +152,8 @@ func (a *app) buildMemberTable(p *hivev1.ClusterPool, s *hubSnapshot) *table {
 	phases := clusterstate.ComputePhases([]hivev1.ClusterPool{*p}, s.clusters.Items, s.claims.Items, a.Clock.Now())
 	for i := range s.clusters.Items {
 		cd := &s.clusters.Items[i]
-		t.addRow(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), clusterstate.ClusterState(cd), a.formatAge(cd.CreationTimestamp.Time), valueOrNone(clusterstate.PoolReference(cd).ClaimName))
+		t.addRow(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), clusterstate.OfCluster(cd), a.formatAge(cd.CreationTimestamp.Time),
+			valueOrNone(clusterstate.PoolReference(cd).ClaimName))
 	}
 	return t
 }

@@ -79,7 +79,8 @@ func (a *app) printPoolExplanation(f poolforecast.Preview) error {
 	if f.Plan.Next > 0 {
 		about.addRow("Looks again", "in "+duration.HumanDuration(f.Plan.Next))
 	}
-	return a.writeExplanation(a.Stdout, v.ToDo, about, buildPoolStepTable(f), a.buildClusterReasonTable(v.Clusters), a.buildClaimReasonTable(v.Claims, v.Now), buildPoolConditionTable(f))
+	return a.writeExplanation(a.Stdout, v.ToDo, about, buildPoolStepTable(f),
+		a.buildClusterReasonTable(v.Clusters), a.buildClaimReasonTable(v.Claims, v.Now), buildPoolConditionTable(f))
 }
 
 // writeExplanation writes tables as narrow as the terminal, and what there is to do.

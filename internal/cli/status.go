@@ -71,10 +71,10 @@ func (a *app) runStatus(ctx context.Context, h *hub, _ []string) error {
 func newStatusReport(s *hubSnapshot, now time.Time) statusReport {
 	r := statusReport{Clusters: map[string]int{}, Pools: []poolReport{}}
 	for i := range s.clusters.Items {
-		r.Clusters[clusterstate.ClusterState(&s.clusters.Items[i])]++
+		r.Clusters[clusterstate.OfCluster(&s.clusters.Items[i])]++
 	}
 	for i := range s.claims.Items {
-		switch clusterstate.ClaimState(&s.claims.Items[i]) {
+		switch clusterstate.OfClaim(&s.claims.Items[i]) {
 		case clusterstate.Waiting:
 			r.Waiting++
 		case clusterstate.Releasing:

@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/console/userclient"
 )
 
-// A Look is the hub as one page sees it, for as long as it takes to make the page.
+// A PageReader is the hub as one page sees it, for as long as it takes to make the page.
 type PageReader struct {
 	Viewer
 	// Namespace is the one looked at; empty: all of them.

@@ -230,7 +230,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request, one *viewerSe
 		})
 		return
 	}
-	f, err := s.renders.renderOnce(r.Context(), one.Name, func() (*pageData, error) { return s.buildPageData(r.Context(), one, l, inner) }) //nolint:contextcheck // it is the context of the request
+	build := func() (*pageData, error) { return s.buildPageData(r.Context(), one, l, inner) } //nolint:contextcheck // it is the context of the request
+	f, err := s.renders.renderOnce(r.Context(), one.Name, build)
 	if err != nil {
 		s.serveError(w, r, one, err)
 		return

@@ -79,7 +79,9 @@ func (r *renderScheduler) renderOnce(ctx context.Context, person string, build f
 
 // renderLive returns the page key, made anew if it has changed since it was made, and what is
 // closed when it changes again.
-func (r *renderScheduler) renderLive(ctx context.Context, one *renderer, key string, changed func() <-chan struct{}, build func() (*pageData, error)) (*pageData, <-chan struct{}, error) {
+func (r *renderScheduler) renderLive(ctx context.Context, one *renderer, key string, changed func() <-chan struct{},
+	build func() (*pageData, error),
+) (*pageData, <-chan struct{}, error) {
 	if err := acquireSlot(ctx, one.turn); err != nil {
 		return nil, nil, err
 	}

@@ -23,7 +23,7 @@ func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
 	s, err := console.New(ctx, console.Options{
 		Hub:     console.NewHub(ctx, admin, admin, version.Get(), clock.RealClock{}),
 		Key:     o.consoleStand.Plate.Key,
-		Port:    o.consoleStand.ListenPort(),
+		Port:    o.consoleStand.Port(),
 		Version: version.Get(),
 		Clock:   clock.RealClock{},
 		Log:     ctrl.Log.WithName("console"),

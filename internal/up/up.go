@@ -76,7 +76,7 @@ type Options struct {
 	// connections is the maximum number of open connections of each server.
 	connections connections
 	// consoleStand is where Run serves the console; nil serves none.
-	consoleStand *localauth.ConsoleListener
+	consoleStand *localauth.Listener
 }
 
 // KubeconfigPath and the functions that follow return paths below dir, the data folder.

@@ -18,8 +18,8 @@ var addressFlag = listen.Flag{
 // http. It must be a loopback address; "" and "0" serve none.
 func CheckAddress(address string) error { return addressFlag.CheckAddress(address) }
 
-// A Stand is where a console is served on this computer, until Close.
-type ConsoleListener struct {
+// A ConsoleListener is where a console is served on this computer, until Close.
+type Listener struct {
 	net.Listener
 	Plate Endpoint
 	path  string
@@ -28,7 +28,7 @@ type ConsoleListener struct {
 // Listen listens for browsers, and says in a data folder where, with a new key. Port 0
 // is the one of last time, since people keep it among their bookmarks, or else any that
 // is free. It returns nil, and there is no plate, when no console is wanted.
-func Listen(dir, address string) (*ConsoleListener, error) {
+func Listen(dir, address string) (*Listener, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func Listen(dir, address string) (*ConsoleListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &ConsoleListener{Listener: l, Plate: Endpoint{URL: "http://" + l.Addr().String() + "/", Key: NewKey()}, path: path}
+	s := &Listener{Listener: l, Plate: Endpoint{URL: "http://" + l.Addr().String() + "/", Key: NewKey()}, path: path}
 	if err := s.Plate.WriteFile(path); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -67,8 +67,8 @@ func removeLinkPage(dir string) error {
 	return nil
 }
 
-// ListenPort is the one listened on.
-func (s *ConsoleListener) ListenPort() string {
+// Port is the one listened on.
+func (s *Listener) Port() string {
 	_, port, err := net.SplitHostPort(s.Addr().String())
 	if err != nil {
 		return ""
@@ -78,7 +78,7 @@ func (s *ConsoleListener) ListenPort() string {
 
 // Close stops listening, if nobody has, and takes the key off the plate: whoever reads
 // it from now on can tell that there is no console.
-func (s *ConsoleListener) Close() error {
+func (s *Listener) Close() error {
 	err := s.Listener.Close()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil

@@ -83,7 +83,7 @@ type Activity struct {
 // A Choice is a kind, and what people call it.
 type Choice struct{ Kind, Word string }
 
-// A Happening is something that has happened, perhaps often.
+// An EventGroup is something that has happened, perhaps often.
 type EventGroup struct {
 	Event
 	// First is when it happened for the first time; zero when it did once.

@@ -15,7 +15,7 @@ import (
 // namespace; the claim says how that is.
 func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	out := Claim{
-		Namespace: c.Namespace, Name: c.Name, State: clusterstate.ClaimState(c), Cluster: c.Spec.Namespace,
+		Namespace: c.Namespace, Name: c.Name, State: clusterstate.OfClaim(c), Cluster: c.Spec.Namespace,
 		Age: PastMoment(c.CreationTimestamp.Time, now), Why: claimProblem(c), Releasing: c.DeletionTimestamp != nil,
 	}
 	if c.Status.Position != nil {
@@ -53,7 +53,7 @@ func claimEndTime(c *hivev1.ClusterClaim) (time.Time, bool) {
 // claimProblem says why a claim is not served; empty when it is.
 func claimProblem(c *hivev1.ClusterClaim) string {
 	typ := hivev1.ClaimClusterRunning
-	switch clusterstate.ClaimState(c) {
+	switch clusterstate.OfClaim(c) {
 	case clusterstate.Waiting:
 		typ = hivev1.ClaimPending
 	case clusterstate.Running, clusterstate.Releasing:

@@ -18,7 +18,7 @@ type Inventory struct {
 	Empty, Pooled bool
 }
 
-// A Stocked is a pool with an inventory.
+// An InventoryPool is a pool with an inventory.
 type InventoryPool struct {
 	Namespace, Name, Link string
 	// Counts has how many entries there are in each status.

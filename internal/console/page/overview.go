@@ -108,7 +108,7 @@ func isCreateDecision(t v1alpha1.RegionTypeStatus) bool {
 func (o *Overview) countClaims(claims []hivev1.ClusterClaim, now time.Time) {
 	for i := range claims {
 		c := &claims[i]
-		switch clusterstate.ClaimState(c) {
+		switch clusterstate.OfClaim(c) {
 		case clusterstate.Waiting:
 			o.Waiting++
 			if o.Longest.Zero() || c.CreationTimestamp.Time.Before(o.Longest.At) {

@@ -198,7 +198,7 @@ func newPool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 	for i := range s.Claims {
 		c := &s.Claims[i]
 		out.Claims = append(out.Claims, newClaim(c, now))
-		if clusterstate.ClaimState(c) != clusterstate.Waiting {
+		if clusterstate.OfClaim(c) != clusterstate.Waiting {
 			continue
 		}
 		out.Waiting++
@@ -248,7 +248,7 @@ func buildTiles(s Snapshot, now time.Time) []Tile {
 		cd := &s.Clusters[i]
 		phase := phases[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
 		out = append(out, Tile{
-			Name: cd.Name, Part: phaseHeadings[phase], State: clusterstate.ClusterState(cd),
+			Name: cd.Name, Part: phaseHeadings[phase], State: clusterstate.OfCluster(cd),
 			Claim: clusterstate.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Why: clusterProblem(cd),
 		})
 	}
@@ -316,7 +316,7 @@ func problemCondition(cd *hivev1.ClusterDeployment) *hivev1.Condition {
 			return c
 		}
 	}
-	if clusterstate.ClusterState(cd) == clusterstate.Failed {
+	if clusterstate.OfCluster(cd) == clusterstate.Failed {
 		return condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
 	}
 	return nil

@@ -134,7 +134,7 @@ func findClusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, b
 		t.Link = PoolLink(ref.Namespace, ref.PoolName)
 	}
 	switch away := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {
-	case clusterstate.ClusterState(cd) == clusterstate.Failed:
+	case clusterstate.OfCluster(cd) == clusterstate.Failed:
 		t.What = "Broken"
 		c := problemCondition(cd)
 		if c == nil {
@@ -143,7 +143,7 @@ func findClusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, b
 		}
 		t.Why, t.Since = c.Message, PastMoment(c.LastTransitionTime.Time, now)
 		return t, true
-	case t.Bad && clusterstate.ClusterState(cd) == clusterstate.Running && away != nil && away.Status == corev1.ConditionTrue:
+	case t.Bad && clusterstate.OfCluster(cd) == clusterstate.Running && away != nil && away.Status == corev1.ConditionTrue:
 		t.What, t.Why, t.Since = "Cannot be reached", away.Message, PastMoment(away.LastTransitionTime.Time, now)
 		return t, true
 	default:
@@ -163,7 +163,7 @@ func findClaimTroubles(claims []hivev1.ClusterClaim, now time.Time) []Trouble {
 		switch {
 		case c.DeletionTimestamp != nil:
 			continue
-		case clusterstate.ClaimState(c) == clusterstate.Lost:
+		case clusterstate.OfClaim(c) == clusterstate.Lost:
 			t.What = "Its cluster is gone"
 		case c.Spec.Namespace == "" && cannotBeServed(c):
 			t.What = "Cannot be served"

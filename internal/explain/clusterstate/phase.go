@@ -88,7 +88,7 @@ func CountPool(p *hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claim
 		*t.counterFor(phase)++
 	}
 	for i := range claims {
-		if ClaimState(&claims[i]) == Waiting {
+		if OfClaim(&claims[i]) == Waiting {
 			t.Waiting++
 		}
 	}

@@ -91,15 +91,15 @@ func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell remedy.CommandFor
 	remove := spell(dp.Namespace, "kubectl delete dataplane %s", dp.Name)
 	switch {
 	case o.Instances > 0:
-		return remedy.NewRemedy(create+" again: instances are on it, and their status is not kept up to date without one. "+
+		return remedy.New(create+" again: instances are on it, and their status is not kept up to date without one. "+
 			"To give its cluster back instead, delete the instances, then the DataPlane.",
 			spell(dp.Namespace, "kubectl apply -f fleetregion.yaml"))
 	case o.Ownership == v1alpha1.Registered:
-		return remedy.NewRemedy(create+" to use it; or delete it, which leaves its cluster to you.", remove)
+		return remedy.New(create+" to use it; or delete it, which leaves its cluster to you.", remove)
 	case dp.Status.Phase == v1alpha1.PhaseFailed:
-		return remedy.NewRemedy("Delete it: it failed, and has given its cluster back.", remove)
+		return remedy.New("Delete it: it failed, and has given its cluster back.", remove)
 	}
-	return remedy.NewRemedy(create+" to use it; or delete it to give its cluster back.", remove)
+	return remedy.New(create+" to use it; or delete it to give its cluster back.", remove)
 }
 
 // PlanesWithoutRegion returns the data planes that belong to no region.

@@ -18,28 +18,29 @@ func (e Evaluation) typeRemedy(t scaling.TypeReport, spell remedy.CommandFormatt
 	r := e.Region
 	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
 	if size, wrong := e.wrongReserve(t.Name); wrong {
-		return remedy.NewRemedy(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
+		return remedy.New(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
 	}
 	switch d := t.Decision; {
 	case d.DryRun:
-		return remedy.NewRemedy("To have it made, set spec.scaleUp.mode to Auto.", edit)
+		return remedy.New("To have it made, set spec.scaleUp.mode to Auto.", edit)
 	case d.Reason == scaling.SwitchedOff && (t.PendingUnits > 0 || !t.BiggestFits):
-		return remedy.NewRemedy("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
+		return remedy.New("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
 	case d.Reason == scaling.AtMaximum:
-		return remedy.NewRemedy(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
+		return remedy.New(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
 	case d.Reason == scaling.Blocked && e.missingPool(t.Name) != "":
 		pool := e.missingPool(t.Name)
-		return remedy.NewRemedy(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
+		return remedy.New(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
 	case d.Reason == scaling.Blocked:
-		return remedy.NewRemedy("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
+		return remedy.New("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == scaling.NoUnits:
-		return remedy.NewRemedy("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
+		return remedy.New("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
 	case d.Reason == scaling.BackingOff && len(e.listFailedPlanes(t.Name)) > 0:
-		return remedy.NewRemedy("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
+		return remedy.New("Wait, or try again at once by deleting those that failed.",
+			spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
 	case d.Reason == scaling.BiggestFitsNowhere:
-		return remedy.NewRemedy("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
+		return remedy.New("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
 	case d.Reason == scaling.Undecided:
-		return remedy.NewRemedy("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
+		return remedy.New("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
 	}
 	return nil
 }
@@ -84,21 +85,21 @@ func (e Evaluation) planeRemedy(p scaling.Plane, v Plane, spell remedy.CommandFo
 	namespace := e.Region.Namespace
 	switch {
 	case p.Unreadable != "":
-		return remedy.NewRemedy("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
+		return remedy.New("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
 	case v.Gone && v.Instances > 0:
-		return remedy.NewRemedy("Its cluster is gone, or goes: delete the instances on it, and order others.",
+		return remedy.New("Its cluster is gone, or goes: delete the instances on it, and order others.",
 			"kubectl get serviceinstances -A -o wide | grep "+p.Name)
 	case v.Gone && !p.Managed:
-		return remedy.NewRemedy("Its cluster cannot be reached any more: bring its kubeconfig back, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return remedy.New("Its cluster cannot be reached any more: bring its kubeconfig back, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Gone:
-		return remedy.NewWaitRemedy("Its cluster is gone, and nothing is on it: it is removed.")
+		return remedy.NewWait("Its cluster is gone, and nothing is on it: it is removed.")
 	case len(p.Unlisted) > 0 && p.Managed && !p.Discard:
-		return remedy.NewRemedy("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to give them up.",
+		return remedy.New("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to give them up.",
 			spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case p.Silent && p.Phase == scaling.Ready && !p.Deleting:
-		return remedy.NewRemedy("Its free units count as none until its agent is heard of: see what has become of it.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return remedy.New("Its free units count as none until its agent is heard of: see what has become of it.", spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Decision != nil && v.Decision.DryRun:
-		return remedy.NewRemedy("To have it removed, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
+		return remedy.New("To have it removed, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
 	}
 	return nil
 }
@@ -112,23 +113,23 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instan
 	case scaling.NoCapacity:
 		return e.roomRemedy(i, again, spell)
 	case scaling.LimitReached:
-		return remedy.NewRemedy(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
+		return remedy.New(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
 	case scaling.TooBig:
-		return remedy.NewRemedy("Delete it, and order a smaller size; or raise maxNodes of the type's node pool.", again)
+		return remedy.New("Delete it, and order a smaller size; or raise maxNodes of the type's node pool.", again)
 	case scaling.UnknownSize:
-		return remedy.NewRemedy("Delete it, and order another size.", again)
+		return remedy.New("Delete it, and order another size.", again)
 	case scaling.Refused:
 		return e.refusedRemedy(i, again)
 	case scaling.NotOffered:
-		return remedy.NewRemedy(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
+		return remedy.New(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
 	case scaling.UnknownType:
-		return remedy.NewRemedy(fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again)
+		return remedy.New(fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again)
 	case scaling.PinNotThere, scaling.PinUnsuitable:
-		return remedy.NewRemedy(fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again)
+		return remedy.New(fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again)
 	case scaling.PlaneIsLeaving:
-		return remedy.NewWaitRemedy("It is placed with the next look.")
+		return remedy.NewWait("It is placed with the next look.")
 	case scaling.Unreadable:
-		return remedy.NewRemedy("Correct the field.", spell(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
+		return remedy.New("Correct the field.", spell(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
 	default:
 		return nil
 	}
@@ -138,7 +139,7 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instan
 // being created.
 func (e Evaluation) roomRemedy(i scaling.Instance, again string, spell remedy.CommandFormatter) *remedy.Remedy {
 	if i.Pin != "" {
-		return remedy.NewRemedy(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
+		return remedy.New(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
 	}
 	n := slices.IndexFunc(e.Plan.Types, func(t scaling.TypeReport) bool { return t.Name == i.Type })
 	if n < 0 {
@@ -146,14 +147,15 @@ func (e Evaluation) roomRemedy(i scaling.Instance, again string, spell remedy.Co
 	}
 	switch t := e.Plan.Types[n]; {
 	case t.Decision.Action == scaling.Create && !t.Decision.DryRun:
-		return remedy.NewWaitRemedy("A data plane is being made.")
+		return remedy.NewWait("A data plane is being made.")
 	case t.InFlight > 0:
-		return remedy.NewWaitRemedy(fmt.Sprintf("%s on the way: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"), humanize.JoinFirstWords(e.listInFlightPlanes(i.Type))))
+		return remedy.NewWait(fmt.Sprintf("%s on the way: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"),
+			humanize.JoinFirstWords(e.listInFlightPlanes(i.Type))))
 	default:
 		if do := e.typeRemedy(t, spell); do != nil {
 			return do
 		}
-		return remedy.NewWaitRemedy(fmt.Sprintf("No data plane is made for it: %s.", t.Decision.Message))
+		return remedy.NewWait(fmt.Sprintf("No data plane is made for it: %s.", t.Decision.Message))
 	}
 }
 
@@ -173,18 +175,19 @@ func (e Evaluation) listInFlightPlanes(kind string) []string {
 // refusedRemedy returns the remedy for an instance that data planes have refused.
 func (e Evaluation) refusedRemedy(i scaling.Instance, again string) *remedy.Remedy {
 	if i.NewPlaneWouldRefuse() {
-		return remedy.NewRemedy("Correct its spec.parameters, or delete it and order another.", again)
+		return remedy.New("Correct its spec.parameters, or delete it and order another.", again)
 	}
 	n := slices.IndexFunc(e.Plan.Types, func(t scaling.TypeReport) bool { return t.Name == i.Type })
 	if n >= 0 && i.Pin == "" {
 		switch t := e.Plan.Types[n]; {
 		case t.Decision.Action == scaling.Create && !t.Decision.DryRun:
-			return remedy.NewWaitRemedy("A data plane is being made.")
+			return remedy.NewWait("A data plane is being made.")
 		case t.InFlight > 0:
-			return remedy.NewWaitRemedy(fmt.Sprintf("%s on the way: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"), humanize.JoinFirstWords(e.listInFlightPlanes(i.Type))))
+			return remedy.NewWait(fmt.Sprintf("%s on the way: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"),
+				humanize.JoinFirstWords(e.listInFlightPlanes(i.Type))))
 		}
 	}
-	return remedy.NewWaitRemedy(e.describeRetry(i) + ".")
+	return remedy.NewWait(e.describeRetry(i) + ".")
 }
 
 // describeRetry says when the data planes that refused an instance are asked again.

@@ -32,7 +32,7 @@ func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 
 // ExplainClaim explains what a claim waits for, and until when.
 func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) Claim {
-	v := Claim{Name: c.Name, State: clusterstate.ClaimState(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	v := Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	for _, w := range f.Plan.Report.Queue {
 		if w.Claim == c.Name {
 			v.Position = w.Position

@@ -188,7 +188,7 @@ func (f Preview) giveUpNote(m pool.Member) string {
 
 func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) string {
 	words := "claim " + m.Claim + " has it"
-	if state := clusterstate.ClusterState(cd); state != clusterstate.Running {
+	if state := clusterstate.OfCluster(cd); state != clusterstate.Running {
 		words += ", and it is " + strings.ToLower(state)
 	}
 	if c := f.Claims[m.Claim]; c != nil {

@@ -27,7 +27,7 @@ const cacheFillTimeout = 15 * time.Second
 // cacheStartTimeout is how long a memory may take to be there, with nothing in it.
 const cacheStartTimeout = 5 * time.Second
 
-// A Sight is a client.Reader of the person's memory of one namespace, or of all.
+// A UserCache is a client.Reader of the person's memory of one namespace, or of all.
 type UserCache struct {
 	cache   cache.Cache
 	stop    context.CancelFunc

@@ -30,8 +30,8 @@ var ClusterStates = []string{
 	Running, Resuming, Stopping, Hibernating, Installing, Failed, Deleting,
 }
 
-// ClusterState is the state of a cluster.
-func ClusterState(cd *hivev1.ClusterDeployment) string {
+// OfCluster is the state of a cluster.
+func OfCluster(cd *hivev1.ClusterDeployment) string {
 	asleep := cd.Spec.PowerState == hivev1.PowerHibernating && !IsHibernationUnsupported(cd)
 	switch {
 	case cd.DeletionTimestamp != nil:
@@ -67,8 +67,8 @@ func IsHibernationUnsupported(cd *hivev1.ClusterDeployment) bool {
 	return c != nil && c.Reason == hivev1.ReasonUnsupported
 }
 
-// ClaimState is the state of a claim.
-func ClaimState(c *hivev1.ClusterClaim) string {
+// OfClaim is the state of a claim.
+func OfClaim(c *hivev1.ClusterClaim) string {
 	running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning)
 	switch {
 	case c.DeletionTimestamp != nil:

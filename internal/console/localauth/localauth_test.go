@@ -101,7 +101,7 @@ func TestThePlateIsForItsOwnerOnly(t *testing.T) {
 
 func TestTheConsoleKeepsItsPort(t *testing.T) {
 	dir := t.TempDir()
-	open := func(address string) *localauth.ConsoleListener {
+	open := func(address string) *localauth.Listener {
 		t.Helper()
 		s, err := localauth.Listen(dir, address)
 		if err != nil {
@@ -172,4 +172,4 @@ func TestTheConsoleIsForThisMachineOnly(t *testing.T) {
 	}
 }
 
-var _ net.Listener = (*localauth.ConsoleListener)(nil)
+var _ net.Listener = (*localauth.Listener)(nil)

@@ -70,7 +70,7 @@ var (
 	ErrUsed    = errors.New("this code has been used already")
 )
 
-// A Keeper lets each code in once. Its methods may be called by several goroutines.
+// A CodeVerifier lets each code in once. Its methods may be called by several goroutines.
 type CodeVerifier struct {
 	key  Key
 	mu   sync.Mutex
@@ -109,7 +109,7 @@ func (k *CodeVerifier) VerifyOnce(code string, now time.Time) error {
 	return nil
 }
 
-// A Plate is what the data folder says of a console.
+// An Endpoint is what the data folder says of a console.
 type Endpoint struct {
 	// URL is where it is, or was last time.
 	URL string

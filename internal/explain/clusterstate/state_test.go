@@ -73,7 +73,7 @@ func TestHowAClusterStands(t *testing.T) {
 		"one that wants sleep and says nothing is on its": {cluster(hivev1.PowerHibernating, ""), Stopping},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ClusterState(c.cluster); got != c.want {
+			if got := OfCluster(c.cluster); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -112,7 +112,7 @@ func TestHowAClaimStands(t *testing.T) {
 		"one that is deleted is being released":      {released, Releasing, true}, // it can still be used, until it is gone
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ClaimState(c.claim); got != c.want {
+			if got := OfClaim(c.claim); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 			if got := IsClaimUsable(c.claim); got != c.usable {
@@ -170,7 +170,7 @@ func TestEveryStateOfAClusterIsListed(t *testing.T) {
 	for _, wants := range []hivev1.PowerState{"", hivev1.PowerRunning, hivev1.PowerHibernating} {
 		for _, is := range []string{"", hivev1.StatusRunning, hivev1.StatusHibernating} {
 			for n, cd := range []*hivev1.ClusterDeployment{cluster(wants, is), raw(cluster(wants, is)), deleted(cluster(wants, is))} {
-				if s := ClusterState(cd); !listed[s] {
+				if s := OfCluster(cd); !listed[s] {
 					t.Error(fmt.Sprint(wants, " ", is, " ", n), "stands as", s, "which is not in ClusterStates")
 				}
 			}

@@ -16,11 +16,11 @@ type Remedy struct {
 	Wait bool `json:"wait,omitempty"`
 }
 
-// NewRemedy is something that a person can do.
-func NewRemedy(text, command string) *Remedy { return &Remedy{Text: text, Command: command} }
+// New is something that a person can do.
+func New(text, command string) *Remedy { return &Remedy{Text: text, Command: command} }
 
-// NewWaitRemedy is what needs no more than time.
-func NewWaitRemedy(text string) *Remedy { return &Remedy{Text: text, Wait: true} }
+// NewWait is what needs no more than time.
+func NewWait(text string) *Remedy { return &Remedy{Text: text, Wait: true} }
 
 // CommandFormatter writes a command to type about things of a namespace, from a format without
 // the program's name: "claim release %s". An empty namespace is for things that have none.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Deed is something that a person may do, or not: verb on the resource of a group, in
+// A Permission is something that a person may do, or not: verb on the resource of a group, in
 // a namespace or, with an empty one, in all.
 type Permission struct{ Verb, Group, Resource, Namespace string }
 
@@ -23,7 +23,7 @@ type Permission struct{ Verb, Group, Resource, Namespace string }
 // work for so long in what is shown; the hub itself refuses writes at once.
 const permissionTTL = 30 * time.Second
 
-// A Person is somebody at the hub. Its methods may be called by several goroutines.
+// A User is somebody at the hub. Its methods may be called by several goroutines.
 type User struct {
 	client.Client // asks the hub itself, with the person's rights
 
