@@ -36,7 +36,7 @@ const (
 var events = []event{
 	{course, "", func(s spot) []place { return []place{s.place} }},
 
-	{course, "it is installed", when(func(p *place) bool { return p.becomes(installs, lives) })},
+	{course, "the install completes", when(func(p *place) bool { return p.becomes(installs, lives) })},
 	{course, "its machines run", machine(cloud.Running, cloud.Starting)},
 	{course, "its machines have stopped", machine(cloud.Stopped, cloud.Stopping)},
 	{course, "its API answers", climb(0)},
@@ -45,11 +45,11 @@ var events = []event{
 	{course, "two minutes pass", climb(3)},
 	{course, "its operators settle", climb(4)},
 
-	{asked, "Running is wanted", when(func(p *place) bool { return p.wish(hivev1.PowerRunning) })},
-	{asked, "Hibernating is wanted", when(func(p *place) bool { return p.wish(hivev1.PowerHibernating) })},
-	{asked, "it is paused", when(func(p *place) bool { return p.becomes(lives, rests) })},
+	{asked, "spec.powerState becomes Running", when(func(p *place) bool { return p.wish(hivev1.PowerRunning) })},
+	{asked, "spec.powerState becomes Hibernating", when(func(p *place) bool { return p.wish(hivev1.PowerHibernating) })},
+	{asked, "the cluster is paused", when(func(p *place) bool { return p.becomes(lives, rests) })},
 	{asked, "the pause ends", when(func(p *place) bool { return p.becomes(rests, lives) })},
-	{asked, "it is deleted", when(func(p *place) bool { return p.becomes(lives, goes) })},
+	{asked, "the cluster is deleted", when(func(p *place) bool { return p.becomes(lives, goes) })},
 	{asked, upgrade, when(func(p *place) bool {
 		old := !p.able
 		p.able = true
@@ -63,25 +63,25 @@ var events = []event{
 	})},
 	{clock, ceiling, when(func(p *place) bool { return p.limitReached() && p.wish(hivev1.PowerHibernating) })},
 
-	{failure, "a machine stops by itself", machine(cloud.Stopped, cloud.Running)},
-	{failure, "a machine starts by itself", machine(cloud.Running, cloud.Stopped)},
+	{failure, "a machine stops unexpectedly", machine(cloud.Stopped, cloud.Running)},
+	{failure, "a machine starts unexpectedly", machine(cloud.Running, cloud.Stopped)},
 	{failure, "a machine fails", machine(cloud.Failed, cloud.Running, cloud.Starting)},
-	{failure, "a machine is in a state that is not known", machine(cloud.Unknown, cloud.Running, cloud.Starting, cloud.Stopping, cloud.Stopped)},
-	{failure, "its machines are gone", when(func(p *place) bool {
+	{failure, "a machine enters an unknown state", machine(cloud.Unknown, cloud.Running, cloud.Starting, cloud.Stopping, cloud.Stopped)},
+	{failure, "its machines disappear", when(func(p *place) bool {
 		had := p.vms[1] != ""
 		p.vms = [2]cloud.State{}
 		return had && p.real()
 	})},
-	{failure, "its API goes silent", fall(0)},
+	{failure, "its API stops answering", fall(0)},
 	{failure, "a node fails", fall(1)},
-	{failure, "the platform cannot be asked", when(func(p *place) bool { return p.suffers(none, blind) })},
-	{failure, "the platform asks to wait", when(func(p *place) bool { return p.suffers(none, busy) })},
-	{failure, "the platform refuses", when(func(p *place) bool { return p.suffers(none, refusing) })},
+	{failure, "the platform does not answer", when(func(p *place) bool { return p.suffers(none, blind) })},
+	{failure, "the platform throttles requests", when(func(p *place) bool { return p.suffers(none, busy) })},
+	{failure, "the platform refuses requests", when(func(p *place) bool { return p.suffers(none, refusing) })},
 
 	{relief, "the platform answers again", when(func(p *place) bool { return p.suffers(blind, none) || p.suffers(busy, none) })},
-	{relief, "the platform obeys again", when(func(p *place) bool { return p.suffers(refusing, none) })},
-	{relief, "a machine turns out to run", machine(cloud.Running, cloud.Unknown)},
-	{relief, "a machine turns out to have stopped", machine(cloud.Stopped, cloud.Unknown)},
+	{relief, "the platform accepts requests again", when(func(p *place) bool { return p.suffers(refusing, none) })},
+	{relief, "a machine is observed running again", machine(cloud.Running, cloud.Unknown)},
+	{relief, "a machine is observed stopped again", machine(cloud.Stopped, cloud.Unknown)},
 	{relief, "its machines are found again", when(func(p *place) bool {
 		gone := p.vms[1] == ""
 		p.vms = [2]cloud.State{cloud.Stopped, cloud.Stopped}

@@ -39,32 +39,31 @@ func TestThePageOfStatesIsThatOfTheDecider(t *testing.T) {
 
 const pageHead = `# Power states
 
-What a ClusterDeployment tells of its power: ` + "`status.powerState`" + `, a word, and the
-conditions Hibernating and Ready. [Concepts](concepts.md#clusterdeployment-power) has what
-each reason means; this page has every combination there is, and what leads from one to
-another.
+A ClusterDeployment reports its power in ` + "`status.powerState`" + ` and in the conditions
+Hibernating and Ready. [Conditions](conditions.md#clusterdeployment-power) explains each reason;
+this page lists every combination, and what causes each transition.
 
-Do not edit it: it is generated, by ` + "`make generate`" + `. A program takes a small cluster
-through all that can happen to it and writes down what the decider, ` + "`internal/power`" + `,
-tells; a test fails while this page says something else.
+Do not edit this page: ` + "`make generate`" + ` writes it. A program takes a small cluster
+through everything that can happen to it and records what the decider, ` + "`internal/power`" + `,
+reports. A test fails when this page differs.
 `
 
 func (a *atlas) page() string {
 	var b strings.Builder
 	b.WriteString(pageHead)
-	b.WriteString("\n## As it should be\n\nThe reasons of condition Hibernating.\n\n")
+	b.WriteString("\n## Normal operation\n\nThe reasons of condition Hibernating.\n\n")
 	well := a.arrows(a.isSound, reasonOf, sound)
 	diagram(&b, well)
 	steps := a.arrows(a.isSound, wordOf, func(e event) bool { return e.kind == course })
 	for _, group := range a.groups() {
 		if inner := within(group, steps); len(inner) > 0 {
-			fmt.Fprintf(&b, "\n### %s, step by step\n\nThe words of `status.powerState` while condition Hibernating has reason %s.\n\n", group, group)
+			fmt.Fprintf(&b, "\n### %s, step by step\n\nThe values of `status.powerState` while condition Hibernating has reason %s.\n\n", group, group)
 			diagram(&b, inner)
 		}
 	}
-	b.WriteString("\n## When something goes wrong\n\nOne thing at a time. Again the reasons of condition Hibernating.\n\n")
+	b.WriteString("\n## When something goes wrong\n\nOne failure at a time. The diagram shows the reasons of condition Hibernating.\n\n")
 	diagram(&b, a.wrong(reasonOf).without(well))
-	b.WriteString("\nA cluster that has come up keeps reason Running when its power is not the cause. The words of\n`status.powerState`:\n\n")
+	b.WriteString("\nA cluster that was up keeps reason Running when its power is not the cause. The values of\n`status.powerState`:\n\n")
 	diagram(&b, slices.DeleteFunc(a.wrong(wordOf), func(x arrow) bool { return x.leaves != hivev1.ReasonRunning || x.enters != hivev1.ReasonRunning }))
 	b.WriteString("\n" + elsewhere + "\n## Every state\n\n")
 	a.table(&b)
@@ -72,9 +71,10 @@ func (a *atlas) page() string {
 }
 
 const elsewhere = `From every state, a pause (annotation ` + "`" + hivev1.AnnotationPowerPause + "`" + `) leads
-to PowerStatePaused, and back to what is seen by then; deleting leads to
-ClusterDeploymentDeleted. From Unsupported, an upgrade leads to what is seen by then. A
-fake cluster is either Running or Hibernating, and goes from one to the other at once.
+to PowerStatePaused; the end of the pause leads to the state that is observed then. Deletion
+leads to ClusterDeploymentDeleted. From Unsupported, an upgrade leads to the state that is
+observed then. A fake cluster is either Running or Hibernating, and changes from one to the
+other immediately.
 `
 
 // arrow is what leads from one state to another, by one of its causes.
@@ -172,13 +172,13 @@ func (a *atlas) cause(from int, s step) string {
 	to := a.spots[s.to]
 	switch did := a.spots[from].did; {
 	case to.trouble == refusing && to.did != NoAction && s.event.kind == course:
-		return "the platform refuses"
+		return "the platform refuses requests"
 	case s.event.cause != "":
 		return s.event.cause
 	case did == Start:
-		return "its machines are told to start"
+		return "hotspare starts its machines"
 	case did == Stop:
-		return "its machines are told to stop"
+		return "hotspare stops its machines"
 	default:
 		return heard // the record that the pass before opened waits for news of the nodes
 	}
@@ -227,26 +227,26 @@ func diagram(b *strings.Builder, all arrows) {
 // that is not enough, the word.
 var meanings = map[string]string{
 	hivev1.ReasonInitialized:                        "it is being installed",
-	hivev1.ReasonResuming:                           "on its way up",
-	hivev1.ReasonRunning:                            "it has come up, and lacks something now",
+	hivev1.ReasonResuming:                           "it is resuming",
+	hivev1.ReasonRunning:                            "it was up, and does not meet a requirement now",
 	hivev1.ReasonRunning + hivev1.StatusRunning:     "it can be used",
-	hivev1.ReasonUnsupported:                        "it cannot hibernate, and lacks something now",
+	hivev1.ReasonUnsupported:                        "it cannot hibernate, and does not meet a requirement now",
 	hivev1.ReasonUnsupported + hivev1.StatusRunning: "it can be used, and cannot hibernate",
-	hivev1.ReasonStopping:                           "on its way down",
+	hivev1.ReasonStopping:                           "it is stopping",
 	hivev1.ReasonHibernating:                        "every machine is stopped",
-	hivev1.ReasonFailedToStart:                      "it does not come up as it should; it is still tried",
-	hivev1.ReasonFailedToStop:                       "it does not stop as it should; it is still tried",
-	hivev1.ReasonPowerPaused:                        "nobody looks at its machines until the pause ends",
-	hivev1.ReasonClusterGoing:                       "nobody looks any more",
+	hivev1.ReasonFailedToStart:                      "it does not start as expected; hotspare keeps trying",
+	hivev1.ReasonFailedToStop:                       "it does not stop as expected; hotspare keeps trying",
+	hivev1.ReasonPowerPaused:                        "hotspare does not check its machines until the pause ends",
+	hivev1.ReasonClusterGoing:                       "hotspare no longer checks it",
 }
 
 func (a *atlas) table(b *strings.Builder) {
-	b.WriteString("| powerState | Hibernating | Ready | it means | it says, for example |\n|---|---|---|---|---|\n")
+	b.WriteString("| powerState | Hibernating | Ready | meaning | example message |\n|---|---|---|---|---|\n")
 	for _, group := range a.groups() {
 		for _, s := range a.states {
 			if s.Hibernating.Reason == group {
 				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", cmp.Or(s.Word, "(empty)"), brieflyOf(s.Hibernating), brieflyOf(s.Ready),
-					cmp.Or(meanings[group+s.Word], meanings[group], "see what it says"), s.says())
+					cmp.Or(meanings[group+s.Word], meanings[group], "see the message"), s.says())
 			}
 		}
 	}
