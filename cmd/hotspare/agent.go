@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/spoke"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 	"hotspare.io/hotspare/internal/fleet/agent"
@@ -74,7 +74,7 @@ func (f agentFlags) validate() error {
 
 func runAgent(ctx context.Context, f agentFlags) error {
 	if err := f.validate(); err != nil {
-		return cli.NewUsageError(err)
+		return base.NewUsageError(err)
 	}
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
 	ctrl.SetLogger(log)

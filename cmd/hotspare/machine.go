@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/spoke"
 )
 
@@ -20,7 +20,7 @@ func machineCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
-				return cli.NewUsageError(errors.New("--dir is missing: it names the machine's folder"))
+				return base.NewUsageError(errors.New("--dir is missing: it names the machine's folder"))
 			}
 			return spoke.Run(cmd.Context(), dir)
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/install/job/pod"
 	"hotspare.io/hotspare/internal/version"
 )
@@ -17,7 +18,7 @@ import (
 func main() {
 	// Packages of Kubernetes put flags of their own here, and cobra would make them ours.
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
-	cmd := cli.New(cli.Options{
+	cmd := cli.New(base.Options{
 		Name:     cli.ProgramName(os.Args[0]),
 		Version:  version.Get(),
 		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.NewCommand(pod.CurrentHost())},

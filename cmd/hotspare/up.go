@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/console/localauth"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
@@ -38,22 +38,22 @@ func upCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
-				return cli.NewUsageError(err)
+				return base.NewUsageError(err)
 			}
 			err := localauth.CheckAddress(o.ConsoleAddress)
 			if err != nil {
-				return cli.NewUsageError(err)
+				return base.NewUsageError(err)
 			}
 			if o.Installer, err = resolveInstaller(o.Installer); err != nil {
-				return cli.NewUsageError(err)
+				return base.NewUsageError(err)
 			}
 			if o.GlobalPullSecret, err = manager.ParseSecretName(pullSecret); err != nil {
-				return cli.NewUsageError(fmt.Errorf("--global-pull-secret %w", err))
+				return base.NewUsageError(fmt.Errorf("--global-pull-secret %w", err))
 			}
 			if o.CertificateAuthorities, err = manager.ParseSecretNames(authorities); err != nil {
-				return cli.NewUsageError(fmt.Errorf("--additional-certificate-authorities %w", err))
+				return base.NewUsageError(fmt.Errorf("--additional-certificate-authorities %w", err))
 			}
-			o.Dir = cli.DataDir(cmd)
+			o.Dir = base.DataDir(cmd)
 			if detach {
 				return startDetached(cmd, o)
 			}
@@ -144,7 +144,7 @@ func printNextCommands(out io.Writer, o up.Options, heading string, alike bool) 
 		return
 	}
 	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", absolutePath(dir))
-	if alike && cli.DefaultDataDir() == dir {
+	if alike && base.DefaultDataDir() == dir {
 		found = ""
 	}
 	fmt.Fprintf(out, `kubeconfig: %s
@@ -174,7 +174,7 @@ func downCommand() *cobra.Command {
 		Long:  "Stop the hotspare that runs on the data folder, and everything that it started. The data stays.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir := cli.DataDir(cmd)
+			dir := base.DataDir(cmd)
 			running, err := up.Down(cmd.Context(), dir)
 			if err != nil {
 				return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 )
 
 var made = regexp.MustCompile(`dev-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
@@ -81,16 +84,21 @@ func TestRunCleansUpAfterOneThatWasKilled(t *testing.T) {
 		if err := r.hub.Create(t.Context(), claim); err != nil {
 			t.Fatal(err)
 		}
-		f, err := newRunFolder(runRecord{Hub: url, Namespace: claim.Namespace, Name: name, UID: claim.UID})
+		dir, err := os.MkdirTemp("", "hotspare-claim-run-")
 		if err != nil {
 			t.Fatal(err)
 		}
+		lock, err := flock.Acquire(filepath.Join(dir, "lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "claim.json"), fmt.Sprintf(`{"hub":%q,"namespace":%q,"name":%q,"uid":%q}`, url, claim.Namespace, name, claim.UID))
 		if killed {
-			if err := f.lock.Release(); err != nil {
+			if err := lock.Release(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return f.dir
+		return dir
 	}
 	const url = "https://127.0.0.1:36443"
 	killed, runs, elsewhere := leave(url, "killed", true), leave(url, "runs", false), leave("https://elsewhere.example.com", "elsewhere", true)
@@ -168,8 +176,8 @@ func TestRunInterruptedWhileItWaits(t *testing.T) {
 
 func TestRunThatTimesOutReleases(t *testing.T) {
 	r := newRig(t, interceptor.Funcs{}, world()...)
-	if code := r.run("claim", "run", "dev", "--timeout", "1ms", "--", "true"); code != exitTimedOut {
-		t.Errorf("exit code %d, want %d", code, exitTimedOut)
+	if code := r.run("claim", "run", "dev", "--timeout", "1ms", "--", "true"); code != base.ExitTimedOut {
+		t.Errorf("exit code %d, want %d", code, base.ExitTimedOut)
 	}
 	r.released()
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
@@ -33,11 +34,11 @@ func TestDataDir(t *testing.T) {
 		if step.before != nil {
 			step.before()
 		}
-		cmd := New(Options{})
+		cmd := New(base.Options{})
 		if err := cmd.PersistentFlags().Set("data-dir", step.flag); err != nil {
 			t.Fatal(err)
 		}
-		if got := DataDir(cmd); got != step.want {
+		if got := base.DataDir(cmd); got != step.want {
 			t.Errorf("%s: %q, want %q", step.name, got, step.want)
 		}
 	}
@@ -62,8 +63,8 @@ func TestKubeconfigIsFoundInTheDataFolder(t *testing.T) {
 }
 
 func TestNextCommandRepeatsTheFlags(t *testing.T) {
-	a := &app{flags: flags{namespace: "team-a", dataDir: "/d", context: "c"}}
-	if got, want := a.formatCommand("claim release %s", "x"), "hotspare claim release x -n team-a --data-dir /d --context c"; got != want {
+	a := &base.App{Flags: base.Flags{Namespace: "team-a", DataDir: "/d", Context: "c"}}
+	if got, want := a.FormatCommand("claim release %s", "x"), "hotspare claim release x -n team-a --data-dir /d --context c"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -154,10 +155,10 @@ func TestCompletion(t *testing.T) {
 func TestExtraCommandsSeeTheFlags(t *testing.T) {
 	var seen string
 	extra := &cobra.Command{Use: "up", RunE: func(cmd *cobra.Command, _ []string) error {
-		seen = DataDir(cmd)
+		seen = base.DataDir(cmd)
 		return nil
 	}}
-	cmd := New(Options{Stdout: &safeBuffer{}, Stderr: &safeBuffer{}, Commands: []*cobra.Command{extra}})
+	cmd := New(base.Options{Stdout: &safeBuffer{}, Stderr: &safeBuffer{}, Commands: []*cobra.Command{extra}})
 	cmd.SetArgs([]string{"up", "--data-dir", "/d"})
 	if code := Execute(t.Context(), cmd); code != 0 || seen != "/d" {
 		t.Errorf("exit code %d, data folder %q", code, seen)
@@ -174,7 +175,7 @@ func TestEveryCommandHasItsWords(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(New(Options{}))
+	walk(New(base.Options{}))
 }
 
 func TestDurationsAreShort(t *testing.T) {
@@ -182,11 +183,11 @@ func TestDurationsAreShort(t *testing.T) {
 		4 * time.Hour: "4h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m", 30 * time.Second: "30s", 61 * time.Minute: "1h1m",
 		time.Hour + time.Second: "1h0m1s", 20 * time.Hour: "20h",
 	} {
-		if got := toAPIDuration(d); *got != want {
+		if got := base.ToAPIDuration(d); *got != want {
 			t.Errorf("%v: %s, want %s", d, *got, want)
 		}
 	}
-	if toAPIDuration(0) != nil {
+	if base.ToAPIDuration(0) != nil {
 		t.Error("0 is a lifetime")
 	}
 }

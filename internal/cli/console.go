@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/console/localauth"
 )
 
@@ -24,7 +25,7 @@ whenever you need one. Whoever has it first is in, so give it to nobody.
 
 The console also takes tokens of the hub, and shows and does what their owner may.`
 
-func (a *app) consoleCommand() *cobra.Command {
+func (a commands) consoleCommand() *cobra.Command {
 	var open bool
 	cmd := &cobra.Command{
 		Use:               "console",
@@ -41,20 +42,20 @@ func (a *app) consoleCommand() *cobra.Command {
 // consoleTimeout is how long the console may take to say that it is there.
 const consoleTimeout = 5 * time.Second
 
-func (a *app) openConsole(ctx context.Context, open bool) error {
-	dir := resolveDataDir(a.flags.dataDir)
+func (a commands) openConsole(ctx context.Context, open bool) error {
+	dir := base.ResolveDataDir(a.Flags.DataDir)
 	plate, err := localauth.ReadEndpoint(localauth.EndpointPath(dir))
 	if errors.Is(err, os.ErrPermission) {
-		return withRemedy(err, "only who has started hotspare may open the console as its admin; others sign in there with a token")
+		return base.WithRemedy(err, "only who has started hotspare may open the console as its admin; others sign in there with a token")
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return withRemedy(fmt.Errorf("no console is served from %s", dir), "start hotspare with: hotspare up")
+		return base.WithRemedy(fmt.Errorf("no console is served from %s", dir), "start hotspare with: hotspare up")
 	}
 	if err != nil {
 		return err
 	}
 	if plate.Key == nil || !isConsoleReachable(ctx, plate.URL) {
-		return withRemedy(fmt.Errorf("no hotspare runs on %s that serves a console", dir), "start it with: hotspare up")
+		return base.WithRemedy(fmt.Errorf("no hotspare runs on %s that serves a console", dir), "start it with: hotspare up")
 	}
 	link := plate.LoginLink(a.Clock.Now())
 	fmt.Fprintln(a.Stdout, link)
@@ -100,16 +101,16 @@ func openInBrowser(ctx context.Context, out io.Writer, dir, link string) error {
 	cmd := exec.CommandContext(ctx, opener, page)
 	cmd.Stderr = out
 	if err := cmd.Run(); err != nil {
-		return withRemedy(fmt.Errorf("opening a browser with %s: %w", opener, err), "open the link above yourself")
+		return base.WithRemedy(fmt.Errorf("opening a browser with %s: %w", opener, err), "open the link above yourself")
 	}
 	return nil
 }
 
 // readConsoleURL is where the hub has its console; "" unless it is one of hotspare up that
 // serves one.
-func (a *app) readConsoleURL() string {
-	dir := resolveDataDir(a.flags.dataDir)
-	if path, err := a.kubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+func (a commands) readConsoleURL() string {
+	dir := base.ResolveDataDir(a.Flags.DataDir)
+	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
 		return ""
 	}
 	plate, err := localauth.ReadEndpoint(localauth.EndpointPath(dir))

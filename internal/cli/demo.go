@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/cli/base"
 )
 
 const demoLong = `Show in some minutes what hotspare does, with real local clusters on this machine: a
@@ -30,7 +32,7 @@ made is gone afterwards, also after Ctrl-C.`
 // demoNamespace is where a demo plays on a hub that it did not start.
 const demoNamespace = "hotspare-demo"
 
-func (a *app) demoCommand() *cobra.Command {
+func (a commands) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "demo",
 		Short:             "Show what hotspare does, in some minutes",
@@ -38,15 +40,15 @@ func (a *app) demoCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.flags.kubeconfig != "" || a.flags.context != "" || a.flags.namespace != "" {
-				return usageErrorFor(errors.New("a demo plays on the hub of a data folder, in a namespace of its own: leave out --kubeconfig, --context and --namespace"), cmd)
+			if a.Flags.Kubeconfig != "" || a.Flags.Context != "" || a.Flags.Namespace != "" {
+				return base.UsageErrorFor(errors.New("a demo plays on the hub of a data folder, in a namespace of its own: leave out --kubeconfig, --context and --namespace"), cmd)
 			}
 			return a.runDemo(cmd.Context())
 		},
 	}
 }
 
-func (a *app) runDemo(ctx context.Context) (err error) {
+func (a commands) runDemo(ctx context.Context) (err error) {
 	s, err := a.newDemoRunner(ctx)
 	if err != nil {
 		return err
@@ -77,8 +79,8 @@ func (s *demoRunner) suggestCommands() string {
 
 // demoRunner is where a demo plays: a hub.
 type demoRunner struct {
-	*app
-	hub *hub
+	commands
+	hub *base.Hub
 	// self is this program, as a file.
 	self string
 	// hubProcess is the hub, if the demo has started it; else nil. ended is closed when it has.
@@ -90,22 +92,22 @@ type demoRunner struct {
 }
 
 // newDemoRunner finds a hub on this machine, or makes a data folder for one.
-func (a *app) newDemoRunner(ctx context.Context) (*demoRunner, error) {
+func (a commands) newDemoRunner(ctx context.Context) (*demoRunner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	there := *a
-	s := &demoRunner{app: &there, self: self}
-	s.flags.dataDir, s.flags.output = resolveDataDir(a.flags.dataDir), ""
+	there := *a.App
+	s := &demoRunner{commands: commands{&there}, self: self}
+	s.Flags.DataDir, s.Flags.Output = base.ResolveDataDir(a.Flags.DataDir), ""
 	if s.isHubReachable(ctx) {
-		s.flags.namespace = demoNamespace
+		s.Flags.Namespace = demoNamespace
 		return s, nil
 	}
-	if a.flags.dataDir != "" {
-		return nil, withRemedy(fmt.Errorf("no hub runs on %s", a.flags.dataDir), "start it with: "+a.formatCommand("up --detach")+", or leave out --data-dir")
+	if a.Flags.DataDir != "" {
+		return nil, base.WithRemedy(fmt.Errorf("no hub runs on %s", a.Flags.DataDir), "start it with: "+a.FormatCommand("up --detach")+", or leave out --data-dir")
 	}
-	if s.flags.dataDir, err = os.MkdirTemp("", "hotspare-demo-"); err != nil {
+	if s.Flags.DataDir, err = os.MkdirTemp("", "hotspare-demo-"); err != nil {
 		return nil, fmt.Errorf("making a data folder: %w", err)
 	}
 	if err := s.startHub(ctx); err != nil {
@@ -116,16 +118,16 @@ func (a *app) newDemoRunner(ctx context.Context) (*demoRunner, error) {
 
 // isHubReachable reports whether a hub runs on the stage's data folder.
 func (s *demoRunner) isHubReachable(ctx context.Context) bool {
-	if _, err := os.Stat(filepath.Join(s.flags.dataDir, "ready")); err != nil {
+	if _, err := os.Stat(filepath.Join(s.Flags.DataDir, "ready")); err != nil {
 		return false
 	}
-	h, err := s.connectToHub()
+	h, err := s.ConnectToHub()
 	if err != nil {
 		return false
 	}
 	soon, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	_, err = h.fetchVersion(soon)
+	_, err = h.FetchVersion(soon)
 	return err == nil
 }
 
@@ -136,8 +138,8 @@ const readyPrefix = "ready in "
 // that ends: its standard input is ours to close.
 func (s *demoRunner) startHub(ctx context.Context) error {
 	s.printLine("No hub runs on this machine, so the demo starts one, in a folder of its own.\n")
-	fmt.Fprintf(s.Stdout, "%s$ %s up --data-dir %s\n", indent, s.Name, s.flags.dataDir)
-	s.hubProcess = exec.CommandContext(context.WithoutCancel(ctx), s.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", s.flags.dataDir)
+	fmt.Fprintf(s.Stdout, "%s$ %s up --data-dir %s\n", indent, s.Name, s.Flags.DataDir)
+	s.hubProcess = exec.CommandContext(context.WithoutCancel(ctx), s.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", s.Flags.DataDir)
 	s.hubProcess.Env = s.childEnvironment()
 	stdin, err := s.hubProcess.StdinPipe()
 	if err != nil {
@@ -188,27 +190,27 @@ func (s *demoRunner) childEnvironment(more ...string) []string {
 			out = append(out, v)
 		}
 	}
-	return append(append(out, "HOTSPARE_DATA_DIR="+s.flags.dataDir), more...)
+	return append(append(out, "HOTSPARE_DATA_DIR="+s.Flags.DataDir), more...)
 }
 
 // connectAndCheckNamespace looks whether the stage is free.
 func (s *demoRunner) connectAndCheckNamespace(ctx context.Context) error {
 	var err error
-	if s.hub, err = s.connectToHub(); err != nil {
+	if s.hub, err = s.ConnectToHub(); err != nil {
 		return err
 	}
 	if s.hubProcess != nil {
 		return nil
 	}
-	s.printLine(fmt.Sprintf("A hub runs on %s. The demo plays there, in namespace %s.", s.flags.dataDir, demoNamespace))
-	sc, err := s.hub.readSnapshot(ctx, demoNamespace)
+	s.printLine(fmt.Sprintf("A hub runs on %s. The demo plays there, in namespace %s.", s.Flags.DataDir, demoNamespace))
+	sc, err := s.hub.ReadSnapshot(ctx, demoNamespace)
 	if err != nil {
-		return s.hub.explainAPIError(err)
+		return s.hub.ExplainAPIError(err)
 	}
-	if len(sc.pools.Items)+len(sc.claims.Items) > 0 {
+	if len(sc.Pools.Items)+len(sc.Claims.Items) > 0 {
 		s.hub = nil // it is somebody else's: leave it alone
-		return withRemedy(fmt.Errorf("namespace %s is in use: another demo plays, or one was killed", demoNamespace),
-			"to take away what it left: "+s.formatCommandIn("", "kubectl delete namespace "+demoNamespace))
+		return base.WithRemedy(fmt.Errorf("namespace %s is in use: another demo plays, or one was killed", demoNamespace),
+			"to take away what it left: "+s.FormatCommandIn("", "kubectl delete namespace "+demoNamespace))
 	}
 	return nil
 }
@@ -237,7 +239,7 @@ func (s *demoRunner) cleanUpDemo(ctx context.Context, why error) error {
 // into what went wrong.
 func (s *demoRunner) stopHub(ctx context.Context, why error) error {
 	if s.hubExited == nil {
-		return os.RemoveAll(s.flags.dataDir)
+		return os.RemoveAll(s.Flags.DataDir)
 	}
 	s.printLine("\nStopping the hub, and all its clusters.")
 	err := s.stdin.Close()
@@ -247,12 +249,12 @@ func (s *demoRunner) stopHub(ctx context.Context, why error) error {
 		err = errors.Join(err, s.hubProcess.Process.Signal(syscall.SIGKILL))
 		<-s.hubExited
 	}
-	var by interruptError
+	var by base.InterruptError
 	if why != nil && !errors.As(why, &by) && !errors.Is(why, context.Canceled) {
-		s.printLine("What went wrong may be in " + filepath.Join(s.flags.dataDir, "hotspare.log") + ". Delete that folder when you have looked.")
+		s.printLine("What went wrong may be in " + filepath.Join(s.Flags.DataDir, "hotspare.log") + ". Delete that folder when you have looked.")
 		return err
 	}
-	return errors.Join(err, os.RemoveAll(s.flags.dataDir))
+	return errors.Join(err, os.RemoveAll(s.Flags.DataDir))
 }
 
 func (s *demoRunner) printLine(text string) { fmt.Fprintln(s.Stdout, text) }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
@@ -75,7 +76,7 @@ var demoSteps = []demoStep{
 // runStep tells of an act, plays it, and says how long it took.
 func (s *demoRunner) runStep(ctx context.Context, number int, a demoStep) error {
 	title := fmt.Sprintf("%d. %s", number, a.title)
-	if s.paletteFor(s.Stdout) != nil {
+	if s.PaletteFor(s.Stdout) != nil {
 		title = "\x1b[1m" + title + "\x1b[0m"
 	}
 	s.printLine("\n" + title)
@@ -127,11 +128,11 @@ func (s *demoRunner) releaseFirstClaim(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := withWaitTimeout(ctx, 5*time.Minute)
+	ctx, cancel := base.WithWaitTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	var asleep []hivev1.ClusterDeployment
-	err := s.waitForSnapshot(ctx, func(sc *hubSnapshot) bool {
-		asleep = slices.DeleteFunc(sc.clusters.Items, func(cd hivev1.ClusterDeployment) bool {
+	err := s.waitForSnapshot(ctx, func(sc *base.HubSnapshot) bool {
+		asleep = slices.DeleteFunc(sc.Clusters.Items, func(cd hivev1.ClusterDeployment) bool {
 			return clusterstate.OfCluster(&cd) != clusterstate.Hibernating
 		})
 		return len(asleep) == 2
@@ -164,12 +165,12 @@ func (s *demoRunner) hibernateAndResume(ctx context.Context) error {
 }
 
 // waitForSnapshot looks at what there is in the demo's namespace until that will do.
-func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*hubSnapshot) bool) error {
-	news := s.watchForChanges(ctx, s.hub, &hivev1.ClusterPoolList{}, &hivev1.ClusterDeploymentList{})
-	ticker := s.Clock.NewTicker(redrawInterval)
+func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*base.HubSnapshot) bool) error {
+	news := s.WatchForChanges(ctx, s.hub, &hivev1.ClusterPoolList{}, &hivev1.ClusterDeploymentList{})
+	ticker := s.Clock.NewTicker(base.RedrawInterval)
 	defer ticker.Stop()
 	for {
-		sc, err := s.hub.readSnapshot(ctx, s.hub.namespace) // a hub that does not answer may do so the next time
+		sc, err := s.hub.ReadSnapshot(ctx, s.hub.Namespace) // a hub that does not answer may do so the next time
 		if err == nil && done(sc) {
 			return nil
 		}
@@ -186,9 +187,9 @@ func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*hubSnapshot
 func (s *demoRunner) runCommand(ctx context.Context, command string, env ...string) error {
 	words := strings.Fields(command)
 	shown := s.Name + " " + command
-	if s.flags.namespace != "" && !slices.Contains(env, "KUBECONFIG") && words[0] != "kubectl" {
-		shown += " -n " + s.flags.namespace
-		words = append(words, "-n", s.flags.namespace)
+	if s.Flags.Namespace != "" && !slices.Contains(env, "KUBECONFIG") && words[0] != "kubectl" {
+		shown += " -n " + s.Flags.Namespace
+		words = append(words, "-n", s.Flags.Namespace)
 	}
 	for _, v := range slices.Backward(env) {
 		shown = v + " " + shown
@@ -198,14 +199,14 @@ func (s *demoRunner) runCommand(ctx context.Context, command string, env ...stri
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGINT) }
 	child.WaitDelay = 10 * time.Second
 	child.Env = s.childEnvironment(env...)
-	out := &indentWriter{to: s.app}
+	out := &indentWriter{to: s.commands}
 	child.Stdout, child.Stderr = out, out
 	err := child.Run()
 	out.flushLine()
 	if err == nil {
 		return nil
 	}
-	if child.ProcessState != nil && child.ProcessState.ExitCode() == exitSignal+int(syscall.SIGINT) {
+	if child.ProcessState != nil && child.ProcessState.ExitCode() == base.ExitSignal+int(syscall.SIGINT) {
 		s.waitForInterrupt(ctx)
 	}
 	return cmp.Or(context.Cause(ctx), fmt.Errorf("the command above: %w", err))
@@ -224,7 +225,7 @@ func (s *demoRunner) waitForInterrupt(ctx context.Context) {
 // indentWriter writes lines with an indentation. What a program writes to its two outputs
 // comes in the order in which it was written.
 type indentWriter struct {
-	to          *app
+	to          commands
 	partialLine []byte
 }
 
@@ -256,26 +257,26 @@ func (w *indentWriter) printIndented(line []byte) {
 
 // deleteDemoNamespace takes away what is in the demo's namespace, and that.
 func (s *demoRunner) deleteDemoNamespace(ctx context.Context) error {
-	sc, err := s.hub.readSnapshot(ctx, demoNamespace)
+	sc, err := s.hub.ReadSnapshot(ctx, demoNamespace)
 	if err != nil {
-		return s.hub.explainAPIError(err)
+		return s.hub.ExplainAPIError(err)
 	}
-	for i := range sc.claims.Items {
-		if err := s.hub.Delete(ctx, &sc.claims.Items[i]); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("releasing claim %s: %w", sc.claims.Items[i].Name, err)
+	for i := range sc.Claims.Items {
+		if err := s.hub.Delete(ctx, &sc.Claims.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("releasing claim %s: %w", sc.Claims.Items[i].Name, err)
 		}
 	}
-	for i := range sc.pools.Items {
-		if err := s.hub.Delete(ctx, &sc.pools.Items[i]); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting pool %s: %w", sc.pools.Items[i].Name, err)
+	for i := range sc.Pools.Items {
+		if err := s.hub.Delete(ctx, &sc.Pools.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting pool %s: %w", sc.Pools.Items[i].Name, err)
 		}
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: demoNamespace}}
 	if err := s.hub.Delete(ctx, ns); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %s: %w", demoNamespace, err)
 	}
-	err = s.waitForSnapshot(ctx, func(sc *hubSnapshot) bool {
-		return len(sc.pools.Items)+len(sc.claims.Items)+len(sc.clusters.Items) == 0
+	err = s.waitForSnapshot(ctx, func(sc *base.HubSnapshot) bool {
+		return len(sc.Pools.Items)+len(sc.Claims.Items)+len(sc.Clusters.Items) == 0
 	})
 	if err != nil {
 		s.printLine("Its clusters are still being destroyed; the hub goes on with that.")

@@ -2,53 +2,149 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"syscall"
+	"io"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/cli/pool"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
-// explainAPIError puts an error of the API in the words of the person who sees it.
-func (h *hub) explainAPIError(err error) error {
-	var unreachable *url.Error
+const explainLong = `Tell in words why a pool, a claim or a cluster is as it is: what is done next and
+why, what waits for what and until when, what is broken and what becomes of it, and
+what a person can do.
+
+It is decided now, from what the hub has, with the code of the hub's controllers. Of
+regions of a fleet, "hotspare fleet explain" tells.`
+
+func (a commands) explainCommand() *cobra.Command {
+	cmd := a.NewCommandGroup("explain", "Tell why things are as they are, and what to do",
+		a.explainPoolCommand(), a.explainClaimCommand(), a.explainClusterCommand())
+	cmd.Long = explainLong
+	return cmd
+}
+
+const explainPoolLong = `Tell in words why a pool does what it does: the next steps with their reasons, what
+each cluster is to the pool and what becomes of it, what each claim waits for and until
+when, which conditions are not as they should be, and what a person can do.
+
+It is decided now, from what the hub has, with the code of the pool's controller. What
+only the controller can see, such as Secrets and the room of a platform, is taken from
+the pool's conditions. With -o json or -o yaml the output is for programs; docs/cli.md
+describes its fields.`
+
+func (a commands) explainPoolCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "pool POOL",
+		Short:             "Tell why a pool does what it does, and what to do",
+		Long:              explainPoolLong,
+		Example:           "  hotspare explain pool dev\n  hotspare explain pool dev -o json",
+		Args:              base.RequireOneName("pool"),
+		ValidArgsFunction: a.CompletePools,
+		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
+			p, err := a.GetPool(ctx, h, args[0])
+			if err != nil {
+				return err
+			}
+			f, err := previewPool(ctx, h, p, a.Clock.Now())
+			if err != nil {
+				return err
+			}
+			return a.printPoolExplanation(f)
+		}),
+	}
+}
+
+func (a commands) printPoolExplanation(f poolforecast.Preview) error {
+	v := f.BuildView(a.Clock.Now(), a.FormatCommandIn)
+	switch a.Flags.Output {
+	case base.AsJSON, base.AsYAML:
+		return a.PrintEncoded(v)
+	case base.AsName:
+		return a.PrintNames(f.Pool)
+	}
+	about := base.NewTable()
+	about.AddRow("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
+	about.AddRow("Keeps", pool.DescribeSize(f.Pool.Spec))
+	about.AddRow("Limits", pool.DescribeLimits(f.Pool.Spec))
+	if f.Pool.Unreadable == "" {
+		about.AddRow("Has", v.Counts.InWords())
+	}
+	about.AddRow("Plan", v.Plan)
+	if f.Plan.Next > 0 {
+		about.AddRow("Looks again", "in "+duration.HumanDuration(f.Plan.Next))
+	}
+	return a.writeExplanation(a.Stdout, v.ToDo, about, pool.BuildStepTable(f),
+		a.buildClusterReasonTable(v.Clusters), a.buildClaimReasonTable(v.Claims, v.Now), pool.BuildConditionTable(f))
+}
+
+// writeExplanation writes tables as narrow as the terminal, and what there is to do.
+func (a commands) writeExplanation(w io.Writer, duties []poolforecast.Action, tables ...*base.Table) error {
+	var list remedy.TaskList
+	for _, d := range duties {
+		list.AddRemedy(d.Of, &d.Remedy)
+	}
+	for _, t := range tables {
+		t.WrapLastColumn(a.Width(w), "AGE", "STATE", "PHASE")
+	}
+	return a.WriteSections(w, append(tables, base.BuildTaskTable(list.Act, list.Wait))...)
+}
+
+// buildClusterReasonTable says what becomes of each cluster.
+func (a commands) buildClusterReasonTable(clusters []poolforecast.Cluster) *base.Table {
+	t := base.NewTable("CLUSTER", "PHASE", "AGE", "WHY")
+	for _, c := range clusters {
+		t.AddRow(c.Name, string(c.Phase), a.FormatAge(c.Created), c.Message)
+	}
+	return t
+}
+
+// buildClaimReasonTable says what each claim waits for.
+func (a commands) buildClaimReasonTable(claims []poolforecast.Claim, now time.Time) *base.Table {
+	t := base.NewTable("CLAIM", "STATE", "AGE", "PLACE", "EXPECTED", "WHY")
+	for _, c := range claims {
+		t.AddRow(c.Name, c.State, a.FormatAge(c.Created), formatPosition(c), formatExpectedTime(c, now), c.Message)
+	}
+	return t
+}
+
+func formatPosition(v poolforecast.Claim) string {
+	if v.Position == 0 {
+		return base.None
+	}
+	return base.FormatNumber(v.Position)
+}
+
+func formatExpectedTime(v poolforecast.Claim, now time.Time) string {
 	switch {
-	case err == nil || errors.Is(err, context.Canceled):
-		return err
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return withRemedy(fmt.Errorf("the hub at %s does not answer: connection refused", h.url), "start it with: hotspare up")
-	case apierrors.IsUnauthorized(err):
-		return withRemedy(fmt.Errorf("the hub at %s does not know you", h.url), "see --kubeconfig and --context")
-	case isAPIMissing(err):
-		return withRemedy(fmt.Errorf("the API at %s has no %s: hotspare is not installed there", h.url, hivev1.GroupVersion),
-			"see --kubeconfig and --context")
-	case errors.As(err, &unreachable):
-		return withRemedy(fmt.Errorf("the hub at %s does not answer: %w", h.url, unreachable.Err), "if it does not run, start it with: hotspare up")
+	case v.Ready == nil:
+		return base.None
+	case v.Ready.After(now):
+		return "in " + duration.HumanDuration(v.Ready.Sub(now))
+	case now.Sub(*v.Ready) < time.Second:
+		return "now"
 	default:
-		return err
+		return "overdue for " + duration.HumanDuration(now.Sub(*v.Ready))
 	}
 }
 
-// isAPIMissing reports whether the API server has no resource of that kind: it then
-// answers not found without naming an object.
-func isAPIMissing(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
+// findPool reads a pool; nil when there is none of that name.
+func findPool(ctx context.Context, h *base.Hub, namespace, name string) (*hivev1.ClusterPool, error) {
+	var list hivev1.ClusterPoolList
+	if err := h.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
 	}
-	d := status.Status().Details
-	return d == nil || d.Name == "" && hasUnexpectedResponse(d.Causes)
-}
-
-func hasUnexpectedResponse(causes []metav1.StatusCause) bool {
-	for _, c := range causes {
-		if c.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return true
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			return &list.Items[i], nil
 		}
 	}
-	return false
+	return nil, nil //nolint:nilnil // it says so
 }

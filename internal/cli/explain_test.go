@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -23,9 +24,9 @@ func troubles() []client.Object {
 		claimOn("full", "first", ""), later(claimOn("full", "second", "")), claimOn("full", "owner", "full-1aaaa"),
 		asleep(claimOn("full", "sleeper", "full-2bbbb")), lost(claimOn("broken", "lost", "broken-0gone")),
 		claimOn("leaving", "tenant", "leaving-1aaaa"), claimOn("nowhere", "orphan", ""), claimOn("cramped", "eager", ""),
-		of("full", cluster("full-1aaaa", "owner", hivev1.PowerRunning, hivev1.StatusRunning)),
-		of("full", cluster("full-2bbbb", "sleeper", hivev1.PowerHibernating, hivev1.StatusHibernating)),
-		of("leaving", cluster("leaving-1aaaa", "tenant", hivev1.PowerRunning, hivev1.StatusRunning)),
+		of("full", newCluster("full-1aaaa", "owner", hivev1.PowerRunning, hivev1.StatusRunning)),
+		of("full", newCluster("full-2bbbb", "sleeper", hivev1.PowerHibernating, hivev1.StatusHibernating)),
+		of("leaving", newCluster("leaving-1aaaa", "tenant", hivev1.PowerRunning, hivev1.StatusRunning)),
 	}
 	return append(out, damaged()...)
 }
@@ -51,7 +52,7 @@ func of(name string, cd *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	for _, p := range []*hivev1.ClusterPool{brokenPool(), fullPool(), leavingPool()} {
 		if p.Name == name {
 			version, err := pool.Version(p.Spec)
-			mustSucceed(err)
+			base.MustSucceed(err)
 			cd.Annotations = map[string]string{hivev1.AnnotationPoolVersion: version}
 		}
 	}
@@ -67,7 +68,7 @@ func poolNamed(name string, size, running int32) *hivev1.ClusterPool {
 func brokenPool() *hivev1.ClusterPool {
 	p := poolNamed("broken", 6, 1)
 	p.Spec.MaxConcurrent = new(int32(1))
-	p.Spec.PowerstateTransitionToRunningTimeout = toAPIDuration(5 * time.Minute)
+	p.Spec.PowerstateTransitionToRunningTimeout = base.ToAPIDuration(5 * time.Minute)
 	return p
 }
 
@@ -101,35 +102,35 @@ func leavingPool() *hivev1.ClusterPool {
 
 // damaged are the clusters of the broken pool: each has something else.
 func damaged() []client.Object {
-	stopped := of("broken", cluster("broken-1fail", "", "", ""))
+	stopped := of("broken", newCluster("broken-1fail", "", "", ""))
 	stopped.Spec.Installed = false
 	condition.Set(&stopped.Status.Conditions, hivev1.ClusterProvisionFailed, corev1.ConditionTrue, "DNSAlreadyExists", "Attempt 3 failed: the record api.x exists.", now)
 	condition.Set(&stopped.Status.Conditions, hivev1.ClusterProvisionStopped, corev1.ConditionTrue, hivev1.ReasonInstallAttemptsUsedUp, "", now)
 
-	hung := of("broken", cluster("broken-2hung", "", hivev1.PowerRunning, "WaitingForNodes"))
+	hung := of("broken", newCluster("broken-2hung", "", hivev1.PowerRunning, "WaitingForNodes"))
 	hung.Status.PowerTransition = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: metav1.NewTime(now.Add(-6 * time.Minute))}
 	condition.Set(&hung.Status.Conditions, hivev1.ClusterReady, corev1.ConditionFalse, hivev1.ReasonWaitingForNodes, "The cluster's API does not answer: timeout.", now)
 
-	disk := of("broken", cluster("broken-3disk", "", hivev1.PowerRunning, "FailedToStart"))
+	disk := of("broken", newCluster("broken-3disk", "", hivev1.PowerRunning, "FailedToStart"))
 	disk.Status.PowerTransition = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: metav1.NewTime(now.Add(-10 * time.Second)), MachinesFailed: true}
 	condition.Set(&disk.Status.Conditions, hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart, "machine broken-3disk-master-0: its disk is gone.", now)
 
-	again := of("broken", cluster("broken-4again", "", "", ""))
+	again := of("broken", newCluster("broken-4again", "", "", ""))
 	again.Spec.Installed = false
 	condition.Set(&again.Status.Conditions, hivev1.ClusterProvisionFailed, corev1.ConditionTrue, "Unknown", "Attempt 1 failed: no words.", now)
 
-	old := cluster("broken-5old", "", hivev1.PowerHibernating, hivev1.StatusHibernating)
+	old := newCluster("broken-5old", "", hivev1.PowerHibernating, hivev1.StatusHibernating)
 	old.Spec.ClusterPoolRef.PoolName = "broken"
 
-	stuck := of("broken", cluster("broken-6stuck", "", hivev1.PowerRunning, hivev1.StatusRunning))
+	stuck := of("broken", newCluster("broken-6stuck", "", hivev1.PowerRunning, hivev1.StatusRunning))
 	stuck.Finalizers = []string{"hive.openshift.io/deprovision"}
 	stuck.DeletionTimestamp = new(metav1.NewTime(now.Add(-time.Hour)))
 	condition.Set(&stuck.Status.Conditions, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, "DestroyFailed", "the credentials are gone", now)
 
-	marked := of("broken", cluster("broken-7mark", "", hivev1.PowerHibernating, hivev1.StatusHibernating))
+	marked := of("broken", newCluster("broken-7mark", "", hivev1.PowerHibernating, hivev1.StatusHibernating))
 	marked.Annotations[hivev1.AnnotationRemove] = "true"
 
-	waiting := of("broken", cluster("broken-8wait", "", "", ""))
+	waiting := of("broken", newCluster("broken-8wait", "", "", ""))
 	waiting.Spec.Installed = false
 	condition.Set(&waiting.Status.Conditions, hivev1.ClusterRequirementsMet, corev1.ConditionFalse, hivev1.ReasonSecretNotFound, `the Secret "creds" does not exist`, now)
 	return []client.Object{stopped, hung, disk, again, old, stuck, marked, waiting}

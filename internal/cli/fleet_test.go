@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/fleetforecast"
 	"hotspare.io/hotspare/internal/fleet/scaling"
 )
@@ -35,7 +36,7 @@ func fleets(t *testing.T) *rig {
 	}
 	var objects []client.Object
 	docs := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
-	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	decoder := serializer.NewCodecFactory(base.Scheme).UniversalDeserializer()
 	for doc := make([]byte, 64<<10); ; {
 		n, err := docs.Read(doc)
 		if errors.Is(err, io.EOF) {
@@ -148,25 +149,6 @@ func TestEveryWaitHasARemedy(t *testing.T) {
 	}
 	if waiting < 6 {
 		t.Errorf("%d instances wait, want more", waiting)
-	}
-}
-
-func TestBarsShowLittle(t *testing.T) {
-	for _, tt := range []struct {
-		used, most int
-		want       string
-	}{
-		{0, 0, "-"},
-		{0, 10, "░░░░░░░░░░░░"},
-		{1, 100, "█░░░░░░░░░░░"},
-		{50, 100, "██████░░░░░░"},
-		{99, 100, "███████████░"},
-		{100, 100, "████████████"},
-		{120, 100, "████████████"},
-	} {
-		if got := drawUsageBar(tt.used, tt.most); got != tt.want {
-			t.Errorf("%d of %d: %s, want %s", tt.used, tt.most, got, tt.want)
-		}
 	}
 }
 

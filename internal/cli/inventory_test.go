@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/inventoryview"
 )
 
@@ -146,7 +145,7 @@ func conditioned(c *hivev1.ClusterDeploymentCustomization, status metav1.Conditi
 }
 
 func memberOf(pool, name, claim string) *hivev1.ClusterDeployment {
-	cd := cluster(name, claim, hivev1.PowerRunning, hivev1.StatusRunning)
+	cd := newCluster(name, claim, hivev1.PowerRunning, hivev1.StatusRunning)
 	cd.Spec.ClusterPoolRef.PoolName = pool
 	return cd
 }
@@ -216,42 +215,6 @@ func TestNoSecretOfAPatchIsShown(t *testing.T) {
 	}
 }
 
-func TestSecretsAreKnownByTheirNames(t *testing.T) {
-	for pointer, want := range map[string]bool{
-		"/metadata/name": false, "/pullSecret": true, "pullSecret": true, "/platform/vsphere/vcenters/0/password": true,
-		"/a/secretKey/b": true, "/pullSecretRef/name": false, "/ownerRef/password": true, "/private_key": true, "/sshKey": false, "": false,
-		"/data/aws_access_key_id": true, "/compute/0/replicas": false,
-	} {
-		if got := isSecretPath(pointer); got != want {
-			t.Errorf("%s: %v", pointer, got)
-		}
-	}
-}
-
-func TestPatchesThatDoTheSameAreTheSame(t *testing.T) {
-	now := []patchOperation{{"install-config", replaces("metadata/name", `{"b":1, "a":2}`)}}
-	for raw, want := range map[string]bool{
-		`[{"op":"replace","path":"/metadata/name","value":{"a":2,"b":1}}]`:                                 true,
-		`{"installConfigPatches":[{"op":"replace","path":"metadata/name","value":{"b":1,"a":2}}]}`:         true,
-		`[{"op":"replace","path":"metadata/name","valueJSON":"{\"a\":2,\"b\":1}"}]`:                        true,
-		`[{"op":"add","path":"metadata/name","value":{"b":1,"a":2}}]`:                                      false,
-		`[{"op":"replace","path":"metadata/names","value":{"b":1,"a":2}}]`:                                 false,
-		`[{"op":"replace","path":"metadata/name","value":{"b":1,"a":3}}]`:                                  false,
-		`[{"op":"replace","path":"metadata/name","from":"/x","value":{"b":1,"a":2}}]`:                      false,
-		`{"clusterDeploymentSpecPatches":[{"op":"replace","path":"metadata/name","value":{"b":1,"a":2}}]}`: false,
-		`[{"op":"replace","path":"metadata/name","valueJSON":"{\"a\":2,\"b\":1} 3"}]`:                      false, // what follows counts
-		`[]`: false,
-	} {
-		before, err := parseAppliedPatches(raw)
-		if err != nil {
-			t.Errorf("%s: %v", raw, err)
-		}
-		if got := equalPatches(before, now); got != want {
-			t.Errorf("%s: %v", raw, got)
-		}
-	}
-}
-
 func TestCompletionOfCustomizations(t *testing.T) {
 	r := newRig(t, interceptor.Funcs{}, prepared()...)
 	for line, want := range map[string]string{
@@ -291,31 +254,22 @@ func TestEntriesAsJSONAreWhole(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsTold(t *testing.T) {
-	a := &app{Options: Options{Clock: clocktesting.NewFakeClock(now)}}
-	c := customization("odd")
-	c.Unreadable = "spec.installConfigPatches: 8 is not a list"
-	if rows := fmt.Sprint(a.buildCustomizationFacts(c, &inventoryview.Objects{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
-		t.Error(rows)
-	}
-}
-
 // The client asks for no discovery, so it must know every kind that commands read.
 func TestMapperKnowsTheKinds(t *testing.T) {
 	for _, o := range prepared() {
-		gvks, _, err := scheme.ObjectKinds(o)
+		gvks, _, err := base.Scheme.ObjectKinds(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newRESTMapper().RESTMapping(gvks[0].GroupKind(), gvks[0].Version); err != nil {
+		if _, err := base.NewRESTMapper().RESTMapping(gvks[0].GroupKind(), gvks[0].Version); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
 func TestFlagsForKubectlStandBeforeIt(t *testing.T) {
-	a := &app{flags: flags{namespace: "team-a", dataDir: "/d"}}
-	if got, want := a.formatCommand("kubectl edit clusterpool %s", "x"), "hotspare -n team-a --data-dir /d kubectl edit clusterpool x"; got != want {
+	a := &base.App{Flags: base.Flags{Namespace: "team-a", DataDir: "/d"}}
+	if got, want := a.FormatCommand("kubectl edit clusterpool %s", "x"), "hotspare -n team-a --data-dir /d kubectl edit clusterpool x"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
@@ -17,7 +18,7 @@ import (
 // The client asks for no discovery: the hub in memory would not notice a kind that is missing.
 func TestTheMapperKnowsWhatNamesMachines(t *testing.T) {
 	for _, kind := range []string{"ClusterDeployment", "ClusterProvision", "ClusterDeprovision"} {
-		if _, err := newRESTMapper().RESTMapping(hivev1.GroupVersion.WithKind(kind).GroupKind(), hivev1.GroupVersion.Version); err != nil {
+		if _, err := base.NewRESTMapper().RESTMapping(hivev1.GroupVersion.WithKind(kind).GroupKind(), hivev1.GroupVersion.Version); err != nil {
 			t.Error(err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/cli/base"
 )
 
 // pluginName is the name of the file by which kubectl finds us.
@@ -16,11 +18,11 @@ const pluginName = "kubectl-hotspare"
 func ProgramName(file string) string {
 	switch {
 	case strings.TrimSuffix(filepath.Base(file), ".exe") == pluginName:
-		return "kubectl " + programName
+		return "kubectl " + base.ProgramName
 	case strings.ContainsRune(file, filepath.Separator):
 		return file
 	default:
-		return programName
+		return base.ProgramName
 	}
 }
 
@@ -28,7 +30,7 @@ func ProgramName(file string) string {
 // no path of this machine belongs there. What messages propose has the path, to be copied.
 func helpName(name string) string {
 	if strings.ContainsRune(name, filepath.Separator) {
-		return programName
+		return base.ProgramName
 	}
 	return name
 }
@@ -38,9 +40,9 @@ func renameInHelp(cmd *cobra.Command, name string) {
 	if !cmd.HasParent() {
 		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	}
-	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+programName+" ", "  "+name+" ")
-	cmd.Example = strings.ReplaceAll(cmd.Example, "$("+programName+" ", "$("+name+" ")
-	cmd.Example = strings.ReplaceAll(cmd.Example, "| "+programName+" ", "| "+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+base.ProgramName+" ", "  "+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "$("+base.ProgramName+" ", "$("+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "| "+base.ProgramName+" ", "| "+name+" ")
 	for _, c := range cmd.Commands() {
 		renameInHelp(c, name)
 	}

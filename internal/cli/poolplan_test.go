@@ -20,8 +20,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	poolcli "hotspare.io/hotspare/internal/cli/pool"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -107,7 +108,7 @@ func objects(namespace string, s pool.Snapshot, version string) []client.Object 
 	}
 	p.Status.Pending = s.Pending
 	if s.Settings.ResumeTimeout > 0 {
-		p.Spec.PowerstateTransitionToRunningTimeout = toAPIDuration(s.Settings.ResumeTimeout)
+		p.Spec.PowerstateTransitionToRunningTimeout = base.ToAPIDuration(s.Settings.ResumeTimeout)
 	}
 	p.DeletionTimestamp = since(s.Settings.Deleting)
 	out := []client.Object{p}
@@ -201,7 +202,7 @@ func manifests(t *testing.T, d dice, objects []client.Object) string {
 	d.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	var b strings.Builder
 	for _, o := range objects {
-		if err := setObjectTypeMeta(o); err != nil {
+		if err := base.SetObjectTypeMeta(o); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := yaml.Marshal(o)
@@ -243,7 +244,7 @@ func TestOfflineAndControllerDecideAlike(t *testing.T) {
 	if code := r.run("pool", "plan", "-f", "-", "-o", "json", "--now", now.Format(time.RFC3339)); code != 0 {
 		t.Fatalf("exit code %d: %s", code, r.stderr.String())
 	}
-	var got planReport
+	var got poolcli.PlanReport
 	dec := json.NewDecoder(bytes.NewReader([]byte(r.stdout.String())))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&got); err != nil {
@@ -260,10 +261,10 @@ func TestOfflineAndControllerDecideAlike(t *testing.T) {
 	}
 }
 
-func checkPlan(t *testing.T, s pool.Snapshot, got poolPlanReport) {
+func checkPlan(t *testing.T, s pool.Snapshot, got poolcli.PlannedPool) {
 	t.Helper()
 	want := pool.Decide(s)
-	if diff := gocmp.Diff(emptyIfNil(want.Steps), got.Steps); diff != "" {
+	if diff := gocmp.Diff(base.EmptyIfNil(want.Steps), got.Steps); diff != "" {
 		t.Errorf("%s: %+v\n%s", got.Namespace, s, diff)
 	}
 	sum := fmt.Sprint(want.Report.UnclaimedCount(), want.Report.Count[pool.Standby], want.Report.Count[pool.Assignable], want.Report.Words, want.Next)
@@ -284,7 +285,7 @@ func checkPlan(t *testing.T, s pool.Snapshot, got poolPlanReport) {
 }
 
 // checkPower: whom no step tells anything keeps its power.
-func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got poolPlanReport) {
+func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got poolcli.PlannedPool) {
 	t.Helper()
 	phases := s.MemberPhases()
 	for _, c := range got.Clusters {
@@ -320,13 +321,6 @@ func TestThePlanDoesNotDependOnTheOrderOfTheDocuments(t *testing.T) {
 		if diff := gocmp.Diff(first, r.stdout.String()); diff != "" {
 			t.Fatal(diff)
 		}
-	}
-}
-
-func TestManyCreationsAreOneLine(t *testing.T) {
-	f := manifestPreview{Preview: poolforecast.Preview{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
-	if rows := buildPoolStepTable(f.Preview).rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
-		t.Errorf("got %v", rows)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -59,7 +60,7 @@ func newRig(t *testing.T, with interceptor.Funcs, objects ...client.Object) *rig
 	t.Setenv("HOTSPARE_DATA_DIR", "")
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TMPDIR", t.TempDir())
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(with).
+	hub := fake.NewClientBuilder().WithScheme(base.Scheme).WithObjects(objects...).WithInterceptorFuncs(with).
 		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}).Build()
 	return &rig{t: t, hub: hub, stdin: &bytes.Buffer{}}
 }
@@ -91,18 +92,18 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 	r.t.Helper()
 	r.stdout.Reset()
 	r.stderr.Reset()
-	o := Options{
+	o := base.Options{
 		Stdin: r.stdin, Stdout: &r.stdout, Stderr: &r.stderr,
 		Clock:      eager{clocktesting.NewFakeClock(now)},
 		IsTerminal: func(any) bool { return r.terminal },
 		Width:      func(any) int { return r.width },
 		Name:       r.name,
 	}
-	o.setDefaults()
-	a := &app{Options: o, dial: func(*rest.Config) (*hub, error) {
-		return &hub{WithWatch: r.hub, fetchPodLog: r.podLog, fetchVersion: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
-	}}
-	cmd := a.newRootCommand()
+	a := base.NewApp(o)
+	a.Dial = func(*rest.Config) (*base.Hub, error) {
+		return &base.Hub{WithWatch: r.hub, FetchPodLog: r.podLog, FetchVersion: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
+	}
+	cmd := newRootCommand(a)
 	cmd.SetArgs(args)
 	return Execute(ctx, cmd)
 }

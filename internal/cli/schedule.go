@@ -14,15 +14,16 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/cli/base"
 )
 
-func (a *app) scheduleCommand() *cobra.Command {
-	cmd := a.newCommandGroup("schedule", "Clusters that sleep by the clock", a.scheduleListCommand())
+func (a commands) scheduleCommand() *cobra.Command {
+	cmd := a.NewCommandGroup("schedule", "Clusters that sleep by the clock", a.scheduleListCommand())
 	cmd.Aliases = []string{"schedules"}
 	return cmd
 }
 
-func (a *app) scheduleListCommand() *cobra.Command {
+func (a commands) scheduleListCommand() *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use:               "list",
@@ -30,37 +31,37 @@ func (a *app) scheduleListCommand() *cobra.Command {
 		Short:             "List schedules, and what they do next",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.withHub(func(ctx context.Context, h *hub, _ []string) error {
+		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
 			var list v1alpha1.PowerScheduleList
-			if err := h.List(ctx, &list, client.InNamespace(listNamespace(h, everywhere))); err != nil {
+			if err := h.List(ctx, &list, client.InNamespace(base.ListNamespace(h, everywhere))); err != nil {
 				return err
 			}
-			return a.printObject(&list, func(w io.Writer) error {
+			return a.PrintObject(&list, func(w io.Writer) error {
 				if len(list.Items) == 0 {
-					return a.reportEmptyList("schedules", h, everywhere, "kubectl apply -f powerschedule.yaml")
+					return a.ReportEmptyList("schedules", h, everywhere, "kubectl apply -f powerschedule.yaml")
 				}
-				return a.buildScheduleTable(list.Items, everywhere).writeTo(w, a.paletteFor(w))
+				return a.buildScheduleTable(list.Items, everywhere).WriteTo(w, a.PaletteFor(w))
 			})
 		}),
 	}
-	addAllNamespacesFlag(cmd, &everywhere)
+	base.AddAllNamespacesFlag(cmd, &everywhere)
 	return cmd
 }
 
-func (a *app) buildScheduleTable(schedules []v1alpha1.PowerSchedule, namespaces bool) *table {
-	t := newTable("SCHEDULE", "CLUSTERS", "LAST", "NEXT", "AGE", "TROUBLE")
+func (a commands) buildScheduleTable(schedules []v1alpha1.PowerSchedule, namespaces bool) *base.Table {
+	t := base.NewTable("SCHEDULE", "CLUSTERS", "LAST", "NEXT", "AGE", "TROUBLE")
 	if namespaces {
-		t.header = append([]string{"NAMESPACE"}, t.header...)
+		t.Header = append([]string{"NAMESPACE"}, t.Header...)
 	}
 	for i := range schedules {
 		ps, now := &schedules[i], a.Clock.Now()
 		row := []string{
-			ps.Name, formatNumber(ps.Status.Clusters), formatLastSlot(ps, now), formatNextSlot(ps, now), a.formatAge(ps.CreationTimestamp.Time), scheduleProblem(ps),
+			ps.Name, base.FormatNumber(ps.Status.Clusters), formatLastSlot(ps, now), formatNextSlot(ps, now), a.FormatAge(ps.CreationTimestamp.Time), scheduleProblem(ps),
 		}
 		if namespaces {
 			row = append([]string{ps.Namespace}, row...)
 		}
-		t.addRow(row...)
+		t.AddRow(row...)
 	}
 	return t
 }
@@ -72,7 +73,7 @@ var slotVerbs = map[hivev1.PowerState]string{hivev1.PowerRunning: "resume", hive
 func formatLastSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	last := ps.Status.LastSlot
 	if last == nil {
-		return none
+		return base.None
 	}
 	text := slotVerbs[last.PowerState] + " " + duration.HumanDuration(now.Sub(last.Time.Time)) + " ago"
 	if last.Outcome != v1alpha1.OutcomeTaken {
@@ -85,7 +86,7 @@ func formatLastSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 func formatNextSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	next := ps.Status.NextSlot
 	if next == nil {
-		return none
+		return base.None
 	}
 	text := slotVerbs[next.PowerState] + " in " + duration.HumanDuration(next.Time.Sub(now))
 	if until := ps.Spec.SkipUntil; until != nil && next.Time.Before(until) {

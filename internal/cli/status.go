@@ -9,19 +9,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
 // versionTimeout is how long status waits for a hub to say which version it is.
 const versionTimeout = 5 * time.Second
 
-func (a *app) statusCommand() *cobra.Command {
+func (a commands) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "status",
 		Short:             "Show the hub, its pools, clusters and claims",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              a.withHub(a.runStatus),
+		RunE:              a.WithHub(a.runStatus),
 	}
 }
 
@@ -45,36 +46,36 @@ type poolReport struct {
 	clusterstate.Tally
 }
 
-func (a *app) runStatus(ctx context.Context, h *hub, _ []string) error {
+func (a commands) runStatus(ctx context.Context, h *base.Hub, _ []string) error {
 	soon, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	version, err := h.fetchVersion(soon)
+	version, err := h.FetchVersion(soon)
 	if err != nil {
-		return fmt.Errorf("asking the hub at %s which version it is: %w", h.url, err)
+		return fmt.Errorf("asking the hub at %s which version it is: %w", h.URL, err)
 	}
-	s, err := h.readSnapshot(ctx, "")
+	s, err := h.ReadSnapshot(ctx, "")
 	if err != nil {
 		return err
 	}
 	r := newStatusReport(s, a.Clock.Now())
-	r.URL, r.Version, r.Metrics, r.Console = h.url, version, a.readMetricsURL(), a.readConsoleURL()
-	switch a.flags.output {
-	case asJSON, asYAML:
-		return a.printEncoded(r)
-	case asName:
-		return a.printNames(&s.pools)
+	r.URL, r.Version, r.Metrics, r.Console = h.URL, version, a.ReadMetricsURL(), a.readConsoleURL()
+	switch a.Flags.Output {
+	case base.AsJSON, base.AsYAML:
+		return a.PrintEncoded(r)
+	case base.AsName:
+		return a.PrintNames(&s.Pools)
 	default:
 		return a.writeStatusReport(a.Stdout, r, s)
 	}
 }
 
-func newStatusReport(s *hubSnapshot, now time.Time) statusReport {
+func newStatusReport(s *base.HubSnapshot, now time.Time) statusReport {
 	r := statusReport{Clusters: map[string]int{}, Pools: []poolReport{}}
-	for i := range s.clusters.Items {
-		r.Clusters[clusterstate.OfCluster(&s.clusters.Items[i])]++
+	for i := range s.Clusters.Items {
+		r.Clusters[clusterstate.OfCluster(&s.Clusters.Items[i])]++
 	}
-	for i := range s.claims.Items {
-		switch clusterstate.OfClaim(&s.claims.Items[i]) {
+	for i := range s.Claims.Items {
+		switch clusterstate.OfClaim(&s.Claims.Items[i]) {
 		case clusterstate.Waiting:
 			r.Waiting++
 		case clusterstate.Releasing:
@@ -82,37 +83,37 @@ func newStatusReport(s *hubSnapshot, now time.Time) statusReport {
 			r.Served++
 		}
 	}
-	for i := range s.pools.Items {
-		p := &s.pools.Items[i]
+	for i := range s.Pools.Items {
+		p := &s.Pools.Items[i]
 		r.Pools = append(r.Pools, poolReport{
-			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, Tally: s.selectPool(p).countMembers(p, now),
+			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, Tally: s.SelectPool(p).CountMembers(p, now),
 		})
 	}
 	return r
 }
 
-func (a *app) writeStatusReport(w io.Writer, r statusReport, s *hubSnapshot) error {
-	top := newTable()
-	top.addRow("Hub", fmt.Sprintf("%s, Kubernetes %s, answers", r.URL, r.Version))
+func (a commands) writeStatusReport(w io.Writer, r statusReport, s *base.HubSnapshot) error {
+	top := base.NewTable()
+	top.AddRow("Hub", fmt.Sprintf("%s, Kubernetes %s, answers", r.URL, r.Version))
 	if r.Metrics != "" {
-		top.addRow("Metrics", r.Metrics)
+		top.AddRow("Metrics", r.Metrics)
 	}
 	if r.Console != "" {
-		top.addRow("Console", r.Console+", opened by: "+a.formatCommand("console"))
+		top.AddRow("Console", r.Console+", opened by: "+a.FormatCommand("console"))
 	}
-	top.addRow("Clusters", r.describeClusters())
-	top.addRow("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))
-	if err := top.writeTo(w, nil); err != nil {
+	top.AddRow("Clusters", r.describeClusters())
+	top.AddRow("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))
+	if err := top.WriteTo(w, nil); err != nil {
 		return err
 	}
 	if len(r.Pools) == 0 {
-		_, err := fmt.Fprintf(w, "\nNo pools yet. Make one with:\n  %s\n", a.formatCommand("pool create dev --size 2"))
+		_, err := fmt.Fprintf(w, "\nNo pools yet. Make one with:\n  %s\n", a.FormatCommand("pool create dev --size 2"))
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return a.buildPoolTable(s, true).writeTo(w, a.paletteFor(w))
+	return a.BuildPoolTable(s, true).WriteTo(w, a.PaletteFor(w))
 }
 
 func (r statusReport) describeClusters() string {

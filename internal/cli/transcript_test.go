@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -26,7 +27,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 // testdata is absolute, for tests that change the working folder.
 var testdata = func() string {
 	path, err := filepath.Abs("testdata")
-	mustSucceed(err)
+	base.MustSucceed(err)
 	return path
 }()
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAClusterThatCannotHibernateIsCalledRunning(t *testing.T) {
-	old := cluster("old", "", hivev1.PowerHibernating, hivev1.StatusRunning)
+	old := newCluster("old", "", hivev1.PowerHibernating, hivev1.StatusRunning)
 	old.Spec.ClusterPoolRef = nil
 	condition.Set(&old.Status.Conditions, hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonUnsupported, "OpenShift 4.3.0 does not survive hibernation.", now)
 	r := newRig(t, interceptor.Funcs{}, old, secret("old"), newNamespace())

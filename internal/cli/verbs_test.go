@@ -12,12 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
@@ -51,6 +51,9 @@ func TestPoolWatchTellsEachChangeInALine(t *testing.T) {
 		"pool watch nope", "pool watch dev --timeout 1ns", "pool watch dev --timeout -1s", "pool watch dev -o yaml",
 	}))
 }
+
+// What a terminal is sent before a screen, and after it.
+const cursorHome, eraseBelow = "\x1b[H", "\x1b[J"
 
 func TestPoolWatchOnATerminalDrawsAScreen(t *testing.T) {
 	r := newRig(t, becoming(t), world()...)
@@ -164,31 +167,6 @@ func TestRunEndsItsCommandWhenTheClaimIsGone(t *testing.T) {
 	r.released()
 }
 
-func TestWhyAClaimHasNoClusterAnyMore(t *testing.T) {
-	deleted := func(c *hivev1.ClusterClaim) { c.DeletionTimestamp = &metav1.Time{Time: now} }
-	for want, change := range map[string]func(*hivev1.ClusterClaim){
-		"": func(*hivev1.ClusterClaim) {},
-		"was released by somebody else, and its cluster is being destroyed": deleted,
-		"has come to the end of its lifetime, 19m, and its cluster is being destroyed": func(c *hivev1.ClusterClaim) {
-			deleted(c)
-			c.Status.Lifetime = toAPIDuration(19 * time.Minute)
-		},
-		"has lost its cluster, which was deleted": func(c *hivev1.ClusterClaim) {
-			condition.Set(&c.Status.Conditions, hivev1.ClaimClusterRunning, corev1.ConditionFalse, hivev1.ReasonClusterDeleted, "", now)
-		},
-	} {
-		c := claimOn("dev", "x", "dev-1aaaa")
-		change(c)
-		got := ""
-		if err := claimLossError(c, true, now); err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 func TestAPluginOfKubectlShowsItsName(t *testing.T) {
 	for file, want := range map[string]string{
 		"/usr/local/bin/kubectl-hotspare": "kubectl hotspare", "kubectl-hotspare.exe": "kubectl hotspare", "hotspare": "hotspare", "bin/hotspare": "bin/hotspare", "": "hotspare",
@@ -210,8 +188,8 @@ func TestHelpHasNoPathOfThisMachine(t *testing.T) {
 			t.Errorf("%v: exit code %d:\n%s", args, code, r.stdout.String())
 		}
 	}
-	a := &app{Options: Options{Name: r.name}}
-	if got := a.formatCommand("pool list"); !strings.HasPrefix(got, r.name+" ") {
+	a := &base.App{Options: base.Options{Name: r.name}}
+	if got := a.FormatCommand("pool list"); !strings.HasPrefix(got, r.name+" ") {
 		t.Errorf("what it proposes cannot be copied: %s", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
 )
 
 // served serves a claim with a cluster right after it has been seen to wait, so
@@ -57,7 +58,7 @@ func TestWaitOnATerminalIsOneLine(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, r.stderr.String())
 	}
 	got := r.stderr.String()
-	if strings.Contains(got, "\n") || !strings.HasPrefix(got, eraseLine+"claim x: Waiting, 0s") || !strings.HasSuffix(got, eraseLine) {
+	if strings.Contains(got, "\n") || !strings.HasPrefix(got, base.EraseLine+"claim x: Waiting, 0s") || !strings.HasSuffix(got, base.EraseLine) {
 		t.Errorf("terminal shows %q", got)
 	}
 }
@@ -131,7 +132,7 @@ func TestWaitForReleaseAndResume(t *testing.T) {
 			}
 			return err
 		},
-	}, append(world(), claimOn("dev", "carol", "dev-5eeee"), cluster("dev-5eeee", "carol", hivev1.PowerHibernating, hivev1.StatusHibernating))...)
+	}, append(world(), claimOn("dev", "carol", "dev-5eeee"), newCluster("dev-5eeee", "carol", hivev1.PowerHibernating, hivev1.StatusHibernating))...)
 	compare(t, "wait-release-resume", transcript(r, []string{
 		"cluster resume carol --wait", "claim release carol --wait", "cluster resume alice --wait",
 	}))

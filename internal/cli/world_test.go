@@ -9,6 +9,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/condition"
 )
 
@@ -20,9 +21,9 @@ func world() []client.Object {
 		&hivev1.ClusterPool{ObjectMeta: aged("team-a", "bare", time.Minute)}, // nothing filled in
 		claimOn("dev", "alice", "dev-1aaaa"),
 		claimOn("dev", "bob", ""),
-		cluster("dev-1aaaa", "alice", hivev1.PowerRunning, hivev1.StatusRunning),
-		cluster("dev-2bbbb", "", hivev1.PowerRunning, hivev1.StatusRunning),
-		cluster("dev-3cccc", "", hivev1.PowerHibernating, hivev1.StatusHibernating),
+		newCluster("dev-1aaaa", "alice", hivev1.PowerRunning, hivev1.StatusRunning),
+		newCluster("dev-2bbbb", "", hivev1.PowerRunning, hivev1.StatusRunning),
+		newCluster("dev-3cccc", "", hivev1.PowerHibernating, hivev1.StatusHibernating),
 		&hivev1.ClusterDeployment{
 			ObjectMeta: aged("dev-4dddd", "dev-4dddd", 90*time.Second),
 			Spec:       hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "default", PoolName: "dev"}},
@@ -71,7 +72,7 @@ func devPool() *hivev1.ClusterPool {
 			Platform: hivev1.Platform{Local: &hivev1.LocalPlatform{Workers: &workers}},
 			Size:     3, RunningCount: 1, MaxSize: &most,
 			BaseDomain: "local.hotspare.io", ImageSetRef: hivev1.ClusterImageSetReference{Name: "kubernetes"},
-			ClaimLifetime: &hivev1.ClusterPoolClaimLifetime{Default: toAPIDuration(8 * time.Hour), Maximum: toAPIDuration(24 * time.Hour)},
+			ClaimLifetime: &hivev1.ClusterPoolClaimLifetime{Default: base.ToAPIDuration(8 * time.Hour), Maximum: base.ToAPIDuration(24 * time.Hour)},
 		},
 		Status: hivev1.ClusterPoolStatus{Size: 3, Ready: 1, Standby: 1, Plan: "installing 1; 1 claim waiting"},
 	}
@@ -101,13 +102,13 @@ func claimOn(pool, name, cluster string) *hivev1.ClusterClaim {
 // serve does to a claim what the controllers do.
 func serve(c *hivev1.ClusterClaim, cluster string) {
 	c.Spec.Namespace = cluster
-	c.Status.Lifetime = toAPIDuration(8 * time.Hour)
+	c.Status.Lifetime = base.ToAPIDuration(8 * time.Hour)
 	at := now.Add(-19 * time.Minute)
 	condition.Set(&c.Status.Conditions, hivev1.ClaimPending, corev1.ConditionFalse, hivev1.ReasonClusterClaimed, "Cluster claimed", at)
 	condition.Set(&c.Status.Conditions, hivev1.ClaimClusterRunning, corev1.ConditionTrue, hivev1.ReasonRunning, "Cluster is running", at)
 }
 
-func cluster(name, claim string, want hivev1.PowerState, is string) *hivev1.ClusterDeployment {
+func newCluster(name, claim string, want hivev1.PowerState, is string) *hivev1.ClusterDeployment {
 	version := "v1.36.3"
 	cd := &hivev1.ClusterDeployment{
 		ObjectMeta: aged(name, name, 2*time.Hour),

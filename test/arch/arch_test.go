@@ -127,6 +127,13 @@ var rules = map[string]rule{
 		allow: []string{"internal/embedded/controlplane/flock"}, // a lock on a file
 		why:   "it must do on any hub what it does on hotspare up",
 	},
+	"the command line's nouns do not import each other": {
+		about:  []string{"internal/cli/..."},
+		except: []string{"internal/cli"}, // the root command, which puts them together
+		deny:   []string{"internal/cli", "internal/cli/..."},
+		allow:  []string{"internal/cli/base"},
+		why:    "a noun's commands are read and changed without the others; what several need belongs in internal/cli/base",
+	},
 	"the console speaks to the API only": {
 		about: []string{"internal/console/..."},
 		deny: []string{
@@ -234,15 +241,18 @@ func TestRulesBite(t *testing.T) {
 		rule, from, to string
 		want           bool
 	}{
-		"a decider may not read the clock's package": {"a decider is pure", "internal/pool", "k8s.io/utils/clock", true},
-		"a decider may not roll dice":                {"a decider is pure", "internal/pool", "math/rand/v2", true},
-		"facts may not ask a client":                 {"a decider is pure", "internal/pool/facts", "sigs.k8s.io/controller-runtime/pkg/client", true},
-		"a decider may count time":                   {"a decider is pure", "internal/pool", "time", false},
-		"the API types may not import a client":      {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "k8s.io/client-go/rest", true},
-		"the API types may import a list of JSON":    {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "encoding/json", false},
-		"one controller may not import another":      {"controllers do not import each other", "internal/controller/power", module + "/internal/controller/provision", true},
-		"a controller may import the interface":      {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud", false},
-		"a controller may not import a provider":     {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud/local", true},
+		"a decider may not read the clock's package":        {"a decider is pure", "internal/pool", "k8s.io/utils/clock", true},
+		"a decider may not roll dice":                       {"a decider is pure", "internal/pool", "math/rand/v2", true},
+		"facts may not ask a client":                        {"a decider is pure", "internal/pool/facts", "sigs.k8s.io/controller-runtime/pkg/client", true},
+		"a decider may count time":                          {"a decider is pure", "internal/pool", "time", false},
+		"the API types may not import a client":             {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "k8s.io/client-go/rest", true},
+		"the API types may import a list of JSON":           {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "encoding/json", false},
+		"one controller may not import another":             {"controllers do not import each other", "internal/controller/power", module + "/internal/controller/provision", true},
+		"the commands of pools may not use those of claims": {"the command line's nouns do not import each other", "internal/cli/pool", module + "/internal/cli/claim", true},
+		"the base may not know a noun":                      {"the command line's nouns do not import each other", "internal/cli/base", module + "/internal/cli/pool", true},
+		"commands may use the base":                         {"the command line's nouns do not import each other", "internal/cli/pool", module + "/internal/cli/base", false},
+		"a controller may import the interface":             {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud", false},
+		"a controller may not import a provider":            {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud/local", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := rules[c.rule].breaks(c.from, c.to); got != c.want {

@@ -24,6 +24,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/crd"
 	"hotspare.io/hotspare/test/pages"
 )
@@ -70,7 +71,7 @@ func TestCommandsExist(t *testing.T) {
 // and stop the system are not a package's, so the program is asked for them.
 func hotspare(t *testing.T, args []string) error {
 	t.Helper()
-	root := cli.New(cli.Options{})
+	root := cli.New(base.Options{})
 	root.InitDefaultCompletionCmd()
 	found, rest, err := root.Find(args)
 	if err != nil || found == root {

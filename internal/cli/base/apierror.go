@@ -1,0 +1,54 @@
+package base
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// ExplainAPIError puts an error of the API in the words of the person who sees it.
+func (h *Hub) ExplainAPIError(err error) error {
+	var unreachable *url.Error
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return WithRemedy(fmt.Errorf("the hub at %s does not answer: connection refused", h.URL), "start it with: hotspare up")
+	case apierrors.IsUnauthorized(err):
+		return WithRemedy(fmt.Errorf("the hub at %s does not know you", h.URL), "see --kubeconfig and --context")
+	case IsAPIMissing(err):
+		return WithRemedy(fmt.Errorf("the API at %s has no %s: hotspare is not installed there", h.URL, hivev1.GroupVersion),
+			"see --kubeconfig and --context")
+	case errors.As(err, &unreachable):
+		return WithRemedy(fmt.Errorf("the hub at %s does not answer: %w", h.URL, unreachable.Err), "if it does not run, start it with: hotspare up")
+	default:
+		return err
+	}
+}
+
+// IsAPIMissing reports whether the API server has no resource of that kind: it then
+// answers not found without naming an object.
+func IsAPIMissing(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d == nil || d.Name == "" && hasUnexpectedResponse(d.Causes)
+}
+
+func hasUnexpectedResponse(causes []metav1.StatusCause) bool {
+	for _, c := range causes {
+		if c.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return true
+		}
+	}
+	return false
+}

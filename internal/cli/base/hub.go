@@ -1,0 +1,152 @@
+package base
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/explain/remedy"
+)
+
+// FormatCommandIn spells a command about things of a namespace, whatever this one works in.
+func (a *App) FormatCommandIn(namespace, command string, args ...any) string {
+	there := *a
+	there.Flags.Namespace = namespace
+	return there.FormatCommand(command, args...)
+}
+
+// Hub is the API that a command talks to.
+type Hub struct {
+	client.WithWatch
+	// FetchVersion asks which Kubernetes it is.
+	FetchVersion func(context.Context) (string, error)
+	// FetchPodLog reads the end of a container's log; below 0 lines stand for all.
+	FetchPodLog func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
+	// URL is where it is, namespace what the command works in.
+	URL, Namespace string
+}
+
+var Scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	MustSucceed(corev1.AddToScheme(s))
+	MustSucceed(hivev1.AddToScheme(s))
+	MustSucceed(v1alpha1.AddToScheme(s))
+	return s
+}
+
+// NewRESTMapper knows the kinds that commands use, so that none has to be discovered:
+// that would cost each command several requests.
+func NewRESTMapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision", "ClusterDeprovision"} {
+		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"PowerSchedule", "FleetRegion", "DataPlane", "ServiceInstance"} {
+		m.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(v1alpha1.GroupVersion.WithKind("InstanceType"), meta.RESTScopeRoot)
+	m.Add(hivev1.GroupVersion.WithKind("ClusterImageSet"), meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return m
+}
+
+func (a *App) ConnectToHub() (*Hub, error) {
+	config, namespace, err := a.LoadClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "hotspare/" + a.Version
+	config.QPS = -1 // one command cannot flood an API server
+	config.WarningHandler = rest.NewWarningWriter(a.Stderr, rest.WarningWriterOptions{Deduplicate: true})
+	h, err := a.Dial(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	h.URL, h.Namespace = config.Host, namespace
+	return h, nil
+}
+
+func (a *App) newHubClient(config *rest.Config) (*Hub, error) {
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: NewRESTMapper()})
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	logs := func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error) {
+		o := &corev1.PodLogOptions{Container: container}
+		if lines >= 0 {
+			o.TailLines = new(int64(lines))
+		}
+		return core.Pods(namespace).GetLogs(pod, o).DoRaw(ctx)
+	}
+	return &Hub{WithWatch: c, FetchPodLog: logs, FetchVersion: func(ctx context.Context) (string, error) {
+		raw, err := d.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+		if err != nil {
+			return "", err
+		}
+		var info version.Info
+		err = json.Unmarshal(raw, &info)
+		return info.GitVersion, err
+	}}, nil
+}
+
+// WithHub makes what cobra runs from a command that talks to the hub.
+func (a *App) WithHub(run func(ctx context.Context, h *Hub, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		h, err := a.ConnectToHub()
+		if err != nil {
+			return err
+		}
+		for i := range args {
+			args[i] = StripKindPrefix(args[i])
+		}
+		return h.ExplainAPIError(run(cmd.Context(), h, args))
+	}
+}
+
+// ObjectKey finds an object in the command's namespace.
+func (h *Hub) ObjectKey(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: h.Namespace, Name: name}
+}
+
+// FormatCommand is a command to type, with the flags that this one was given.
+func (a *App) FormatCommand(command string, args ...any) string {
+	text := remedy.FormatCommand([]remedy.Flag{
+		{Name: "-n", Value: a.Flags.Namespace},
+		{Name: "--data-dir", Value: a.Flags.DataDir},
+		{Name: "--kubeconfig", Value: a.Flags.Kubeconfig},
+		{Name: "--context", Value: a.Flags.Context},
+	}, fmt.Sprintf(command, args...))
+	return cmp.Or(a.Name, ProgramName) + strings.TrimPrefix(text, ProgramName)
+}
+
+// ObjectMeta is the metadata of something new in the command's namespace.
+func (h *Hub) ObjectMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: h.Namespace, Name: name}
+}

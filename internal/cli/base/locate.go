@@ -1,0 +1,91 @@
+package base
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// dataDirName is the data folder's, below here or below the home folder.
+const dataDirName = ".hotspare"
+
+// DataDir is the data folder of the hub on this machine: --data-dir, else
+// $HOTSPARE_DATA_DIR, else ./.hotspare if it exists, else ~/.hotspare. It need
+// not exist. cmd is any command below the root.
+func DataDir(cmd *cobra.Command) string {
+	return ResolveDataDir(cmd.Flag("data-dir").Value.String())
+}
+
+// DefaultDataDir is the data folder when no flag names one.
+func DefaultDataDir() string { return ResolveDataDir("") }
+
+func ResolveDataDir(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if dir := os.Getenv("HOTSPARE_DATA_DIR"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if info, here := os.Stat(dataDirName); err != nil || here == nil && info.IsDir() {
+		return dataDirName
+	}
+	return filepath.Join(home, dataDirName)
+}
+
+var errNoHub = errors.New("there is no hub to talk to")
+
+// KubeconfigPath is where the hub's kubeconfig is; "" when $KUBECONFIG tells.
+func (a *App) KubeconfigPath() (string, error) {
+	switch {
+	case a.Flags.Kubeconfig != "":
+		return a.Flags.Kubeconfig, nil
+	case a.Flags.DataDir == "" && os.Getenv("KUBECONFIG") != "":
+		return "", nil
+	}
+	path := filepath.Join(ResolveDataDir(a.Flags.DataDir), "kubeconfig")
+	if _, err := os.Stat(path); err != nil {
+		return "", WithRemedy(errNoHub, "no "+path+", and $KUBECONFIG is not set; start a hub with: "+cmp.Or(a.Name, ProgramName)+" up")
+	}
+	return path, nil
+}
+
+// ReadMetricsURL is where the hub serves its metrics; "" unless it is one of hotspare
+// up, which writes that into its data folder.
+func (a *App) ReadMetricsURL() string {
+	dir := ResolveDataDir(a.Flags.DataDir)
+	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+		return ""
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "metrics"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// LoadClientConfig reads the kubeconfig: how to reach the hub, and the namespace.
+func (a *App) LoadClientConfig() (*rest.Config, string, error) {
+	path, err := a.KubeconfigPath()
+	if err != nil {
+		return nil, "", err
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: a.Flags.Context}
+	overrides.Context.Namespace = a.Flags.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", WithRemedy(fmt.Errorf("reading the kubeconfig: %w", err), "see --kubeconfig and --context")
+	}
+	namespace, _, err := loader.Namespace()
+	return config, namespace, err
+}

@@ -1,0 +1,112 @@
+package base
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/remedy"
+)
+
+func (a *App) BuildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *Table {
+	t := NewTable("CLAIM", "POOL", "STATE", "CLUSTER", "AGE", "EXPIRES")
+	places := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool { return c.Status.Position != nil })
+	if places {
+		t.Header = append(t.Header, "PLACE")
+	}
+	if namespaces {
+		t.Header = append([]string{"NAMESPACE"}, t.Header...)
+	}
+	for i := range claims {
+		c, now := &claims[i], a.Clock.Now()
+		row := []string{
+			c.Name, c.Spec.ClusterPoolName, clusterstate.OfClaim(c), ValueOrNone(c.Spec.Namespace),
+			a.FormatAge(c.CreationTimestamp.Time), ValueOrNone(clusterstate.DescribeExpiry(c, now)),
+		}
+		if places {
+			row = append(row, formatQueuePosition(c, now))
+		}
+		if namespaces {
+			row = append([]string{c.Namespace}, row...)
+		}
+		t.AddRow(row...)
+	}
+	return t
+}
+
+// BuildTaskTable lists what a person can do; then what needs no more than time.
+func BuildTaskTable(act, wait []remedy.Task) *Table {
+	t := NewTable("WHAT TO DO")
+	t.addTaskRows(act)
+	if len(act) == 0 {
+		t.AddRow("Nothing.")
+	}
+	if len(wait) > 0 {
+		t.AddRow("")
+		t.AddRow("WHAT NEEDS TIME ONLY")
+		t.addTaskRows(wait)
+	}
+	return t
+}
+
+func (t *Table) addTaskRows(tasks []remedy.Task) {
+	for _, do := range tasks {
+		t.AddRow(humanize.JoinFirstWords(do.For) + ": " + do.Text)
+		if do.Command != "" {
+			t.AddRow("  " + do.Command)
+		}
+	}
+}
+
+// BuildPoolTable has a line for each pool of a scene.
+func (a *App) BuildPoolTable(s *HubSnapshot, namespaces bool) *Table {
+	t := NewTable("POOL", "SIZE", "READY", "STANDBY", "INSTALLING", "CLAIMED", "WAITING", "AGE", "PLAN")
+	if namespaces {
+		t.Header = append([]string{"NAMESPACE"}, t.Header...)
+	}
+	for i := range s.Pools.Items {
+		p := &s.Pools.Items[i]
+		n := s.SelectPool(p).CountMembers(p, a.Clock.Now())
+		row := []string{
+			p.Name, FormatNumber(p.Spec.Size), FormatNumber(n.Assignable), FormatNumber(n.Standby), FormatNumber(n.Installing),
+			FormatNumber(n.Claimed), FormatNumber(n.Waiting), a.FormatAge(p.CreationTimestamp.Time), p.Status.Plan,
+		}
+		if namespaces {
+			row = append([]string{p.Namespace}, row...)
+		}
+		t.AddRow(row...)
+	}
+	return t
+}
+
+// WriteSections writes tables with a blank line between them; those without rows are left out.
+func (a *App) WriteSections(w io.Writer, tables ...*Table) error {
+	for i, t := range tables {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if err := t.WriteTo(w, a.PaletteFor(w)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) BuildConditionTable(conditions []hivev1.Condition) *Table {
+	t := NewTable("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
+	for _, c := range conditions {
+		if c.Reason == hivev1.ReasonInitialized {
+			continue
+		}
+		t.AddRow(c.Type, string(c.Status), c.Reason, a.FormatAge(c.LastTransitionTime.Time), c.Message)
+	}
+	return t
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package cli
-
-import "syscall"
-
-// withParent does nothing: only Linux tells a child that its parent was killed.
-func withParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,160 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+)
+
+// claimOptions is a claim as the flags describe it.
+type claimOptions struct {
+	name              string
+	lifetime, timeout time.Duration
+	wait              bool
+}
+
+func (o *claimOptions) validate() error {
+	if o.lifetime < 0 || o.timeout < 0 {
+		return errors.New("--lifetime and --timeout cannot be below 0")
+	}
+	return nil
+}
+
+func (a commands) createCommand() *cobra.Command {
+	o := &claimOptions{}
+	cmd := &cobra.Command{
+		Use:   "create POOL",
+		Short: "Claim a cluster of a pool",
+		Example: `  hotspare claim create dev --wait --lifetime 8h
+  claim=$(hotspare claim create dev --wait -o name)`,
+		Args:              base.RequireOneName("pool"),
+		ValidArgsFunction: a.CompletePools,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.name, "name", "", "name of the claim (default: the pool's with a random ending)")
+	f.DurationVar(&o.lifetime, "lifetime", 0, "release it by itself after this time (0: the pool's default)")
+	f.BoolVar(&o.wait, "wait", false, "wait until the cluster can be used")
+	f.DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "with --wait, the longest to wait (0: for ever)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.validate(); err != nil {
+			return base.UsageErrorFor(err, cmd)
+		}
+		return a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
+			return a.runClaimCreate(ctx, h, args[0], o)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (a commands) runClaimCreate(ctx context.Context, h *base.Hub, poolName string, o *claimOptions) error {
+	c, err := a.prepareClaim(ctx, h, poolName, o)
+	if err != nil {
+		return err
+	}
+	if err := a.createClaim(ctx, h, c); err != nil {
+		return err
+	}
+	if a.Flags.Output == base.AsName { // before the wait, so that a script knows what to release
+		if err := a.PrintNames(c); err != nil || !o.wait {
+			return err
+		}
+		_, _, err := a.waitForClaim(ctx, h, c.Name, o.timeout)
+		return a.adviseClaimRemains(c.Name, err)
+	}
+	if !o.wait {
+		return a.PrintObject(c, func(w io.Writer) error { return a.writeClaimCreated(w, c) })
+	}
+	c, took, err := a.waitForClaim(ctx, h, c.Name, o.timeout)
+	if err != nil {
+		return a.adviseClaimRemains(c.Name, err)
+	}
+	return a.PrintObject(c, func(w io.Writer) error { return a.writeClaimServed(w, c, took) })
+}
+
+func (a commands) writeClaimCreated(w io.Writer, c *hivev1.ClusterClaim) error {
+	_, err := fmt.Fprintf(w, "claim %s created\n\nSee what becomes of it:\n  %s\nRelease it:\n  %s\n",
+		c.Name, a.FormatCommand("claim list"), a.FormatCommand("claim release %s", c.Name))
+	return err
+}
+
+func (a commands) writeClaimServed(w io.Writer, c *hivev1.ClusterClaim, took string) error {
+	_, err := fmt.Fprintf(w, "claim %s has cluster %s after %s\n\nGet its kubeconfig:\n  %s\nRelease it:\n  %s\n",
+		c.Name, c.Spec.Namespace, took,
+		a.FormatCommand("cluster kubeconfig %s -o %s.kubeconfig", c.Name, c.Name), a.FormatCommand("claim release %s", c.Name))
+	return err
+}
+
+// adviseClaimRemains adds to why waiting ended that the claim does not end with it.
+func (a commands) adviseClaimRemains(name string, err error) error {
+	var by base.InterruptError
+	if errors.Is(err, base.ErrTimedOut) || errors.As(err, &by) {
+		return base.WithRemedy(err, "the claim remains; release it with: "+a.FormatCommand("claim release %s", name))
+	}
+	return err
+}
+
+// prepareClaim makes a claim, on paper, on a pool that exists.
+func (a commands) prepareClaim(ctx context.Context, h *base.Hub, poolName string, o *claimOptions) (*hivev1.ClusterClaim, error) {
+	if _, err := a.GetPool(ctx, h, poolName); err != nil {
+		return nil, err
+	}
+	name := o.name
+	if name == "" {
+		name = poolName + "-" + rand.String(5)
+	}
+	return &hivev1.ClusterClaim{
+		ObjectMeta: h.ObjectMeta(name),
+		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: poolName, Lifetime: base.ToAPIDuration(o.lifetime)},
+	}, nil
+}
+
+func (a commands) createClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) error {
+	err := h.Create(ctx, c)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return base.WithRemedy(fmt.Errorf("namespace %s has a claim %q already", c.Namespace, c.Name),
+			"choose another --name, or release it with: "+a.FormatCommand("claim release %s", c.Name))
+	case err != nil:
+		return fmt.Errorf("creating claim %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// waitForClaim waits until the claim's cluster can be used, and tells how long it
+// took. The claim it returns is never nil.
+func (a commands) waitForClaim(ctx context.Context, h *base.Hub, name string, timeout time.Duration) (*hivev1.ClusterClaim, string, error) {
+	ctx, cancel := base.WithWaitTimeout(ctx, timeout)
+	defer cancel()
+	v := a.StartProgressView("claim " + name)
+	defer v.Close()
+	last := &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(name)}
+	l := base.ObjectWaiter[*hivev1.ClusterClaim]{
+		Hub: h, View: v, Object: last.DeepCopy(), List: &hivev1.ClusterClaimList{},
+		CheckDone: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
+			if !exists || c.DeletionTimestamp != nil {
+				return false, fmt.Errorf("claim %s was released while it waited", name)
+			}
+			last = c.DeepCopy()
+			if clusterstate.OfClaim(c) == clusterstate.Lost {
+				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and make another", name)
+			}
+			v.ShowState(base.DescribeClaimProgress(c, a.Clock.Now()))
+			return clusterstate.IsClaimUsable(c), nil
+		},
+	}
+	err := l.WaitUntilDone(ctx)
+	if errors.Is(err, base.ErrTimedOut) {
+		err = &base.ExitError{Code: base.ExitTimedOut, Err: fmt.Errorf("%w after %s; claim %s: %s", err, timeout, name, base.DescribeClaimProgress(last, a.Clock.Now()))}
+	}
+	return last, v.ElapsedTime(), err
+}

@@ -1,0 +1,117 @@
+package claim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+)
+
+// runFolder is the private folder of one claim run. Its lock is held for as long as that
+// lives, however it ends: the next claim run knows by it what a killed one has left.
+//
+//	lock        held by the claim run
+//	claim.json  the claim, and its hub
+//	kubeconfig  for the command
+type runFolder struct {
+	dir  string
+	lock *flock.Lock
+}
+
+// runFolderPrefix is what folders of claim run are called, in the folder for temporary files.
+const runFolderPrefix = "hotspare-claim-run-"
+
+// runRecord is in claim.json.
+type runRecord struct {
+	Hub       string    `json:"hub"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+}
+
+func newRunFolder(record runRecord) (*runFolder, error) {
+	dir, err := os.MkdirTemp("", runFolderPrefix) // its mode is 0700
+	if err != nil {
+		return nil, fmt.Errorf("making a private folder: %w", err)
+	}
+	f := &runFolder{dir: dir}
+	raw, err := json.Marshal(record)
+	if err == nil {
+		f.lock, err = flock.Acquire(filepath.Join(dir, "lock"))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "claim.json"), raw, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making a private folder: %w", err), os.RemoveAll(dir))
+	}
+	return f, nil
+}
+
+func (f *runFolder) removeAndUnlock() error {
+	return errors.Join(os.RemoveAll(f.dir), f.lock.Release())
+}
+
+// cleanUpKilledRuns removes what claim runs of this user left that were killed: kubeconfigs, and the
+// claims of those that were on this hub. What cannot be removed is left for the next one,
+// and for the claim's lifetime.
+func (a commands) cleanUpKilledRuns(ctx context.Context, h *base.Hub) {
+	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), runFolderPrefix+"*"))
+	if err != nil {
+		return // the pattern is well formed
+	}
+	for _, dir := range dirs {
+		if err := a.cleanUpKilledRun(ctx, h, dir); err != nil {
+			fmt.Fprintf(a.Stderr, "warning: %s, which a killed claim run has left, was not removed: %v\n", dir, err)
+		}
+	}
+}
+
+// isPrivateFolder reports whether a file is this user's, and nobody else's to write.
+func isPrivateFolder(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm() == 0o700
+}
+
+func (a commands) cleanUpKilledRun(ctx context.Context, h *base.Hub, dir string) error {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !isPrivateFolder(info) {
+		return nil // gone meanwhile, or somebody else's
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "claim.json"))
+	if err != nil {
+		return nil // one that is being made
+	}
+	lock, err := flock.Acquire(filepath.Join(dir, "lock"))
+	var held *flock.HeldError
+	if errors.As(err, &held) {
+		return nil // it runs
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Release() //nolint:errcheck // its file is gone
+	var record runRecord
+	if err := json.Unmarshal(raw, &record); err == nil && record.Hub == h.URL {
+		claim := &hivev1.ClusterClaim{}
+		claim.Namespace, claim.Name = record.Namespace, record.Name
+		err := h.Delete(ctx, claim, client.Preconditions{UID: &record.UID})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("releasing claim %s: %w", record.Name, h.ExplainAPIError(err))
+		}
+		if err == nil {
+			fmt.Fprintf(a.Stderr, "claim %s of a claim run that was killed is released\n", record.Name)
+		}
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,117 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+)
+
+func (a commands) releaseCommand() *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:               "release CLAIM...",
+		Aliases:           []string{"delete"},
+		Short:             "Give clusters back; they are destroyed",
+		Args:              base.RequireNames("claim"),
+		ValidArgsFunction: a.CompleteClaims,
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the clusters are gone")
+	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, the longest to wait (0: for ever)")
+	cmd.RunE = a.WithHub(func(ctx context.Context, h *base.Hub, names []string) error {
+		if err := a.releaseClaims(ctx, h, names); err != nil || !wait {
+			return err
+		}
+		return a.waitForClaimsGone(ctx, h, names, timeout)
+	})
+	return cmd
+}
+
+// releaseClaims deletes every claim that it can, and prints those.
+func (a commands) releaseClaims(ctx context.Context, h *base.Hub, names []string) error {
+	var released hivev1.ClusterClaimList
+	var errs []error
+	for _, name := range names {
+		c, err := deleteClaim(ctx, h, name)
+		switch {
+		case apierrors.IsNotFound(err) && !base.IsAPIMissing(err):
+			errs = append(errs, base.WithRemedy(fmt.Errorf("namespace %s has no claim %q", h.Namespace, name), "see: "+a.FormatCommand("claim list")))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("releasing claim %s: %w", name, err))
+		default:
+			released.Items = append(released.Items, *c)
+		}
+	}
+	return errors.Join(append(errs, a.printReleasedClaims(&released, len(names) == 1))...)
+}
+
+// deleteClaim deletes a claim, and returns it as it was.
+func deleteClaim(ctx context.Context, h *base.Hub, name string) (*hivev1.ClusterClaim, error) {
+	c := &hivev1.ClusterClaim{}
+	if err := h.Get(ctx, h.ObjectKey(name), c); err != nil {
+		return nil, err
+	}
+	return c, h.Delete(ctx, c)
+}
+
+// printReleasedClaims prints claims in the format asked for: one that was asked for alone as an
+// object, and otherwise a list.
+func (a commands) printReleasedClaims(released *hivev1.ClusterClaimList, alone bool) error {
+	text := func(w io.Writer) error {
+		for _, c := range released.Items {
+			if _, err := fmt.Fprintf(w, "claim %s released\n", c.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch {
+	case !alone:
+		return a.PrintObject(released, text)
+	case len(released.Items) == 1:
+		return a.PrintObject(&released.Items[0], text)
+	default:
+		return nil
+	}
+}
+
+// waitForClaimsGone waits until none of the claims exists any longer; each is held until
+// its cluster is gone.
+func (a commands) waitForClaimsGone(ctx context.Context, h *base.Hub, names []string, timeout time.Duration) error {
+	ctx, cancel := base.WithWaitTimeout(ctx, timeout)
+	defer cancel()
+	for _, name := range names {
+		err := a.waitForClaimGone(ctx, h, name)
+		if errors.Is(err, base.ErrTimedOut) {
+			return &base.ExitError{Code: base.ExitTimedOut, Err: fmt.Errorf("%w after %s: claim %s is released, but its cluster is not gone yet", err, timeout, name)}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a commands) waitForClaimGone(ctx context.Context, h *base.Hub, name string) error {
+	v := a.StartProgressView("claim " + name)
+	defer v.Close()
+	l := base.ObjectWaiter[*hivev1.ClusterClaim]{
+		Hub: h, View: v,
+		Object: &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(name)}, List: &hivev1.ClusterClaimList{},
+		CheckDone: func(_ *hivev1.ClusterClaim, exists bool) (bool, error) {
+			if exists {
+				v.ShowState("its cluster is being destroyed")
+			}
+			return !exists, nil
+		},
+	}
+	return l.WaitUntilDone(ctx)
+}

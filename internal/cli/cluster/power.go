@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+)
+
+func (a commands) hibernateCommand() *cobra.Command {
+	return a.newPowerCommand(&cobra.Command{
+		Use:   "hibernate NAME",
+		Short: "Put a cluster, or a claim's cluster, to sleep",
+	}, hivev1.PowerHibernating, "wait until the cluster sleeps")
+}
+
+func (a commands) resumeCommand() *cobra.Command {
+	return a.newPowerCommand(&cobra.Command{
+		Use:   "resume NAME",
+		Short: "Wake a cluster, or a claim's cluster",
+	}, hivev1.PowerRunning, "wait until the cluster can be used")
+}
+
+// newPowerCommand makes a command that sets the power state of a cluster.
+func (a commands) newPowerCommand(cmd *cobra.Command, want hivev1.PowerState, help string) *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	cmd.Args, cmd.ValidArgsFunction = base.RequireOneName("cluster or claim"), a.CompleteClusters
+	cmd.Flags().BoolVar(&wait, "wait", false, help)
+	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, the longest to wait (0: for ever)")
+	cmd.RunE = a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
+		cd, err := a.setPowerState(ctx, h, args[0], want)
+		if err != nil {
+			return err
+		}
+		if wait {
+			if cd, err = a.waitForPowerState(ctx, h, cd, want, timeout); err != nil {
+				return err
+			}
+		}
+		return a.PrintObject(cd, func(w io.Writer) error {
+			_, err := io.WriteString(w, a.describePowerChange(cd, args[0], want, wait))
+			return err
+		})
+	})
+	return cmd
+}
+
+// describePowerChange says what a cluster was told, and whether it has happened.
+func (a commands) describePowerChange(cd *hivev1.ClusterDeployment, name string, want hivev1.PowerState, waited bool) string {
+	switch {
+	case want == hivev1.PowerHibernating && base.CannotHibernateReason(cd) != "":
+		return fmt.Sprintf("cluster %s runs on until it can hibernate: %s\n\nUndo it:\n  %s\n", cd.Name, base.CannotHibernateReason(cd), a.FormatCommand("cluster resume %s", name))
+	case want == hivev1.PowerHibernating && waited:
+		return fmt.Sprintf("cluster %s sleeps\n\nWake it:\n  %s\n", cd.Name, a.FormatCommand("cluster resume %s --wait", name))
+	case want == hivev1.PowerHibernating:
+		return fmt.Sprintf("cluster %s hibernates\n\nWake it:\n  %s\n", cd.Name, a.FormatCommand("cluster resume %s --wait", name))
+	case waited:
+		return fmt.Sprintf("cluster %s runs\n", cd.Name)
+	default:
+		return fmt.Sprintf("cluster %s resumes\n", cd.Name)
+	}
+}
+
+// setPowerState sets the power state of a cluster that is not its pool's to set.
+func (a commands) setPowerState(ctx context.Context, h *base.Hub, name string, want hivev1.PowerState) (*hivev1.ClusterDeployment, error) {
+	cd, err := a.FindCluster(ctx, h, name)
+	if err != nil {
+		return nil, err
+	}
+	if ref := clusterstate.PoolReference(cd); ref.PoolName != "" && ref.ClaimName == "" {
+		return nil, base.WithRemedy(
+			fmt.Errorf("cluster %s is a spare of pool %s/%s, which decides when it runs", cd.Name, ref.Namespace, ref.PoolName),
+			"change how many run with: "+a.FormatCommandIn(ref.Namespace, "pool scale %s --running N", ref.PoolName))
+	}
+	before := cd.DeepCopy()
+	cd.Spec.PowerState = want
+	if err := h.Patch(ctx, cd, client.MergeFrom(before)); err != nil {
+		return nil, fmt.Errorf("setting the power state of cluster %s: %w", cd.Name, err)
+	}
+	return cd, nil
+}
+
+// waitForPowerState waits until a cluster is in the power state that it was told to have.
+func (a commands) waitForPowerState(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, want hivev1.PowerState, timeout time.Duration) (*hivev1.ClusterDeployment, error) {
+	ctx, cancel := base.WithWaitTimeout(ctx, timeout)
+	defer cancel()
+	v := a.StartProgressView("cluster " + cd.Name)
+	defer v.Close()
+	last, doing, state := cd, "resume", clusterstate.Running
+	if want == hivev1.PowerHibernating {
+		doing, state = "hibernate", clusterstate.Hibernating
+	}
+	l := base.ObjectWaiter[*hivev1.ClusterDeployment]{
+		Hub: h, View: v, Object: cd.DeepCopy(), List: &hivev1.ClusterDeploymentList{},
+		CheckDone: func(seen *hivev1.ClusterDeployment, exists bool) (bool, error) {
+			if !exists || seen.DeletionTimestamp != nil {
+				return false, fmt.Errorf("cluster %s was deleted while it was to %s", cd.Name, doing)
+			}
+			last = seen.DeepCopy()
+			v.ShowState(base.DescribePower(last))
+			if why := base.CannotHibernateReason(last); why != "" && want == hivev1.PowerHibernating {
+				return false, fmt.Errorf("cluster %s cannot hibernate: %s", cd.Name, strings.TrimSuffix(why, "."))
+			}
+			return clusterstate.OfCluster(last) == state, nil
+		},
+	}
+	err := l.WaitUntilDone(ctx)
+	if errors.Is(err, base.ErrTimedOut) {
+		err = &base.ExitError{Code: base.ExitTimedOut, Err: base.WithRemedy(fmt.Errorf("%w after %s: cluster %s %s", err, timeout, cd.Name, base.DescribePower(last)),
+			"it goes on; see: "+a.FormatCommand("cluster describe %s", cd.Name))}
+	}
+	return last, err
+}

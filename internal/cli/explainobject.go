@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/remedy"
+)
+
+// objectExplanation tells of one claim, or of one cluster. It is what explain -o json prints:
+// docs/cli.md describes it, and fields are only ever added.
+type objectExplanation struct {
+	Now       time.Time             `json:"now"`
+	Namespace string                `json:"namespace"`
+	Pool      string                `json:"pool,omitempty"`
+	Claim     *poolforecast.Claim   `json:"claim,omitempty"`
+	Cluster   *poolforecast.Cluster `json:"cluster,omitempty"`
+	Amiss     []hivev1.Condition    `json:"conditions"`
+	ToDo      []poolforecast.Action `json:"toDo"`
+
+	expires string // in how long a claim's lifetime ends
+}
+
+func (a commands) explainClaimCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "claim CLAIM",
+		Short:             "Tell what a claim waits for, and what to do",
+		Long:              "Tell what a claim waits for and until when, or what becomes of its cluster, and what a person can do.",
+		Example:           "  hotspare explain claim mine",
+		Args:              base.RequireOneName("claim"),
+		ValidArgsFunction: a.CompleteOneClaim,
+		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
+			c, err := a.getClaim(ctx, h, args[0])
+			if err != nil {
+				return err
+			}
+			t, err := a.explainClaim(ctx, h, c)
+			if err != nil {
+				return err
+			}
+			if a.Flags.Output == base.AsName {
+				return a.PrintNames(c)
+			}
+			return a.writeObjectExplanation(t, func(about *base.Table) {
+				about.AddRow("Claim", c.Namespace+"/"+c.Name)
+				about.AddRow("State", t.Claim.State)
+				about.AddRow("Place", formatPosition(*t.Claim))
+				about.AddRow("Expected", formatExpectedTime(*t.Claim, t.Now))
+				about.AddRow("Expires", t.expires)
+				about.AddRow("Why", t.Claim.Message)
+			})
+		}),
+	}
+}
+
+func (a commands) explainClusterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "cluster NAME",
+		Short:             "Tell what becomes of a cluster, or of a claim's cluster",
+		Long:              "Tell what a cluster is to its pool, what becomes of it, and what a person can do.\nNAME is a claim of the namespace or, failing that, a cluster.",
+		Example:           "  hotspare explain cluster mine",
+		Args:              base.RequireOneName("cluster or claim"),
+		ValidArgsFunction: a.CompleteClusters,
+		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
+			cd, err := a.FindCluster(ctx, h, args[0])
+			if err != nil {
+				return err
+			}
+			t, err := a.explainCluster(ctx, h, cd)
+			if err != nil {
+				return err
+			}
+			if a.Flags.Output == base.AsName {
+				return a.PrintNames(cd)
+			}
+			return a.writeObjectExplanation(t, func(about *base.Table) {
+				about.AddRow("Cluster", cd.Namespace+"/"+cd.Name)
+				about.AddRow("State", clusterstate.OfCluster(cd))
+				about.AddRow("Power", base.DescribePower(cd))
+			})
+		}),
+	}
+}
+
+// writeObjectExplanation prints an account; head writes its first lines.
+func (a commands) writeObjectExplanation(t objectExplanation, head func(*base.Table)) error {
+	if a.Flags.Output == base.AsJSON || a.Flags.Output == base.AsYAML {
+		return a.PrintEncoded(t)
+	}
+	about := base.NewTable()
+	head(about)
+	about.Rows = slices.DeleteFunc(about.Rows, func(row []string) bool { return row[1] == "" || row[1] == base.None })
+	if t.Pool != "" {
+		about.AddRow("Pool", t.Namespace+"/"+t.Pool)
+	}
+	if t.Cluster != nil && t.Claim != nil {
+		about.AddRow("Cluster", t.Cluster.Name+", "+t.Cluster.Message)
+	}
+	if t.Cluster != nil && t.Claim == nil {
+		about.AddRow("Why", t.Cluster.Message)
+	}
+	conditions := base.NewTable("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
+	for _, c := range t.Amiss {
+		conditions.AddRow(c.Type, string(c.Status), c.Reason, a.FormatAge(c.LastTransitionTime.Time), c.Message)
+	}
+	return a.writeExplanation(a.Stdout, t.ToDo, about, conditions)
+}
+
+func (t *objectExplanation) appendRemedy(name string, do *remedy.Remedy) {
+	if do != nil {
+		t.ToDo = append(t.ToDo, poolforecast.Action{Of: name, Remedy: *do})
+	}
+}
+
+func (a commands) explainClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) (objectExplanation, error) {
+	t := objectExplanation{
+		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []poolforecast.Action{},
+		expires: clusterstate.DescribeExpiry(c, a.Clock.Now()),
+	}
+	p, err := findPool(ctx, h, c.Namespace, c.Spec.ClusterPoolName)
+	if err != nil {
+		return t, err
+	}
+	if p == nil {
+		t.explainOrphanedClaim(c, a.FormatCommandIn)
+		return t, nil
+	}
+	f, err := previewPool(ctx, h, p, t.Now)
+	if err != nil {
+		return t, err
+	}
+	v := f.ExplainClaim(c, a.FormatCommandIn)
+	t.Claim = &v
+	t.appendRemedy(c.Name, v.ToDo)
+	if cd := f.Clusters[c.Spec.Namespace]; cd != nil && p.Unreadable == "" {
+		t.explainMember(f, cd, a.FormatCommandIn)
+	}
+	if v.State == clusterstate.Waiting {
+		for _, do := range f.BuildView(t.Now, a.FormatCommandIn).ToDo { // what keeps the pool keeps the claim
+			if do.Of == p.Name {
+				t.ToDo = append(t.ToDo, do)
+			}
+		}
+	}
+	return t, nil
+}
+
+// explainOrphanedClaim tells of a claim whose pool does not exist.
+func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) {
+	t.Claim = &poolforecast.Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	if t.Claim.State != clusterstate.Waiting {
+		t.Claim.Message = "its pool is gone"
+		return
+	}
+	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
+	t.appendRemedy(c.Name, remedy.New("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+}
+
+func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment) (objectExplanation, error) {
+	ref := clusterstate.PoolReference(cd)
+	t := objectExplanation{
+		Now: a.Clock.Now(), Namespace: clusterstate.HomeNamespace(cd), Pool: ref.PoolName,
+		Amiss: base.EmptyIfNil(listUnhealthyConditions(cd)), ToDo: []poolforecast.Action{},
+	}
+	var p *hivev1.ClusterPool
+	var err error
+	if ref.PoolName != "" {
+		if p, err = findPool(ctx, h, ref.Namespace, ref.PoolName); err != nil {
+			return t, err
+		}
+	}
+	if p == nil || p.Unreadable != "" {
+		return t, nil
+	}
+	f, err := previewPool(ctx, h, p, t.Now)
+	if err == nil && f.Clusters[cd.Name] != nil {
+		t.explainMember(f, cd, a.FormatCommandIn)
+	}
+	return t, err
+}
+
+// explainMember tells what a cluster is to its pool.
+func (t *objectExplanation) explainMember(f poolforecast.Preview, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) {
+	i := slices.IndexFunc(f.PlannedClusters(), func(c poolforecast.PlannedCluster) bool { return c.Name == cd.Name })
+	if i < 0 {
+		return
+	}
+	v := f.ExplainCluster(f.PlannedClusters()[i], next)
+	t.Cluster = &v
+	t.Amiss = base.EmptyIfNil(listUnhealthyConditions(cd))
+	t.appendRemedy(cd.Name, v.ToDo)
+}
+
+// badConditionStatus are the conditions of a cluster that people should know of, with the status that is bad.
+var badConditionStatus = map[string]corev1.ConditionStatus{
+	hivev1.ClusterRequirementsMet:        corev1.ConditionFalse,
+	hivev1.ClusterProvisionFailed:        corev1.ConditionTrue,
+	hivev1.ClusterProvisionStopped:       corev1.ConditionTrue,
+	hivev1.ClusterDeprovisionLaunchError: corev1.ConditionTrue,
+	hivev1.ClusterUnreachable:            corev1.ConditionTrue,
+	hivev1.ClusterReady:                  corev1.ConditionFalse,
+}
+
+// failedPowerReasons are the reasons of the condition Hibernating with which a change of power has failed.
+var failedPowerReasons = []string{hivev1.ReasonFailedToStop, hivev1.ReasonFailedToStart}
+
+// listUnhealthyConditions are the conditions of a cluster that are not as people like them. One that is
+// to sleep need not be ready, nor answer.
+func listUnhealthyConditions(cd *hivev1.ClusterDeployment) []hivev1.Condition {
+	awake := []string{hivev1.ClusterUnreachable, hivev1.ClusterReady}
+	var out []hivev1.Condition
+	for _, c := range cd.Status.Conditions {
+		asleep := cd.Spec.PowerState == hivev1.PowerHibernating && slices.Contains(awake, c.Type)
+		stuck := c.Type == hivev1.ClusterHibernating && slices.Contains(failedPowerReasons, c.Reason)
+		if stuck || badConditionStatus[c.Type] == c.Status && c.Status != "" && !asleep && c.Reason != hivev1.ReasonInitialized {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// getClaim reads a claim.
+func (a commands) getClaim(ctx context.Context, h *base.Hub, name string) (*hivev1.ClusterClaim, error) {
+	var c hivev1.ClusterClaim
+	if err := h.Get(ctx, h.ObjectKey(name), &c); err != nil {
+		return nil, a.ClaimReadError(h, name, err)
+	}
+	return &c, nil
+}

@@ -1,0 +1,198 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/remedy"
+)
+
+const fleetExplainLong = `Tell in words why a region does what it does: for each type whether a data plane is
+made, and by which figures; what becomes of each data plane; why instances fail or wait;
+and what a person can do. Without REGION, of all regions of the namespace.
+
+It is decided now, from what the hub has, with the code of the hub's controllers. With
+-o json or -o yaml it prints what fleet status prints; docs/fleet.md describes the fields.`
+
+func (a commands) explainCommand() *cobra.Command {
+	var everywhere bool
+	cmd := &cobra.Command{
+		Use:     "explain [REGION]",
+		Short:   "Tell why regions do what they do, and what to do",
+		Long:    fleetExplainLong,
+		Example: "  hotspare fleet explain use1 -n fleet\n  hotspare fleet explain -A",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return base.RequireOneName("region")(cmd, args)
+		},
+		ValidArgsFunction: a.completeRegions,
+	}
+	base.AddAllNamespacesFlag(cmd, &everywhere)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if everywhere && len(args) > 0 {
+			return base.UsageErrorFor(errors.New("name a region or give -A, not both"), cmd)
+		}
+		return a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
+			f, err := a.readFleet(ctx, h, base.ListNamespace(h, everywhere))
+			if err != nil {
+				return err
+			}
+			regions := f.RegionsInNamespace(base.ListNamespace(h, everywhere))
+			if len(args) > 0 {
+				r, err := a.findRegion(f, h, args[0])
+				if err != nil {
+					return err
+				}
+				regions = []*v1alpha1.FleetRegion{r}
+			}
+			v := f.EvaluateFleet(regions, a.Clock.Now(), a.FormatCommandIn)
+			if len(args) == 0 {
+				v.OtherDataPlanes = f.ListOtherPlanes(v, a.FormatCommandIn)
+			}
+			return a.printFleet(v, regions, func(w io.Writer) error {
+				if len(regions) == 0 {
+					if err := a.ReportEmptyList("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml"); err != nil {
+						return err
+					}
+				}
+				return a.writeRegionExplanations(w, v)
+			})
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (a commands) completeRegions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.CompleteNames(cmd, args, listRegionNames)
+}
+
+func (a commands) writeRegionExplanations(w io.Writer, v fleetforecast.Fleet) error {
+	for n, r := range v.Regions {
+		if n > 0 {
+			if _, err := fmt.Fprint(w, "\n\n"); err != nil {
+				return err
+			}
+		}
+		tables := a.buildRegionTables(r, v.Now)
+		for _, t := range tables[:len(tables)-1] { // the last has commands, to be copied
+			t.WrapLastColumn(a.Width(w), "UNITS", "SIZE", "INSTANCES", "AGE", "FOR")
+		}
+		if err := a.WriteSections(w, tables...); err != nil {
+			return err
+		}
+	}
+	return a.writeUnmatchedPlanes(w, v)
+}
+
+// writeUnmatchedPlanes lists the data planes without a region, with what to do about them.
+func (a commands) writeUnmatchedPlanes(w io.Writer, v fleetforecast.Fleet) error {
+	strays := v.PlanesWithoutRegion()
+	if len(strays) == 0 {
+		return nil
+	}
+	if len(v.Regions) > 0 {
+		if _, err := fmt.Fprint(w, "\n\n"); err != nil {
+			return err
+		}
+	}
+	planes := base.NewTable("DATA PLANE WITHOUT A REGION", "PHASE", "AGE", "INSTANCES", "WHY")
+	planes.Colours = fleetColours
+	var list remedy.TaskList
+	for _, o := range strays {
+		name := o.Namespace + "/" + o.Name
+		planes.AddRow(name, base.ValueOrNone(o.Phase), a.FormatAge(o.Created), base.FormatNumber(o.Instances), o.Why)
+		list.AddRemedy(name, o.ToDo)
+	}
+	planes.WrapLastColumn(a.Width(w), "INSTANCES", "AGE")
+	return a.WriteSections(w, planes, base.BuildTaskTable(list.Act, list.Wait))
+}
+
+// buildRegionTables tells of a region: its plan, its types, its data planes, who waits, what to do.
+func (a commands) buildRegionTables(r fleetforecast.Region, now time.Time) []*base.Table {
+	about := base.NewTable()
+	about.AddRow("Region", fmt.Sprintf("%s/%s, %s %s", r.Namespace, r.Name, r.Provider, r.Region))
+	about.AddRow("Plan", r.Brief)
+	if r.LooksAgain > 0 {
+		about.AddRow("Looks again", "in "+duration.HumanDuration(r.LooksAgain))
+	}
+	if r.Parked != "" {
+		return []*base.Table{about, base.NewTable()}
+	}
+	out := []*base.Table{about}
+	for _, t := range r.Types {
+		out = append(out, buildTypeExplanation(t))
+	}
+	return append(out, a.buildPlaneOutcomeTable(r, now), buildWarmInstanceTable(r), buildFailureTable(r), a.buildPendingInstanceTable(r), base.BuildTaskTable(r.ListTasks()))
+}
+
+// buildTypeExplanation tells what is decided about a type, what there is of it, and what there
+// should be.
+func buildTypeExplanation(v fleetforecast.Type) *base.Table {
+	t := base.NewTable()
+	t.Colours = fleetColours
+	t.AddRow("Type", v.Name)
+	t.AddRow("Decision", fmt.Sprintf("%s (%s): %s", v.Verdict(), v.Decision.Reason, v.Decision.Message))
+	t.AddRow("Has", v.Has())
+	if wants := v.Wants(); wants != "" {
+		t.AddRow("Wants", wants)
+	}
+	return t
+}
+
+// buildPlaneOutcomeTable says what becomes of each data plane.
+func (a commands) buildPlaneOutcomeTable(r fleetforecast.Region, now time.Time) *base.Table {
+	t := base.NewTable("DATA PLANE", "PHASE", "FOR", "INSTANCES", "UNITS", "SCALE DOWN", "REASON", "WHY")
+	t.Colours = fleetColours
+	for _, p := range r.DataPlanes {
+		verb, reason := p.RemovalDecision()
+		t.AddRow(p.Name, p.Phase, a.FormatAge(p.Since), base.FormatNumber(p.Instances), base.ValueOrNone(p.DescribeUnits()), base.ValueOrNone(verb), base.ValueOrNone(reason), p.DescribeOutcome(now))
+	}
+	return t
+}
+
+// buildWarmInstanceTable says what is kept warm, or why nothing is.
+func buildWarmInstanceTable(r fleetforecast.Region) *base.Table {
+	t := base.NewTable("KEPT WARM ON", "INSTANCES", "REASON", "WHY")
+	for _, p := range r.Reserved {
+		t.AddRow(p.DataPlane, base.FormatNumber(len(p.Instances)), string(p.Reason), p.Message)
+	}
+	return t
+}
+
+// buildFailureTable says of each instance that fails on its data plane why it does.
+func buildFailureTable(r fleetforecast.Region) *base.Table {
+	t := base.NewTable("FAILING INSTANCE", "SIZE", "DATA PLANE", "PHASE", "REASON", "WHY")
+	t.Colours = fleetColours
+	for _, f := range r.Failures {
+		t.AddRow(f.Name, f.Size, f.DataPlane, f.Phase, f.Reason, f.Message)
+	}
+	return t
+}
+
+// buildPendingInstanceTable says where each instance without a data plane goes, or why nowhere.
+func (a commands) buildPendingInstanceTable(r fleetforecast.Region) *base.Table {
+	t := base.NewTable("INSTANCE", "TYPE", "SIZE", "UNITS", "AGE", "DATA PLANE", "REASON", "WHY")
+	t.Colours = fleetColours
+	for _, i := range r.Instances {
+		units := base.None
+		if i.Units > 0 {
+			units = base.FormatNumber(i.Units)
+		}
+		t.AddRow(i.Name, i.Type, i.Size, units, a.FormatAge(i.Created), base.ValueOrNone(i.DataPlane), string(i.Decision.Reason), i.Decision.Message)
+	}
+	return t
+}

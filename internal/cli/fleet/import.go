@@ -1,0 +1,245 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/fleet/kasconfig"
+)
+
+// importOptions is what fleet import is asked.
+type importOptions struct {
+	files []string
+	dir   string
+	apply bool
+	kasconfig.Options
+}
+
+const importLong = `Read the configuration files of kas-fleet-manager, and print the InstanceTypes and
+FleetRegions that they mean; with --apply, write them to the hub. The files are known
+by their names:
+
+  kafka-instance-types-configuration.yaml   types, sizes and their units
+  provider-configuration.yaml               regions with limit and slack
+  dynamic-scaling-configuration.yaml        nodes; whether decisions are carried out
+  node-prewarming-configuration.yaml        reserved instances
+
+The first has to be there; what comes of the others is left out without them. A key
+that is not known, a type or a size that there is not, slack above the limit, a
+negative number and a minimum above its maximum are errors. Nothing is written then.
+
+The files do not say where clusters come from: the regions claim from ClusterPools
+that are called after them, or that --pool and --multi-zone-pool name.`
+
+const importExample = `  hotspare fleet import --dir config/
+  hotspare fleet import --dir config/ --pool spares --multi-zone-pool spares-multi-zone --apply -n fleet`
+
+func (a commands) importCommand() *cobra.Command {
+	q := &importOptions{}
+	cmd := &cobra.Command{
+		Use:               "import -f FILE...|--dir DIR",
+		Short:             "Print or apply what configuration files of kas-fleet-manager mean",
+		Long:              importLong,
+		Example:           importExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&q.files, "filename", "f", nil, "one of the files; may be given again")
+	f.StringVar(&q.dir, "dir", "", "folder that the files are in")
+	f.BoolVar(&q.apply, "apply", false, "write them to the hub; a specification that is there is replaced")
+	f.StringVar(&q.Pool, "pool", "", "ClusterPool for data planes in a single zone (default: called as the region)")
+	f.StringVar(&q.MultiZonePool, "multi-zone-pool", "", "ClusterPool for those in several zones (default: the region's name with -multi-zone)")
+	f.StringToStringVar(&q.NodesPerUnit, "nodes-per-unit", nil, "nodes that a streaming unit takes, by type (default: standard=3,developer=0.1)")
+	for _, name := range []string{"pool", "multi-zone-pool", "nodes-per-unit"} {
+		base.MustSucceed(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(q.files) == 0 && q.dir == "" {
+			return base.UsageErrorFor(errors.New("name the files to read: -f FILE, or --dir DIR for the folder that they are in"), cmd)
+		}
+		m, err := q.readConfigFiles(a.targetNamespace())
+		if err != nil {
+			return err
+		}
+		for _, n := range m.Notes {
+			fmt.Fprintf(a.Stderr, "note: %s\n", n)
+		}
+		if !q.apply {
+			return a.printManifests(m)
+		}
+		return a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error { return a.applyManifests(ctx, h, m) })(cmd, args)
+	}
+	return cmd
+}
+
+// targetNamespace is the namespace to write to: as flag and kubeconfig have it.
+func (a commands) targetNamespace() string {
+	_, namespace, err := a.LoadClientConfig()
+	if err != nil {
+		namespace = a.Flags.Namespace
+	}
+	if namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return namespace
+}
+
+// readConfigFiles finds the files by their names.
+func (q *importOptions) readConfigFiles(namespace string) (kasconfig.Result, error) {
+	q.Namespace = namespace
+	paths := slices.Clone(q.files)
+	if q.dir != "" {
+		found := false
+		for _, name := range kasconfig.Names {
+			path := filepath.Join(q.dir, name)
+			_, err := os.Stat(path)
+			switch {
+			case err == nil:
+				paths, found = append(paths, path), true
+			case !errors.Is(err, fs.ErrNotExist):
+				return kasconfig.Result{}, fmt.Errorf("reading %s: %w", path, err)
+			}
+		}
+		if !found {
+			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+humanize.JoinWords(kasconfig.Names))
+		}
+	}
+	files := map[string]kasconfig.File{}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		if !slices.Contains(kasconfig.Names, name) {
+			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+humanize.JoinWords(kasconfig.Names))
+		}
+		if other, twice := files[name]; twice {
+			return kasconfig.Result{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return kasconfig.Result{}, err
+		}
+		files[name] = kasconfig.File{Name: path, Text: text}
+	}
+	return kasconfig.Read(files, q.Options)
+}
+
+// objects are all that there is to write, types first.
+func listImportedObjects(m kasconfig.Result) []client.Object {
+	var out []client.Object
+	for _, t := range m.Types {
+		out = append(out, t)
+	}
+	for _, r := range m.Regions {
+		out = append(out, r)
+	}
+	return out
+}
+
+// printManifests prints manifests, as YAML unless another format is asked for.
+func (a commands) printManifests(m kasconfig.Result) error {
+	items := []any{}
+	for _, o := range listImportedObjects(m) {
+		if a.Flags.Output == base.AsName {
+			if err := a.PrintNames(o); err != nil {
+				return err
+			}
+			continue
+		}
+		fields, err := fieldsWithoutStatus(o)
+		if err != nil {
+			return err
+		}
+		items = append(items, fields)
+	}
+	switch a.Flags.Output {
+	case base.AsName:
+		return nil
+	case base.AsJSON:
+		return a.PrintEncoded(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	}
+	a.Flags.Output = base.AsYAML
+	for n, fields := range items {
+		if n > 0 {
+			fmt.Fprintln(a.Stdout, "---")
+		}
+		if err := a.PrintEncoded(fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fieldsWithoutStatus is what is to be applied: of a status nothing is known.
+func fieldsWithoutStatus(o client.Object) (map[string]any, error) {
+	if err := base.SetTypeMeta(o); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("writing JSON: %w", err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	delete(fields, "status")
+	return fields, nil
+}
+
+// applyManifests writes what differs from what is there.
+func (a commands) applyManifests(ctx context.Context, h *base.Hub, m kasconfig.Result) error {
+	for _, o := range listImportedObjects(m) {
+		what := strings.ToLower(importedKind(o)) + " " + o.GetName()
+		was := o.DeepCopyObject().(client.Object) // of the same type
+		err := h.Get(ctx, client.ObjectKeyFromObject(o), was)
+		switch {
+		case apierrors.IsNotFound(err) && !base.IsAPIMissing(err):
+			if err := h.Create(ctx, o); err != nil {
+				return fmt.Errorf("creating %s: %w", what, err)
+			}
+			fmt.Fprintf(a.Stdout, "%s created\n", what)
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", what, err)
+		default:
+			before := was.DeepCopyObject().(client.Object) // of the same type
+			replaceSpec(was, o)
+			if err := h.Patch(ctx, was, client.MergeFrom(before)); err != nil {
+				return fmt.Errorf("changing %s: %w", what, err)
+			}
+			fmt.Fprintf(a.Stdout, "%s configured\n", what)
+		}
+	}
+	return nil
+}
+
+func importedKind(o client.Object) string {
+	if _, ok := o.(*v1alpha1.InstanceType); ok {
+		return "InstanceType"
+	}
+	return "FleetRegion"
+}
+
+// replaceSpec gives an object the specification of another of its kind.
+func replaceSpec(was, next client.Object) {
+	switch was := was.(type) {
+	case *v1alpha1.InstanceType:
+		was.Spec = next.(*v1alpha1.InstanceType).Spec
+	case *v1alpha1.FleetRegion:
+		was.Spec = next.(*v1alpha1.FleetRegion).Spec
+	}
+}

@@ -1,0 +1,184 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/manifest"
+	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
+)
+
+// manifestPreview is what the controller would do with a pool of manifests.
+type manifestPreview struct {
+	poolforecast.Preview
+	// assumedObjects are things that the pool refers to and that are not among the
+	// manifests: "Secret default/pull".
+	assumedObjects []string
+}
+
+// changesObjects reports whether the plan changes anything but the positions of claims.
+func (f manifestPreview) changesObjects() bool {
+	return len(f.Plan.Steps) > f.Plan.CountSteps(pool.SetPosition)
+}
+
+// planPools plans all pools of a set, in the order of their names.
+func (q *planOptions) planPools(set *manifest.Set) ([]manifestPreview, error) {
+	var out []manifestPreview
+	var errs []error
+	for _, key := range base.SortedKeys(set.Pools) {
+		f, err := q.planPool(set, key)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("planning pool %s: %w", key, err))
+			continue
+		}
+		out = append(out, f)
+	}
+	return out, errors.Join(errs...)
+}
+
+func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestPreview, error) {
+	f := manifestPreview{Preview: poolforecast.Preview{Objects: facts.Objects{
+		Pool:     set.Pools[key],
+		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
+	}}}
+	for at, cd := range set.Clusters {
+		if clusterPoolKey(cd) != key {
+			continue
+		}
+		if other := f.Clusters[cd.Name]; other != nil {
+			return f, fmt.Errorf("two of its clusters are named %s, in the namespaces %s and %s: a pool tells its clusters apart by name, so rename one",
+				at.Name, min(other.Namespace, at.Namespace), max(other.Namespace, at.Namespace))
+		}
+		f.Clusters[cd.Name] = cd
+	}
+	for _, c := range set.Claims {
+		if c.Namespace == key.Namespace && c.Spec.ClusterPoolName == key.Name {
+			f.Claims[c.Name] = c
+		}
+	}
+	var err error
+	if f.Missing, err = facts.MissingDependencies(f.Pool, q.platforms, func(n facts.Dependency) (string, error) { return q.checkDependency(set, &f, n), nil }); err != nil {
+		return f, err
+	}
+	q.resolveCustomizations(set, &f)
+	return f, f.Decide(q.now)
+}
+
+// resolveCustomizations finds the pool's customizations among the manifests. One that is not there is
+// taken to be fine, and free but for what the pool's own status says, unless the
+// manifests are all there is. Whether they apply is known if the template is there, too.
+func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestPreview) {
+	f.Customizations, f.Faults, f.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]string{}, map[string]bool{}
+	template, known := q.findTemplate(set, f.Pool)
+	for _, name := range f.CustomizationNames() {
+		key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: name}
+		c := set.Customizations[key]
+		switch {
+		case c != nil:
+			f.Customizations[name] = c
+			if known {
+				f.Faults[name] = facts.CustomizationError(template, f.Pool, c)
+			}
+		case !q.complete:
+			f.assumedObjects = append(f.assumedObjects, "ClusterDeploymentCustomization "+key.String())
+			f.Customizations[name], f.Assumed[name] = facts.AssumedCustomization(f.Pool, name), true
+		}
+	}
+}
+
+// findTemplate is the pool's, if it is known: one that has none has the default.
+func (q *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, bool) {
+	ref := p.Spec.InstallConfigSecretTemplateRef
+	if ref == nil || ref.Name == "" {
+		return nil, true
+	}
+	s := set.Secrets[types.NamespacedName{Namespace: p.Namespace, Name: ref.Name}]
+	if s == nil {
+		return nil, false
+	}
+	return s.Data[hivev1.SecretKeyInstallConfig], true
+}
+
+// clusterPoolKey names the pool of a cluster; empty when it has none.
+func clusterPoolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
+	ref := clusterstate.PoolReference(cd)
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
+}
+
+// checkDependency finds what the pool needs among the manifests. What is not there is taken
+// to exist elsewhere, unless the manifests are all there is.
+func (q *planOptions) checkDependency(set *manifest.Set, f *manifestPreview, n facts.Dependency) string {
+	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
+	var found bool
+	switch n.Kind {
+	case facts.Secret:
+		if s := set.Secrets[key]; s != nil {
+			return n.InvalidMessage(s)
+		}
+	case facts.ImageSet:
+		key.Namespace = ""
+		_, found = set.ImageSets[key]
+	case facts.Customization:
+		_, found = set.Customizations[key]
+	}
+	switch {
+	case found:
+		return ""
+	case q.complete:
+		return n.NotFoundMessage()
+	}
+	f.assumedObjects = append(f.assumedObjects, fmt.Sprintf("%s %s", n.Kind, strings.TrimPrefix(key.String(), "/")))
+	return ""
+}
+
+// describeOmissions say which objects had no part in a plan, or had one that may surprise.
+func describeOmissions(set *manifest.Set, all []manifestPreview) []string {
+	var lost, strays, unclaimed, free []string
+	for _, key := range base.SortedKeys(set.Claims) {
+		c := set.Claims[key]
+		if set.Pools[types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}] == nil {
+			lost = append(lost, fmt.Sprintf("%s (pool %s)", key, c.Spec.ClusterPoolName))
+		}
+	}
+	for _, key := range base.SortedKeys(set.Clusters) {
+		switch of := clusterPoolKey(set.Clusters[key]); {
+		case of.Name == "":
+			free = append(free, key.String())
+		case set.Pools[of] == nil:
+			strays = append(strays, fmt.Sprintf("%s (pool %s)", key, of))
+		}
+	}
+	for _, f := range all {
+		for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
+			if by := clusterstate.PoolReference(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
+				unclaimed = append(unclaimed, fmt.Sprintf("%s (claim %s/%s)", name, f.Pool.Namespace, by))
+			}
+		}
+	}
+	var out []string
+	for _, r := range []struct {
+		of    []string
+		words string
+	}{
+		{lost, "claims on pools that are not in the files, left out: "},
+		{strays, "clusters of pools that are not in the files, left out: "},
+		{free, "clusters that belong to no pool, left out: "},
+		{unclaimed, "clusters whose claims are not in the files, planned as if those were gone: "},
+	} {
+		if len(r.of) > 0 {
+			out = append(out, r.words+humanize.JoinFirstWords(r.of))
+		}
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/manifest"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// BuildStepTable has a line for each step; clusters that are created for the same
+// reason share one. The table of claims has their positions.
+func BuildStepTable(f poolforecast.Preview) *base.Table {
+	t := base.NewTable("STEPS")
+	creates := map[string]int{}
+	for _, st := range f.Plan.StepsOf(pool.Create) {
+		creates[st.Reason]++
+	}
+	for _, st := range f.Plan.Steps {
+		switch n := creates[st.Reason]; {
+		case st.Verb == pool.SetPosition:
+		case st.Verb != pool.Create || n == 1:
+			t.AddRow(st.String())
+		case n > 1:
+			t.AddRow(fmt.Sprintf("create %d clusters: %s", n, st.Reason))
+			creates[st.Reason] = 0
+		}
+	}
+	return t
+}
+
+// buildPowerTable has the clusters that are told something new.
+func buildPowerTable(f poolforecast.Preview) *base.Table {
+	t := base.NewTable("CLUSTER", "PHASE", "POWER", "TARGET")
+	for _, c := range f.PlannedClusters() {
+		if c.Power != c.TargetPower {
+			t.AddRow(c.Name, string(c.Phase), base.ValueOrNone(string(c.Power)), string(c.TargetPower))
+		}
+	}
+	return t
+}
+
+// BuildConditionTable has the conditions that are not as people like them, and a line
+// for each thing that is missing.
+func BuildConditionTable(f poolforecast.Preview) *base.Table {
+	t := base.NewTable("CONDITION", "STATUS", "REASON", "MESSAGE")
+	for _, c := range f.UnhealthyConditions() {
+		if c.Type == hivev1.PoolMissingDependencies && len(f.Missing) > 0 {
+			t.AddRow(c.Type, string(c.Status), c.Reason, f.Missing[0])
+			for _, words := range f.Missing[1:] {
+				t.AddRow("", "", "", words)
+			}
+			continue
+		}
+		t.AddRow(c.Type, string(c.Status), c.Reason, c.Message)
+	}
+	return t
+}
+
+// PlanReport is what -o json prints. It is an interface: docs/cli.md describes it,
+// and fields are only ever added.
+type PlanReport struct {
+	Now      time.Time          `json:"now"`
+	Pools    []PlannedPool      `json:"pools"`
+	Warnings []manifest.Warning `json:"warnings"`
+}
+
+type PlannedPool struct {
+	Namespace string                        `json:"namespace"`
+	Name      string                        `json:"name"`
+	Version   string                        `json:"version"`
+	Steps     []pool.Step                   `json:"steps"`
+	Clusters  []poolforecast.PlannedCluster `json:"clusters"`
+	Counts    poolforecast.Census           `json:"counts"`
+	Status    hivev1.ClusterPoolStatus      `json:"status"`
+	Assumed   []string                      `json:"assumed"`
+	Next      string                        `json:"next,omitempty"`
+}
+
+// newPlanReport has no null lists: programs need not tell none from null.
+func newPlanReport(plans []manifestPreview, warnings []manifest.Warning, now time.Time) PlanReport {
+	out := PlanReport{Now: now, Pools: []PlannedPool{}, Warnings: base.EmptyIfNil(warnings)}
+	for _, f := range plans {
+		p := PlannedPool{
+			Namespace: f.Pool.Namespace, Name: f.Pool.Name, Version: f.Facts.Settings.Version,
+			Steps: base.EmptyIfNil(f.Plan.Steps), Clusters: base.EmptyIfNil(f.PlannedClusters()), Counts: f.CountMembersAndClaims(), Status: f.Told, Assumed: base.EmptyIfNil(f.assumedObjects),
+		}
+		if f.Plan.Next > 0 {
+			p.Next = f.Plan.Next.String()
+		}
+		out.Pools = append(out.Pools, p)
+	}
+	return out
+}

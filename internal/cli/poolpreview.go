@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
+)
+
+// previewPool decides about a pool of the hub as its controller does.
+func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now time.Time) (poolforecast.Preview, error) {
+	s, err := h.ReadSnapshot(ctx, p.Namespace)
+	if err != nil {
+		return poolforecast.Preview{}, err
+	}
+	var customizations hivev1.ClusterDeploymentCustomizationList
+	if len(p.Spec.Inventory) > 0 || len(p.Status.Inventory) > 0 {
+		if err := h.List(ctx, &customizations, client.InNamespace(p.Namespace)); err != nil {
+			return poolforecast.Preview{}, fmt.Errorf("listing customizations: %w", err)
+		}
+	}
+	part := s.SelectPool(p)
+	f := poolforecast.New(p, part.Claims.Items, part.Clusters.Items, customizations.Items)
+	if p.Unreadable != "" {
+		return f, nil // the controller decides nothing either
+	}
+	if err := f.Decide(now); err != nil {
+		return f, fmt.Errorf("deciding about pool %s: %w", p.Name, err)
+	}
+	return f, nil
+}
