@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about:  []string{"internal/rbac", "internal/fleet/agent/plan", "internal/fleet/scaling", "internal/fleet/facts", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/explain/..."},
+		about:  []string{"internal/rbac", "internal/claim", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/explain/..."},
 		except: []string{"internal/power/csr/csrtest"}, // keys for tests
 		allow:  []string{"net/netip", "net/url"},       // addresses as values
 		deny: []string{
@@ -46,9 +46,9 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
 	},
 	"a decider knows values, not packages that do things": {
-		about: []string{"internal/rbac", "internal/fleet/agent/plan", "internal/fleet/scaling", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule"},
+		about: []string{"internal/rbac", "internal/claim", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule"},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/fault", "internal/condition", "internal/cloud", "internal/power/csr", "internal/inventory", "internal/inventory/lease"},
+		allow: []string{"internal/fault", "internal/condition", "internal/cloud", "internal/power/csr", "internal/inventory", "internal/inventory/lease", "internal/fleet/scaling"},
 		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
 	},
 	"facts know objects and the decider, not who reads or writes them": {
@@ -64,7 +64,7 @@ var rules = map[string]rule{
 		why:   "the command line and the console must say the same of the same objects",
 	},
 	"what decides does not know how it is explained": {
-		about: []string{"internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/inventory/lease", "internal/pool", "internal/pool/facts", "internal/controller/..."},
+		about: []string{"internal/claim", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/inventory/lease", "internal/pool", "internal/pool/facts", "internal/controller/..."},
 		deny:  []string{"internal/explain/fleetforecast", "internal/explain/inventoryview", "internal/explain/poolforecast"},
 		why:   "words for people follow from decisions; a decision that followed from words would change with them",
 	},
@@ -104,7 +104,7 @@ var rules = map[string]rule{
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
-		deny:  []string{"internal/controller/...", "internal/manager", "internal/fleet/...", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/power/schedule"},
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/claim", "internal/fleet/...", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/power/schedule"},
 		why:   "a provider does what it is told, and does not know who decides",
 	},
 	"providers know no hub": {

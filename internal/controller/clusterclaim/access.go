@@ -3,21 +3,15 @@ package clusterclaim
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/claim"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/rbac"
 	"hotspare.io/hotspare/internal/rbac/grant"
@@ -37,35 +31,29 @@ import (
 
 // reconcileAccess grants the claim's subjects access to its cluster, or revokes it. It runs before
 // any status is written or anything is destroyed: a user who sees that the cluster runs can read
-// its Secrets. It adds refused grants to the message in v, without hiding that message.
-func (r *Reconciler) reconcileAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v *plan) error {
-	if claim.DeletionTimestamp == nil && (claim.Unreadable != "" || cd != nil && cd.Unreadable != "") {
+// its Secrets. It adds refused grants to the message in p, without hiding that message.
+func (r *Reconciler) reconcileAccess(ctx context.Context, s *observation, p *claim.Plan) error {
+	c, cd := s.claim, s.cluster
+	if c.DeletionTimestamp == nil && (c.Unreadable != "" || cd != nil && cd.Unreadable != "") {
 		return nil // the unreadable part may be the list of subjects
 	}
-	want := rbac.DecideOwnerAccess(claim, cd)
+	want := rbac.DecideOwnerAccess(c, cd)
 	for _, why := range want.Refused {
-		v.appendPendingMessage(why)
+		appendPendingMessage(p, why)
 	}
 	var err error
 	if want.Binding != nil {
-		err = r.grantAccess(ctx, claim, cd, want)
+		err = r.grantAccess(ctx, c, cd, want)
 	} else {
-		err = r.revokeAccess(ctx, claim, cd)
+		err = r.revokeAccess(ctx, c, cd)
 	}
 	if err != nil && fault.KindOf(err) != fault.Conflict {
-		v.appendPendingMessage("access of spec.subjects could not be set: " + err.Error())
+		appendPendingMessage(p, "access of spec.subjects could not be set: "+err.Error())
 	}
 	return err
 }
 
-// appendPendingMessage appends text to the condition Pending of a claim that has its cluster.
-func (v *plan) appendPendingMessage(text string) {
-	if v.pending.Status == corev1.ConditionFalse {
-		v.pending.Message += "; " + text
-	}
-}
-
-func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, want rbac.OwnerAccess) error {
+func (r *Reconciler) grantAccess(ctx context.Context, c *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, want rbac.OwnerAccess) error {
 	switch place, err := grant.CheckNamespace(ctx, r.Client, cd); {
 	case err != nil:
 		return err
@@ -89,37 +77,37 @@ func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim
 	}
 	binding, err := grant.EnsureRoleBinding(ctx, r.Client, want.Binding)
 	if err == nil && (role || binding) {
-		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "AccessGranted", "Grant", "spec.subjects have access to cluster %s", cd.Name)
+		r.Events.Eventf(c, nil, corev1.EventTypeNormal, "AccessGranted", "Grant", "spec.subjects have access to cluster %s", cd.Name)
 	}
 	return err
 }
 
 // revokeAccess revokes the access of the claim's subjects. In a cluster that is not the claim's, it
 // revokes only what was granted for this claim.
-func (r *Reconciler) revokeAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) error {
-	home := claim.Spec.Namespace
+func (r *Reconciler) revokeAccess(ctx context.Context, c *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) error {
+	home := c.Spec.Namespace
 	if cd != nil {
 		home = cd.Namespace
 	}
 	if home == "" {
 		return nil
 	}
-	mine := rbac.HasCluster(claim, cd)
-	gone, err := r.deleteAccess(ctx, home, func(o metav1.Object) bool { return mine || rbac.IsMadeForClaim(claim, o) })
+	mine := rbac.HasCluster(c, cd)
+	gone, err := r.deleteAccess(ctx, home, func(o metav1.Object) bool { return mine || rbac.IsMadeForClaim(c, o) })
 	if err == nil && gone {
-		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "AccessWithdrawn", "Withdraw", "spec.subjects have no more access to cluster %s", home)
+		r.Events.Eventf(c, nil, corev1.EventTypeNormal, "AccessWithdrawn", "Withdraw", "spec.subjects have no more access to cluster %s", home)
 	}
 	return err
 }
 
 // revokeOrphanedAccess revokes the access of the subjects of a claim that was deleted before its
 // cluster was.
-func (r *Reconciler) revokeOrphanedAccess(ctx context.Context, claim types.NamespacedName) error {
+func (r *Reconciler) revokeOrphanedAccess(ctx context.Context, key types.NamespacedName) error {
 	var given hivev1.ClusterDeploymentList
-	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("looking for the cluster of claim %s, which is gone: %w", claim, err)
+	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("looking for the cluster of claim %s, which is gone: %w", key, err)
 	}
-	was := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
+	was := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	for i := range given.Items {
 		if _, err := r.deleteAccess(ctx, given.Items[i].Namespace, func(o metav1.Object) bool { return rbac.IsMadeForClaim(was, o) }); err != nil {
 			return err
@@ -138,32 +126,4 @@ func (r *Reconciler) deleteAccess(ctx context.Context, namespace string, ours fu
 	}
 	role, err := grant.DeleteOurs(ctx, r.Client, &rbacv1.Role{ObjectMeta: about}, ours)
 	return binding || role, err
-}
-
-// watchAccessObjects enqueues a claim when the Role or RoleBinding of its subjects changes.
-func (r *Reconciler) watchAccessObjects(b *builder.Builder) *builder.Builder {
-	ours := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == hivev1.ClaimOwnerRole }))
-	claim := handler.EnqueueRequestsFromMapFunc(r.claimOfAccess)
-	return b.Watches(&rbacv1.Role{}, claim, ours).Watches(&rbacv1.RoleBinding{}, claim, ours)
-}
-
-func (r *Reconciler) claimOfAccess(ctx context.Context, o client.Object) []reconcile.Request {
-	var cd hivev1.ClusterDeployment
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetNamespace()}, &cd)
-	if err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "finding the cluster of a Role or RoleBinding")
-		}
-		return nil
-	}
-	return claimOfCluster(ctx, &cd)
-}
-
-// clusterSecretsChanged selects the updates of a cluster that change which Secrets its owners may
-// read.
-func clusterSecretsChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := rbac.ReadableSecrets(e.ObjectOld.(*hivev1.ClusterDeployment)), rbac.ReadableSecrets(e.ObjectNew.(*hivev1.ClusterDeployment))
-		return !slices.Equal(before, after)
-	}}
 }

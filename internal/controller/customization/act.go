@@ -7,12 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/kstatus"
@@ -21,13 +22,13 @@ import (
 
 // applyPlan executes the steps in order. After a step that failed it only removes finalizers from
 // clusters, which does not depend on the other steps.
-func (r *Reconciler) applyPlan(ctx context.Context, key types.NamespacedName, s *observation, plan []step) error {
+func (r *Reconciler) applyPlan(ctx context.Context, s *observation, p lease.Plan) error {
 	var errs []error
-	for _, st := range plan {
-		if len(errs) > 0 && st.verb != removeClusterFinalizer {
+	for _, st := range p.Steps {
+		if len(errs) > 0 && st.Verb != lease.RemoveClusterFinalizer {
 			continue
 		}
-		if err := r.applyStep(ctx, key, s, st); err != nil {
+		if err := r.applyStep(ctx, s, st); err != nil {
 			errs = append(errs, fmt.Errorf("step %q: %w", st, err))
 			continue
 		}
@@ -36,22 +37,22 @@ func (r *Reconciler) applyPlan(ctx context.Context, key types.NamespacedName, s 
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) applyStep(ctx context.Context, key types.NamespacedName, s *observation, st step) error {
-	switch st.verb {
-	case addFinalizer, removeFinalizer:
-		return r.setFinalizer(ctx, s, st.verb == addFinalizer)
-	case acquireLease:
-		return r.acquireLease(ctx, key, s, st.cluster)
-	case releaseLease:
-		return r.releaseLease(ctx, key, s, st.reason)
-	case reportFree:
+func (r *Reconciler) applyStep(ctx context.Context, s *observation, st lease.Step) error {
+	switch st.Verb {
+	case lease.AddFinalizer, lease.RemoveFinalizer:
+		return r.setFinalizer(ctx, s, st.Verb == lease.AddFinalizer)
+	case lease.AcquireLease:
+		return r.acquireLease(ctx, s, st.Cluster)
+	case lease.ReleaseLease:
+		return r.releaseLease(ctx, s, st.Message)
+	case lease.ReportFree:
 		return r.patchStatus(ctx, s, lease.Release)
-	case removeClusterFinalizer:
-		return r.removeClusterFinalizer(ctx, key, s, st.cluster)
-	case reportStatus:
+	case lease.RemoveClusterFinalizer:
+		return r.removeClusterFinalizer(ctx, s, st.Cluster)
+	case lease.ReportStatus:
 		return r.patchStatus(ctx, s, func(*hivev1.ClusterDeploymentCustomization, time.Time) {})
 	default:
-		return r.reportHolder(ctx, s, st.reason)
+		return r.reportHolder(ctx, s, st.ApplySucceeded)
 	}
 }
 
@@ -69,19 +70,19 @@ func (r *Reconciler) setFinalizer(ctx context.Context, s *observation, on bool) 
 
 // acquireLease acquires the lease for a cluster that names the customization, if the API server
 // confirms that the cluster exists: otherwise the lease would have to be released again.
-func (r *Reconciler) acquireLease(ctx context.Context, key types.NamespacedName, s *observation, c cluster) error {
+func (r *Reconciler) acquireLease(ctx context.Context, s *observation, c lease.Cluster) error {
 	var cd hivev1.ClusterDeployment
-	if err := r.Live.Get(ctx, c.key, &cd); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("looking for cluster %s: %w", c.key, err)
+	if err := r.Live.Get(ctx, c.Key, &cd); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking for cluster %s: %w", c.Key, err)
 	}
-	if now := readCluster(&cd); now.uid != c.uid || now.isDestroyed() || now.customization != key || now.unreadable {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is gone, or has changed since it was seen", c.key))
+	if now := readCluster(&cd); now.UID != c.UID || now.IsDestroyed() || now.Customization != s.Key || now.Unreadable {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is gone, or has changed since it was seen", c.Key))
 	}
 	err := r.patchStatus(ctx, s, func(cdc *hivev1.ClusterDeploymentCustomization, now time.Time) {
-		lease.Acquire(cdc, c.key, c.pool, now, cdc.Status.LastAppliedConfiguration)
+		lease.Acquire(cdc, c.Key, c.Pool, now, cdc.Status.LastAppliedConfiguration)
 	})
 	if err == nil {
-		r.Events.Eventf(s.customization, &cd, corev1.EventTypeNormal, "Leased", "Lease", "to cluster %s, which was made with it", c.key)
+		r.Events.Eventf(s.customization, &cd, corev1.EventTypeNormal, "Leased", "Lease", "to cluster %s, which was made with it", c.Key)
 	}
 	return err
 }
@@ -89,34 +90,35 @@ func (r *Reconciler) acquireLease(ctx context.Context, key types.NamespacedName,
 // releaseLease releases the lease, if the API server confirms that it has ended: it may belong to a
 // cluster that the cache does not show yet, or to a new cluster with an old name. The lease is read
 // before all that: a process that acquires it in the meantime wins.
-func (r *Reconciler) releaseLease(ctx context.Context, key types.NamespacedName, s *observation, why string) error {
-	if s.leased {
-		now, err := r.observeLive(ctx, s.snapshot)
+func (r *Reconciler) releaseLease(ctx context.Context, s *observation, message string) error {
+	if s.Leased {
+		now, err := r.observeLive(ctx, s.Snapshot)
 		if err != nil {
 			return err
 		}
-		switch why = leaseEndReason(key, now); {
-		case why == "" && (now.holderRecorded || now.poolUnreadable):
-			return fault.NewWait(recheck, "pool %s means to make cluster %s, or may", s.pool, s.holder)
-		case why == "":
-			return fault.New(fault.Conflict, fmt.Errorf("cluster %s is not seen as it is", s.holder))
+		var reason lease.Reason
+		switch reason, message = lease.EndReason(now); {
+		case reason == "" && (now.HolderRecorded || now.PoolUnreadable):
+			return fault.NewWait(recheck, "pool %s means to make cluster %s, or may", s.Pool, s.Holder)
+		case reason == "":
+			return fault.New(fault.Conflict, fmt.Errorf("cluster %s is not seen as it is", s.Holder))
 		}
 	}
 	err := r.patchStatus(ctx, s, lease.Release)
 	if err == nil {
-		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "nobody uses it any longer: %s", why)
+		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "nobody uses it any longer: %s", message)
 	}
 	return err
 }
 
 // reportHolder reports that a cluster uses the customization, and the state of its install.
-func (r *Reconciler) reportHolder(ctx context.Context, s *observation, reason string) error {
+func (r *Reconciler) reportHolder(ctx context.Context, s *observation, applied condition.Value) error {
 	return r.patchStatus(ctx, s, func(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
-		if s.available != availableFalse {
+		if s.Available != metav1.ConditionFalse {
 			lease.SetInUse(c, now)
 		}
-		if message, ok := applySucceededMessages[reason]; ok && reason != s.applyReason {
-			lease.SetApplySucceeded(c, reason, message, now)
+		if applied.Reason != "" {
+			lease.SetApplySucceeded(c, applied.Reason, applied.Message, now)
 		}
 	})
 }
@@ -131,15 +133,15 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *observation, edit func(
 
 // removeClusterFinalizer removes hotspare's finalizer from a destroyed cluster that has no lease
 // any more.
-func (r *Reconciler) removeClusterFinalizer(ctx context.Context, key types.NamespacedName, s *observation, c cluster) error {
+func (r *Reconciler) removeClusterFinalizer(ctx context.Context, s *observation, c lease.Cluster) error {
 	var cdc hivev1.ClusterDeploymentCustomization
-	if _, err := getCustomization(ctx, r.Live, key, &cdc); err != nil {
+	if _, err := getCustomization(ctx, r.Live, s.Key, &cdc); err != nil {
 		return err
 	}
-	if holder, leased := lease.Holder(&cdc); leased && holder == c.key && cdc.Unreadable == "" {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s still has the lease of customization %s", c.key, key))
+	if holder, leased := lease.Holder(&cdc); leased && holder == c.Key && cdc.Unreadable == "" {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s still has the lease of customization %s", c.Key, s.Key))
 	}
-	cd := s.clusters[c.key].DeepCopy()
+	cd := s.clusters[c.Key].DeepCopy()
 	before := cd.DeepCopy()
 	controllerutil.RemoveFinalizer(cd, hivev1.FinalizerLease)
 	_, err := patch.Object(ctx, r.Client, before, cd)

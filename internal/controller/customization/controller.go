@@ -3,7 +3,7 @@
 //
 // A pool acquires a lease before it creates a cluster (package clusterpool). This package releases
 // it when the cluster is destroyed, or was never created; and it acquires the lease for a cluster
-// that lost it or never had it. A pass over one customization is observe, decide, act. Its writes
+// that lost it or never had it. A pass over one customization is observe, lease.Decide, act. Its writes
 // carry the version of the customization that was read first, so if two processes acquire a lease,
 // one gets a conflict. Before a pass releases a lease, it reads the pool and then the cluster from
 // the API server.
@@ -23,6 +23,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/metrics"
 )
 
@@ -59,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return fault.Requeue(0, err)
 	}
-	return fault.Requeue(0, r.applyPlan(ctx, req.NamespacedName, s, decide(req.NamespacedName, s.snapshot)))
+	return fault.Requeue(0, r.applyPlan(ctx, s, lease.Decide(s.Snapshot)))
 }
 
 // SetupWithManager starts the controller with mgr.

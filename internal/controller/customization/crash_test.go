@@ -121,11 +121,11 @@ func trueLeases(ctx context.Context, api client.Client) error {
 	for i := range list.Items {
 		c := readCluster(&list.Items[i])
 		var slot hivev1.ClusterDeploymentCustomization
-		if err := api.Get(ctx, c.customization, &slot); client.IgnoreNotFound(err) != nil {
+		if err := api.Get(ctx, c.Customization, &slot); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if holder, _ := lease.Holder(&slot); holder != c.key && !c.isDestroyed() {
-			return fmt.Errorf("cluster %s uses customization %s, which %q has", c.key.Name, c.customization.Name, holder.Name)
+		if holder, _ := lease.Holder(&slot); holder != c.Key && !c.IsDestroyed() {
+			return fmt.Errorf("cluster %s uses customization %s, which %q has", c.Key.Name, c.Customization.Name, holder.Name)
 		}
 	}
 	return nil
@@ -169,13 +169,13 @@ func ends(clusters int, want ...string) act {
 		for i := range slots.Items {
 			f := readCustomization(&slots.Items[i])
 			how := "free"
-			if f.leased {
+			if f.Leased {
 				how = "leased"
 			}
-			if f.leased != (f.available == availableFalse) || f.leased && !f.hasFinalizer {
+			if f.Leased != (f.Available == metav1.ConditionFalse) || f.Leased && !f.HasFinalizer {
 				return fmt.Errorf("customization %s is %s: %+v", slots.Items[i].Name, how, f)
 			}
-			got = append(got, slots.Items[i].Name+" "+how+" "+f.applyReason)
+			got = append(got, slots.Items[i].Name+" "+how+" "+f.ApplyReason)
 		}
 		if len(list.Items) != clusters || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 			return fmt.Errorf("%d clusters and %q, want %d and %q", len(list.Items), got, clusters, want)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,7 +55,7 @@ func (j *judge) wrote(ctx context.Context, w chaos.Write) {
 	case *hivev1.ClusterDeployment:
 		if w.Before == nil {
 			j.made(after)
-		} else if before := readCluster(w.Before.(*hivev1.ClusterDeployment)); keeper && (!before.isDestroyed() || before.unreadable) {
+		} else if before := readCluster(w.Before.(*hivev1.ClusterDeployment)); keeper && (!before.IsDestroyed() || before.Unreadable) {
 			j.broke("cluster %s was let go, and it is there", after.Name)
 		}
 	}
@@ -94,7 +95,7 @@ func (j *judge) customization(before, after *hivev1.ClusterDeploymentCustomizati
 	}
 	j.releases++
 	if cd := j.cluster(had); cd != nil && !j.late[had.Name] && !j.forced[had.Name] {
-		if c := readCluster(cd); c.customization == client.ObjectKeyFromObject(after) && !c.isDestroyed() {
+		if c := readCluster(cd); c.Customization == client.ObjectKeyFromObject(after) && !c.IsDestroyed() {
 			j.broke("the lease of customization %s was ended, and cluster %s needs it", after.Name, had)
 		}
 	}
@@ -120,8 +121,8 @@ func (j *judge) made(cd *hivev1.ClusterDeployment) {
 	}
 	for _, o := range j.store.ListSharedObjects(cd) {
 		other := readCluster(o.(*hivev1.ClusterDeployment))
-		if other.key.Name != cd.Name && other.customization == named && !other.isDestroyed() && !j.late[other.key.Name] && !j.forced[other.key.Name] {
-			j.broke("clusters %s and %s are both on customization %s", cd.Name, other.key.Name, named)
+		if other.Key.Name != cd.Name && other.Customization == named && !other.IsDestroyed() && !j.late[other.Key.Name] && !j.forced[other.Key.Name] {
+			j.broke("clusters %s and %s are both on customization %s", cd.Name, other.Key.Name, named)
 		}
 	}
 }
@@ -232,33 +233,33 @@ func (h *history) leasesAreTrue() {
 	holds := map[types.NamespacedName]types.NamespacedName{}
 	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeploymentCustomization{}) {
 		f := readCustomization(o.(*hivev1.ClusterDeploymentCustomization))
-		if f.leased != (f.available == availableFalse) || f.leased && !f.hasFinalizer && !f.deleting {
+		if f.Leased != (f.Available == metav1.ConditionFalse) || f.Leased && !f.HasFinalizer && !f.Deleting {
 			h.judge.broke("customization %s says %+v", o.GetName(), f)
 		}
-		if f.deleting && !f.leased {
+		if f.Deleting && !f.Leased {
 			h.judge.broke("customization %s stays, and nobody has it", o.GetName())
 		}
-		if !f.leased {
+		if !f.Leased {
 			continue
 		}
-		holds[client.ObjectKeyFromObject(o)] = f.holder
-		cd := h.judge.cluster(f.holder)
+		holds[client.ObjectKeyFromObject(o)] = f.Holder
+		cd := h.judge.cluster(f.Holder)
 		if cd == nil || customizationOf(cd) != client.ObjectKeyFromObject(o) {
-			h.judge.broke("customization %s is leased to %s, which does not use it", o.GetName(), f.holder)
+			h.judge.broke("customization %s is leased to %s, which does not use it", o.GetName(), f.Holder)
 			continue
 		}
-		if cd.Spec.Installed && f.applyReason != hivev1.ReasonApplySucceeded {
-			h.judge.broke("customization %s says %s of installed cluster %s", o.GetName(), f.applyReason, f.holder)
+		if cd.Spec.Installed && f.ApplyReason != hivev1.ReasonApplySucceeded {
+			h.judge.broke("customization %s says %s of installed cluster %s", o.GetName(), f.ApplyReason, f.Holder)
 		}
 	}
 	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		c := readCluster(o.(*hivev1.ClusterDeployment))
-		slot := h.store.GetSharedObject(&hivev1.ClusterDeploymentCustomization{}, c.customization)
-		if slot != nil && holds[c.customization].Name == "" {
-			h.judge.broke("cluster %s uses customization %s, which nobody has", c.key, c.customization)
+		slot := h.store.GetSharedObject(&hivev1.ClusterDeploymentCustomization{}, c.Customization)
+		if slot != nil && holds[c.Customization].Name == "" {
+			h.judge.broke("cluster %s uses customization %s, which nobody has", c.Key, c.Customization)
 		}
-		if c.deleting {
-			h.judge.broke("cluster %s stays, with %v", c.key, o.GetFinalizers())
+		if c.Deleting {
+			h.judge.broke("cluster %s stays, with %v", c.Key, o.GetFinalizers())
 		}
 	}
 }

@@ -20,6 +20,9 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
+// slot is the key of the customization of most tests.
+var slot = types.NamespacedName{Namespace: "pools", Name: "slot"}
+
 // maker stands in for the controller of pools: it makes clusters in the order that
 // leases rely on, and nothing else. A name is recorded with its customization; the
 // customization is held, then leased; then the cluster is made, and once that is seen

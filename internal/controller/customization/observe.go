@@ -20,7 +20,7 @@ import (
 // An observation is everything that a pass has read. The clusters are shared with the cache and
 // must be copied before they are changed.
 type observation struct {
-	snapshot
+	lease.Snapshot
 	customization *hivev1.ClusterDeploymentCustomization
 	clusters      map[types.NamespacedName]*hivev1.ClusterDeployment
 }
@@ -32,8 +32,8 @@ func (r *Reconciler) observeCustomization(ctx context.Context, key types.Namespa
 	if err != nil {
 		return nil, err
 	}
-	s.snapshot = readCustomization(s.customization)
-	s.exists = exists
+	s.Snapshot = readCustomization(s.customization)
+	s.Key, s.Exists = key, exists
 	var list hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{byCustomization: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the clusters of customization %s: %w", key, err)
@@ -41,11 +41,11 @@ func (r *Reconciler) observeCustomization(ctx context.Context, key types.Namespa
 	for i := range list.Items {
 		s.addCluster(&list.Items[i])
 	}
-	if !s.leased || s.findCluster(s.holder) != nil {
+	if !s.Leased || s.FindCluster(s.Holder) != nil {
 		return s, nil
 	}
 	var cd hivev1.ClusterDeployment
-	if err = r.Client.Get(ctx, s.holder, &cd); err == nil {
+	if err = r.Client.Get(ctx, s.Holder, &cd); err == nil {
 		s.addCluster(&cd)
 	}
 	return s, client.IgnoreNotFound(err)
@@ -53,8 +53,8 @@ func (r *Reconciler) observeCustomization(ctx context.Context, key types.Namespa
 
 func (s *observation) addCluster(cd *hivev1.ClusterDeployment) {
 	c := readCluster(cd)
-	s.snapshot.clusters = append(s.snapshot.clusters, c)
-	s.clusters[c.key] = cd
+	s.Snapshot.Clusters = append(s.Snapshot.Clusters, c)
+	s.clusters[c.Key] = cd
 }
 
 // getCustomization reads a customization, and reports whether it exists. A customization without a
@@ -73,22 +73,22 @@ func getCustomization(ctx context.Context, from client.Reader, key types.Namespa
 // observeLive returns the snapshot with everything that the release of the lease depends on read
 // from the API server. It reads the pool first: a name leaves the pool's record only when the
 // cluster exists.
-func (r *Reconciler) observeLive(ctx context.Context, f snapshot) (snapshot, error) {
+func (r *Reconciler) observeLive(ctx context.Context, f lease.Snapshot) (lease.Snapshot, error) {
 	var p hivev1.ClusterPool
-	if f.pool.Name != "" {
-		if err := r.Live.Get(ctx, f.pool, &p); client.IgnoreNotFound(err) != nil {
-			return f, fmt.Errorf("reading pool %s: %w", f.pool, err)
+	if f.Pool.Name != "" {
+		if err := r.Live.Get(ctx, f.Pool, &p); client.IgnoreNotFound(err) != nil {
+			return f, fmt.Errorf("reading pool %s: %w", f.Pool, err)
 		}
 	}
-	f.holderRecorded, f.poolUnreadable = slices.Contains(p.Status.Pending, f.holder.Name), p.Unreadable != ""
+	f.HolderRecorded, f.PoolUnreadable = slices.Contains(p.Status.Pending, f.Holder.Name), p.Unreadable != ""
 	var cd hivev1.ClusterDeployment
-	f.clusters = nil
-	err := r.Live.Get(ctx, f.holder, &cd)
+	f.Clusters = nil
+	err := r.Live.Get(ctx, f.Holder, &cd)
 	if err == nil {
-		f.clusters = []cluster{readCluster(&cd)}
+		f.Clusters = []lease.Cluster{readCluster(&cd)}
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return f, fmt.Errorf("looking for cluster %s: %w", f.holder, err)
+		return f, fmt.Errorf("looking for cluster %s: %w", f.Holder, err)
 	}
 	return f, nil
 }
@@ -101,39 +101,39 @@ func isStatusCurrent(c *hivev1.ClusterDeploymentCustomization) bool {
 }
 
 // readCustomization returns the snapshot of a customization without its clusters.
-func readCustomization(c *hivev1.ClusterDeploymentCustomization) snapshot {
-	f := snapshot{
-		unreadable:    c.Unreadable != "",
-		deleting:      c.DeletionTimestamp != nil,
-		hasFinalizer:  controllerutil.ContainsFinalizer(c, hivev1.FinalizerLease),
-		pool:          lease.HolderPool(c),
-		statusCurrent: isStatusCurrent(c),
+func readCustomization(c *hivev1.ClusterDeploymentCustomization) lease.Snapshot {
+	f := lease.Snapshot{
+		Unreadable:    c.Unreadable != "",
+		Deleting:      c.DeletionTimestamp != nil,
+		HasFinalizer:  controllerutil.ContainsFinalizer(c, hivev1.FinalizerLease),
+		Pool:          lease.HolderPool(c),
+		StatusCurrent: isStatusCurrent(c),
 	}
-	f.holder, f.leased = lease.Holder(c)
+	f.Holder, f.Leased = lease.Holder(c)
 	if have := lease.FindCondition(c, hivev1.CustomizationAvailable); have != nil {
-		f.available = string(have.Status)
+		f.Available = have.Status
 	}
 	if have := lease.FindCondition(c, hivev1.CustomizationApplySucceeded); have != nil {
-		f.applyReason = have.Reason
+		f.ApplyReason = have.Reason
 	}
 	return f
 }
 
-func readCluster(cd *hivev1.ClusterDeployment) cluster {
-	c := cluster{
-		key:                     client.ObjectKeyFromObject(cd),
-		uid:                     cd.UID,
-		created:                 cd.CreationTimestamp.Time,
-		customization:           customizationOf(cd),
-		deleting:                cd.DeletionTimestamp != nil,
-		hasDeprovisionFinalizer: controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
-		hasLeaseFinalizer:       controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease),
-		installed:               cd.Spec.Installed,
-		stopped:                 condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
-		unreadable:              cd.Unreadable != "",
+func readCluster(cd *hivev1.ClusterDeployment) lease.Cluster {
+	c := lease.Cluster{
+		Key:                     client.ObjectKeyFromObject(cd),
+		UID:                     cd.UID,
+		Created:                 cd.CreationTimestamp.Time,
+		Customization:           customizationOf(cd),
+		Deleting:                cd.DeletionTimestamp != nil,
+		HasDeprovisionFinalizer: controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
+		HasLeaseFinalizer:       controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease),
+		Installed:               cd.Spec.Installed,
+		Stopped:                 condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		Unreadable:              cd.Unreadable != "",
 	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {
-		c.pool = types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
+		c.Pool = types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
 	}
 	return c
 }

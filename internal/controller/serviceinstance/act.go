@@ -11,25 +11,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/fleet/instance"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
 // applyPlan executes the plan with one write, at the observed resource version of the instance.
-func (r *Reconciler) applyPlan(ctx context.Context, before *v1alpha1.ServiceInstance, d plan) error {
+func (r *Reconciler) applyPlan(ctx context.Context, before *v1alpha1.ServiceInstance, p instance.Plan) error {
 	after := before.DeepCopy()
-	if d.finalizer != "" {
-		if d.finalizer == addFinalizer {
+	if p.Finalizer != "" {
+		if p.Finalizer == instance.AddFinalizer {
 			controllerutil.AddFinalizer(after, v1alpha1.FinalizerServiceInstance)
 		} else {
 			controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerServiceInstance)
 		}
 		if _, err := patch.Object(ctx, r.Client, before, after); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("%s: %w", d.finalizer, err)
+			return fmt.Errorf("step %q: %w", p.Finalizer, err)
 		}
 		return nil
 	}
-	after.Status = d.status
+	after.Status = p.Status
 	kstatus.ReportServiceInstance(after, &after.Status, r.Clock.Now())
 	wrote, err := patch.Status(ctx, r.Client, before, after)
 	if err != nil {
@@ -41,7 +42,7 @@ func (r *Reconciler) applyPlan(ctx context.Context, before *v1alpha1.ServiceInst
 		r.recordPhaseEvent(after)
 	case isNotApplied(after) && !isNotApplied(before):
 		why := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.InstanceIsReady)
-		r.Events.Eventf(after, nil, corev1.EventTypeWarning, why.Reason, "Follow", "%s", truncateText(why.Message, maxEventNote))
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, why.Reason, "Follow", "%s", instance.TruncateText(why.Message, maxEventNote))
 	}
 	return nil
 }
@@ -66,7 +67,7 @@ func (r *Reconciler) recordPhaseEvent(i *v1alpha1.ServiceInstance) {
 	if why == nil {
 		why = &metav1.Condition{Reason: string(i.Status.Phase)}
 	}
-	r.Events.Eventf(i, nil, kind, why.Reason, "Follow", "%s: %s", i.Status.Phase, truncateText(why.Message, maxEventNote))
+	r.Events.Eventf(i, nil, kind, why.Reason, "Follow", "%s: %s", i.Status.Phase, instance.TruncateText(why.Message, maxEventNote))
 }
 
 // maxEventNote keeps an event's note within the 1,024 bytes that the API server accepts.

@@ -1,7 +1,7 @@
 // Package serviceinstance writes the state of each ServiceInstance on its data plane to its status,
 // and keeps the instance until nothing of it is left there.
 //
-// A pass over one instance is observe, decide, act: one write at most. Package fleetregion places
+// A pass over one instance is observe, instance.Decide, act: one write at most. Package fleetregion places
 // instances, and only those with the finalizer that this package adds; the data plane's agent
 // creates their objects. A data plane therefore has objects of an instance only if the instance's
 // status has named it: the write that removes the finalizer has the resource version of an instance
@@ -20,6 +20,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/fleet/instance"
 	"hotspare.io/hotspare/internal/metrics"
 )
 
@@ -49,8 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || s == nil {
 		return fault.Requeue(0, err)
 	}
-	d := decide(s.instance, s.snapshot)
-	return fault.Requeue(0, r.applyPlan(ctx, s.instance, d))
+	return fault.Requeue(0, r.applyPlan(ctx, s.Instance, instance.Decide(*s)))
 }
 
 // SetupWithManager adds the controller to mgr.

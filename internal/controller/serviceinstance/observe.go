@@ -15,36 +15,31 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/fleet/facts"
+	"hotspare.io/hotspare/internal/fleet/instance"
 )
 
-// observation is what a pass has read. The instance belongs to the cache and must not be changed.
-type observation struct {
-	instance *v1alpha1.ServiceInstance
-	snapshot
-}
-
-// observeInstance reads the instance, and what other objects know about it. It returns nil for an
+// observeInstance reads the instance, and what other objects report about it. It returns nil for an
 // instance that needs no pass: one that cannot be decoded keeps its finalizer and its status,
-// because its contents are unknown.
-func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedName) (*observation, error) {
+// because its contents are unknown. The instance is shared with the cache and must not be changed.
+func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedName) (*instance.Snapshot, error) {
 	var i v1alpha1.ServiceInstance
 	if err := r.Client.Get(ctx, key, &i); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if i.Unreadable != "" {
-		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "It is left alone until it can be read: %s", truncateText(i.Unreadable, maxEventNote))
+		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "It is left alone until it can be read: %s", instance.TruncateText(i.Unreadable, maxEventNote))
 		return nil, nil //nolint:nilnil // that nothing is to be done is a fact
 	}
-	s := &observation{instance: &i, snapshot: snapshot{now: r.Clock.Now()}}
+	s := &instance.Snapshot{Now: r.Clock.Now(), Instance: &i}
 	home, err := r.findRegion(ctx, &i)
 	if err != nil {
 		return nil, err
 	}
-	s.hasRegion = home != nil
-	if s.planes, err = r.findPlanes(ctx, &i, home); err != nil {
+	s.HasRegion = home != nil
+	if s.Planes, err = r.findPlanes(ctx, &i, home); err != nil {
 		return nil, err
 	}
-	s.traces, err = r.findTraces(ctx, &i)
+	s.Traces, err = r.findTraces(ctx, &i)
 	return s, err
 }
 
@@ -72,7 +67,7 @@ func (r *Reconciler) findRegion(ctx context.Context, i *v1alpha1.ServiceInstance
 // findPlanes returns the data planes that the instance's status may name, the one of its
 // FleetRegion first. The name refers to that namespace; but a FleetRegion can be deleted, or one in
 // another namespace can replace it, and the data plane is then still where it was.
-func (r *Reconciler) findPlanes(ctx context.Context, i *v1alpha1.ServiceInstance, home *v1alpha1.FleetRegion) ([]plane, error) {
+func (r *Reconciler) findPlanes(ctx context.Context, i *v1alpha1.ServiceInstance, home *v1alpha1.FleetRegion) ([]instance.Plane, error) {
 	if i.Status.DataPlaneName == "" {
 		return nil, nil
 	}
@@ -81,7 +76,7 @@ func (r *Reconciler) findPlanes(ctx context.Context, i *v1alpha1.ServiceInstance
 		return nil, fmt.Errorf("listing DataPlanes: %w", err)
 	}
 	out, err := r.matchPlanes(ctx, list.Items, i, home)
-	if err != nil || len(out) > 0 && out[0].inRegionNamespace {
+	if err != nil || len(out) > 0 && out[0].InRegionNamespace {
 		return out, err
 	}
 	// A stale cache must not show that the instance's data plane is gone.
@@ -91,14 +86,14 @@ func (r *Reconciler) findPlanes(ctx context.Context, i *v1alpha1.ServiceInstance
 	return r.matchPlanes(ctx, list.Items, i, home)
 }
 
-func (r *Reconciler) matchPlanes(ctx context.Context, list []v1alpha1.DataPlane, i *v1alpha1.ServiceInstance, home *v1alpha1.FleetRegion) ([]plane, error) {
-	var out []plane
+func (r *Reconciler) matchPlanes(ctx context.Context, list []v1alpha1.DataPlane, i *v1alpha1.ServiceInstance, home *v1alpha1.FleetRegion) ([]instance.Plane, error) {
+	var out []instance.Plane
 	for n := range list {
 		dp := &list[n]
 		if dp.Name != i.Status.DataPlaneName || placeOf(dp) != placeOf(i) {
 			continue
 		}
-		p := plane{namespace: dp.Namespace, name: dp.Name, inRegionNamespace: home != nil && home.Namespace == dp.Namespace, planeState: planeStateOf(dp)}
+		p := instance.Plane{Namespace: dp.Namespace, Name: dp.Name, InRegionNamespace: home != nil && home.Namespace == dp.Namespace, PlaneState: planeStateOf(dp)}
 		if err := r.readAgentReport(ctx, &p, dp, i); err != nil {
 			return nil, err
 		}
@@ -106,11 +101,11 @@ func (r *Reconciler) matchPlanes(ctx context.Context, list []v1alpha1.DataPlane,
 	}
 	// If several data planes have that name, those in other namespaces matter only if their agents
 	// know the instance.
-	if slices.ContainsFunc(out, func(p plane) bool { return p.inRegionNamespace }) {
-		out = slices.DeleteFunc(out, func(p plane) bool { return !p.inRegionNamespace && !p.traced })
+	if slices.ContainsFunc(out, func(p instance.Plane) bool { return p.InRegionNamespace }) {
+		out = slices.DeleteFunc(out, func(p instance.Plane) bool { return !p.InRegionNamespace && !p.Traced })
 	}
-	slices.SortFunc(out, func(a, b plane) int {
-		return cmp.Or(-compareBools(a.inRegionNamespace, b.inRegionNamespace), compareBools(a.released, b.released), strings.Compare(a.namespace, b.namespace))
+	slices.SortFunc(out, func(a, b instance.Plane) int {
+		return cmp.Or(-compareBools(a.InRegionNamespace, b.InRegionNamespace), compareBools(a.Released, b.Released), strings.Compare(a.Namespace, b.Namespace))
 	})
 	return out, nil
 }
@@ -126,23 +121,23 @@ func compareBools(a, b bool) int {
 }
 
 // planeStateOf returns the state of a data plane that matters to its instances.
-func planeStateOf(dp *v1alpha1.DataPlane) planeState {
+func planeStateOf(dp *v1alpha1.DataPlane) instance.PlaneState {
 	why := ""
 	if c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneReady); c != nil && facts.IsClusterGone(dp) {
 		why = c.Reason
 	}
-	return planeState{
-		clusterGone: why == v1alpha1.ReasonClusterGone && dp.Unreadable == "" && dp.Spec.Ownership != v1alpha1.Registered, clusterDeleting: why == v1alpha1.ReasonClusterDeleting,
-		released: dp.Unreadable == "" &&
+	return instance.PlaneState{
+		ClusterGone: why == v1alpha1.ReasonClusterGone && dp.Unreadable == "" && dp.Spec.Ownership != v1alpha1.Registered, ClusterDeleting: why == v1alpha1.ReasonClusterDeleting,
+		Released: dp.Unreadable == "" &&
 			(dp.Status.ReleasedAt != nil || dp.Status.Phase == v1alpha1.PhaseCleanup || dp.Status.Phase == v1alpha1.PhaseFailed),
-		agentSilent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive),
-		unreadable:  dp.Unreadable,
+		AgentSilent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive),
+		Unreadable:  dp.Unreadable,
 	}
 }
 
 // readAgentReport reads the report of the data plane's agent about this placement of the instance.
 // It ignores a report of another data plane.
-func (r *Reconciler) readAgentReport(ctx context.Context, p *plane, dp *v1alpha1.DataPlane, i *v1alpha1.ServiceInstance) error {
+func (r *Reconciler) readAgentReport(ctx context.Context, p *instance.Plane, dp *v1alpha1.DataPlane, i *v1alpha1.ServiceInstance) error {
 	var list v1alpha1.DataPlaneAgentList
 	err := r.Client.List(ctx, &list, client.InNamespace(dp.Namespace), client.MatchingFields{byName: dp.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -152,18 +147,18 @@ func (r *Reconciler) readAgentReport(ctx context.Context, p *plane, dp *v1alpha1
 		return nil
 	}
 	if why := list.Items[0].Unreadable; why != "" {
-		p.unreadable = why
+		p.Unreadable = why
 		return nil
 	}
-	p.traced = hasTrace(&list.Items[0], string(i.UID))
+	p.Traced = instance.HasTrace(&list.Items[0], string(i.UID))
 	report := list.Items[0].Status.Report
 	if report == nil || report.DataPlaneUID != string(dp.UID) {
 		return nil
 	}
-	p.apiSilent = isPlaneSilent(report)
+	p.APISilent = isPlaneSilent(report)
 	for n := range report.Instances {
 		if e := &report.Instances[n]; !e.Reserved && e.UID == string(i.UID) && e.PlacementID == i.PlacementID() {
-			p.report, p.refusal = e, facts.BuildRefusal(dp.Name, report, i)
+			p.Report, p.Refusal = e, facts.BuildRefusal(dp.Name, report, i)
 			return nil
 		}
 	}
@@ -192,23 +187,10 @@ func (r *Reconciler) findTraces(ctx context.Context, i *v1alpha1.ServiceInstance
 	}
 	var out []string
 	for n := range list.Items {
-		if a := &list.Items[n]; a.Name != i.Status.DataPlaneName && hasTrace(a, string(i.UID)) {
+		if a := &list.Items[n]; a.Name != i.Status.DataPlaneName && instance.HasTrace(a, string(i.UID)) {
 			out = append(out, a.Namespace+"/"+a.Name)
 		}
 	}
 	slices.Sort(out)
 	return out, nil
-}
-
-// hasTrace reports whether the instance is still listed for the agent, or the agent still reports
-// objects of it. A refused instance has no objects, unless it is no longer listed.
-func hasTrace(a *v1alpha1.DataPlaneAgent, uid string) bool {
-	if a.Status.Report != nil {
-		for _, e := range a.Status.Report.Instances {
-			if e.UID == uid && !e.Reserved {
-				return e.Phase != v1alpha1.AgentDeleted
-			}
-		}
-	}
-	return slices.ContainsFunc(a.Spec.Instances, func(in v1alpha1.AgentInstance) bool { return in.UID == uid && !in.Reserved })
 }

@@ -3,21 +3,50 @@ package serviceinstance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// newInstance returns an instance with the finalizer and without a data plane.
+func newInstance(edit ...func(*v1alpha1.ServiceInstance)) *v1alpha1.ServiceInstance {
+	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "k", UID: "u", Generation: 3, Finalizers: []string{v1alpha1.FinalizerServiceInstance},
+	}}
+	i.Spec = v1alpha1.ServiceInstanceSpec{Type: "standard", Size: "x1", Provider: "aws", Region: "us-east-1"}
+	for _, e := range edit {
+		e(i)
+	}
+	return i
+}
+
+// on places an instance on a data plane, in a phase.
+func on(plane string, phase v1alpha1.InstancePhase) func(*v1alpha1.ServiceInstance) {
+	return func(i *v1alpha1.ServiceInstance) {
+		i.Status.DataPlaneName, i.Status.Phase, i.Status.Placements, i.Status.Units = plane, phase, 1, 1
+	}
+}
+
+// free removes the finalizer of an instance, doomed marks the instance as deleted.
+func free(i *v1alpha1.ServiceInstance) { i.Finalizers = nil }
+
+func doomed(i *v1alpha1.ServiceInstance) { i.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
 
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -112,10 +141,23 @@ func (r *rig) settle(t *testing.T) *v1alpha1.ServiceInstance {
 	return &i
 }
 
-// how returns a short form of an instance.
+// how returns a short form of an instance: its phase, Ready and Placed, its data plane and the data
+// planes that have refused it.
 func how(i *v1alpha1.ServiceInstance) string {
 	if i == nil {
 		return "gone"
 	}
-	return words(plan{status: i.Status})
+	out := string(i.Status.Phase)
+	for _, typ := range []string{v1alpha1.InstanceIsReady, v1alpha1.InstancePlaced} {
+		if c := meta.FindStatusCondition(i.Status.Conditions, typ); c != nil {
+			out += fmt.Sprintf(" %s=%s/%s", typ, c.Status, c.Reason)
+		}
+	}
+	if i.Status.DataPlaneName != "" {
+		out += " on " + i.Status.DataPlaneName
+	}
+	for _, r := range i.Status.Refusals {
+		out += " not " + r.DataPlaneName
+	}
+	return out
 }

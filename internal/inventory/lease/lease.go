@@ -1,6 +1,6 @@
-// Package lease reads and edits the lease of a ClusterDeploymentCustomization, which records the
-// cluster that uses it. It does not write to the API. Callers must write with the resource version
-// that they read: that makes it a lease.
+// Package lease decides which cluster has the lease of a ClusterDeploymentCustomization, and reads
+// and edits the lease in its status. It is pure: callers write the result with the resource version
+// that they read, which makes it a lease.
 package lease
 
 import (

@@ -1,4 +1,4 @@
-package serviceinstance
+package instance
 
 import (
 	"flag"
@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	histories   = flag.Uint64("serviceinstance.histories", 3000, "how many random histories to try")
-	historySeed = flag.Uint64("serviceinstance.seed", 0, "seed of the first one, the next has the next")
+	histories   = flag.Uint64("instance.histories", 3000, "how many random histories to try")
+	historySeed = flag.Uint64("instance.seed", 0, "seed of the first one, the next has the next")
 )
 
 // cluster is a data plane in a history: its contents, its agent's list and report, and what the hub
@@ -201,19 +201,19 @@ func (c *cluster) agent() *v1alpha1.DataPlaneAgent {
 	return a
 }
 
-func (h *history) situation() snapshot {
-	s := snapshot{now: h.now, hasRegion: h.region}
+func (h *history) snapshot(i *v1alpha1.ServiceInstance) Snapshot {
+	s := Snapshot{Instance: i, Now: h.now, HasRegion: h.region}
 	for _, c := range h.clusters {
 		switch {
 		case !c.exists:
 		case c.name == h.instance.Status.DataPlaneName:
-			p := plane{namespace: "fleet", name: c.name, inRegionNamespace: h.region, planeState: planeState{released: c.over, agentSilent: c.silent}}
+			p := Plane{Namespace: "fleet", Name: c.name, InRegionNamespace: h.region, PlaneState: PlaneState{Released: c.over, AgentSilent: c.silent}}
 			if c.report != nil && c.report.PlacementID == h.instance.PlacementID() {
-				p.report = c.report
+				p.Report = c.report
 			}
-			s.planes = append(s.planes, p)
-		case !c.over && hasTrace(c.agent(), "u") && h.instance.DeletionTimestamp != nil:
-			s.traces = append(s.traces, c.name)
+			s.Planes = append(s.Planes, p)
+		case !c.over && HasTrace(c.agent(), "u") && h.instance.DeletionTimestamp != nil:
+			s.Traces = append(s.Traces, c.name)
 		}
 	}
 	return s
@@ -227,13 +227,13 @@ func (h *history) pass() error {
 	if i == nil {
 		return nil
 	}
-	d := decide(i, h.situation())
+	d := Decide(h.snapshot(i))
 	h.note("pass: %s", words(d))
 	switch {
-	case d.finalizer == addFinalizer:
+	case d.Finalizer == AddFinalizer:
 		i.Finalizers = []string{v1alpha1.FinalizerServiceInstance}
 		return nil
-	case d.finalizer == removeFinalizer:
+	case d.Finalizer == RemoveFinalizer:
 		h.instance = nil
 		for _, c := range h.clusters {
 			if c.exists && !c.over && !c.lied && (c.has != "" || c.told != nil && !c.told.deleted) {
@@ -241,12 +241,12 @@ func (h *history) pass() error {
 			}
 		}
 		return nil
-	case i.Status.Phase == v1alpha1.InstanceReady && d.status.DataPlaneName == "" && !h.lied():
+	case i.Status.Phase == v1alpha1.InstanceReady && d.Status.DataPlaneName == "" && !h.lied():
 		return fmt.Errorf("an instance in use loses its data plane: %s", words(d))
-	case len(d.status.Refusals) > maxRefusals:
-		return fmt.Errorf("%d refusals", len(d.status.Refusals))
+	case len(d.Status.Refusals) > maxRefusals:
+		return fmt.Errorf("%d refusals", len(d.Status.Refusals))
 	}
-	i.Status = d.status
+	i.Status = d.Status
 	if i.DeletionTimestamp != nil && len(i.Finalizers) == 0 {
 		h.instance = nil
 	}
@@ -391,7 +391,7 @@ func (h *history) rest() error {
 		return fmt.Errorf("it is deleted, and stays: %+v", i.Status)
 	case i.DeletionTimestamp != nil, i.Status.Phase == v1alpha1.InstanceReady:
 		return nil
-	case i.Status.Phase == v1alpha1.InstanceFailed && strings.Contains(words(decide(i, h.situation())), v1alpha1.ReasonDataPlaneGone):
+	case i.Status.Phase == v1alpha1.InstanceFailed && strings.Contains(words(Decide(h.snapshot(i))), v1alpha1.ReasonDataPlaneGone):
 		return nil
 	case i.Status.Phase == v1alpha1.InstancePending && h.full():
 		return nil

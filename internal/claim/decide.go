@@ -1,0 +1,161 @@
+// Package claim decides what to do about a ClusterClaim: its conditions, the end of its lifetime,
+// and when its finalizer is removed. It is pure.
+//
+// Package pool decides which cluster a claim gets.
+package claim
+
+import (
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// GracePeriod is how long the status of a claim is not written in two cases: a released claim whose
+// cluster is not deleted yet, and a new claim that waits on a pool with assignable clusters. Such a
+// claim is about to be served, and a status that nobody reads would only delay that.
+const GracePeriod = 5 * time.Second
+
+// Decide returns the plan for a claim.
+func Decide(f Snapshot) Plan {
+	switch {
+	case f.Deleting:
+		return planDeleted(f)
+	case f.Unreadable != "":
+		return planUnreadable(f)
+	case f.ClusterName == "":
+		return planWaiting(f)
+	case f.Cluster == nil:
+		return Plan{
+			Pending:        condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
+			ClusterRunning: condition.False(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
+		}
+	case f.Cluster.Claim == "" && f.Cluster.InPool:
+		// The cluster was written first, so the cache is behind; the event of that write starts a
+		// pass.
+		return Plan{}
+	case !f.ownsCluster():
+		return Plan{Pending: condition.True(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
+	default:
+		return planAssigned(f)
+	}
+}
+
+// planUnreadable reports which part of a claim or its cluster could not be read. The claim keeps
+// its cluster, gets none, and does not expire: the unreadable part may be a lifetime.
+func planUnreadable(f Snapshot) Plan {
+	if f.ClusterName == "" {
+		return Plan{Pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.Unreadable+": correct it, or delete the claim and make another")}
+	}
+	v := Plan{Pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.Unreadable+": correct it")}
+	v.Stalled = condition.True(hivev1.ReasonUnreadable, v.Pending.Message)
+	if f.Cluster != nil && !f.Cluster.Unreadable {
+		v.ClusterRunning = runningCondition(f.Cluster)
+	}
+	return v
+}
+
+// clusterDeletingCondition reports that the claim's cluster is being deleted, or is about to be.
+var clusterDeletingCondition = condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
+
+// planDeleted removes the finalizer of a deleted claim once its cluster is deleted. The pool
+// controller deletes the cluster; without a pool, the claim controller does.
+func planDeleted(f Snapshot) Plan {
+	if f.Cluster != nil && f.Cluster.Unreadable {
+		return Plan{ClusterRunning: condition.False(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.Unreadable+": correct it")}
+	}
+	if !f.ownsCluster() {
+		return Plan{Steps: []Step{{RemoveFinalizer, NoCluster}}}
+	}
+	if f.PoolExists && !f.Cluster.Deleting && !f.DeletedAt.IsZero() {
+		if soon := f.DeletedAt.Add(GracePeriod).Sub(f.Now); soon > 0 {
+			return Plan{ClusterRunning: clusterDeletingCondition, Next: soon}
+		}
+		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
+			"Assigned cluster waits to be deleted: its ClusterPool deletes no more than maxConcurrent clusters at a time; its status.plan names those that are being deleted")}
+	}
+	v := Plan{ClusterRunning: clusterDeletingCondition}
+	if !f.PoolExists && !f.Cluster.Deleting {
+		v.Steps = []Step{{DeleteCluster, PoolNotFound}}
+	}
+	return v
+}
+
+func planWaiting(f Snapshot) Plan {
+	switch {
+	case !f.PoolExists:
+		return Plan{Pending: condition.True(hivev1.ReasonPoolNotFound,
+			"The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
+	case f.PoolDeleting:
+		return Plan{Pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
+	case f.AssignmentRefused:
+		return Plan{} // the condition has the hub's message
+	}
+	if left := f.Created.Add(GracePeriod).Sub(f.Now); left > 0 && f.PoolHasReady && !f.HasConditions {
+		return Plan{Next: left}
+	}
+	return Plan{Pending: condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed")}
+}
+
+func planAssigned(f Snapshot) Plan {
+	v := Plan{
+		Pending:        condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
+		ClusterRunning: runningCondition(f.Cluster),
+	}
+	if f.Cluster.ClaimedAt.IsZero() {
+		return v // without the time of assignment no lifetime can be computed
+	}
+	span, err := effectiveLifetime(f.Lifetime, f.DefaultLifetime, f.MaximumLifetime)
+	if err != nil {
+		v.Pending.Message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
+		v.Stalled = condition.True(hivev1.ReasonInvalidLifetime, v.Pending.Message+": correct it")
+		return v
+	}
+	if span == 0 {
+		return v
+	}
+	d := hivev1.DurationOf(span)
+	v.Lifetime = &d
+	v.Next = f.Cluster.ClaimedAt.Add(span).Sub(f.Now)
+	if v.Next <= 0 {
+		v.Steps = []Step{{DeleteClaim, LifetimeElapsed}}
+	}
+	return v
+}
+
+func runningCondition(c *Cluster) condition.Value {
+	switch {
+	case c.Deleting:
+		return condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
+	case c.Running:
+		return condition.True(hivev1.ReasonRunning, "Cluster is running")
+	case c.PowerState == hivev1.StatusHibernating:
+		return condition.False(hivev1.ReasonHibernating, "Cluster is hibernating: set its spec.powerState to Running to use it")
+	default:
+		return condition.False(hivev1.ReasonResuming, "Waiting for cluster to be running")
+	}
+}
+
+// effectiveLifetime returns the claim's lifetime, or else the pool's default, capped at the pool's
+// maximum; 0 means no limit.
+func effectiveLifetime(own, fallback, maximum *hivev1.Duration) (time.Duration, error) {
+	if own == nil {
+		own = fallback
+	}
+	var span, most time.Duration
+	var err error
+	if own != nil {
+		if span, err = own.Parse(); err != nil {
+			return 0, err
+		}
+	}
+	if maximum != nil {
+		if most, err = maximum.Parse(); err != nil {
+			return span, nil //nolint:nilerr // the pool's own mistake does not end or free its claims
+		}
+	}
+	if most > 0 && (span == 0 || span > most) {
+		span = most
+	}
+	return span, nil
+}

@@ -1,0 +1,57 @@
+package claim
+
+import (
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// A Snapshot is everything that a plan for a claim depends on.
+type Snapshot struct {
+	Now time.Time
+	// Name is the name of the claim.
+	Name     string
+	Created  time.Time
+	Deleting bool
+	// DeletedAt is when the claim was deleted; zero if it was not.
+	DeletedAt time.Time
+	// ClusterName names the cluster in the claim's spec; empty while the claim waits.
+	ClusterName string
+	// Lifetime is the claim's own; DefaultLifetime and MaximumLifetime are the pool's. nil means
+	// none.
+	Lifetime, DefaultLifetime, MaximumLifetime *hivev1.Duration
+	// PoolExists is set if the pool exists, PoolDeleting if it is being deleted.
+	PoolExists, PoolDeleting bool
+	// PoolHasReady is set if the pool's status reports assignable clusters.
+	PoolHasReady bool
+	// HasConditions is set if the claim already has conditions.
+	HasConditions bool
+	// AssignmentRefused is set if the hub refused the assignment of a cluster that is still
+	// reserved for the claim, as the condition Pending records.
+	AssignmentRefused bool
+	// Cluster is the claim's cluster; nil if it does not exist.
+	Cluster *Cluster
+	// Unreadable describes the field of the claim or its cluster that could not be read; empty if
+	// all could.
+	Unreadable string
+}
+
+// ownsCluster reports whether the cluster is bound to the claim.
+func (s Snapshot) ownsCluster() bool { return s.Cluster != nil && s.Cluster.Claim == s.Name }
+
+// A Cluster has the fields of a cluster that matter to its claim. It is comparable.
+type Cluster struct {
+	// InPool is set if the cluster belongs to a pool that could have bound it to the claim.
+	InPool bool
+	// Claim is the name of the claim that the cluster is bound to; empty if there is none.
+	Claim string
+	// ClaimedAt is when the cluster was bound to the claim; zero if that is unknown.
+	ClaimedAt time.Time
+	Deleting  bool
+	// Running is set if the cluster runs and is not about to hibernate.
+	Running bool
+	// PowerState is the power state in the cluster's status.
+	PowerState string
+	// Unreadable is set if some of it could not be read, such as the claim that it is bound to.
+	Unreadable bool
+}

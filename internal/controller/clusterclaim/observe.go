@@ -1,0 +1,160 @@
+package clusterclaim
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/claim"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/rbac"
+)
+
+// An observation is everything that a pass has read.
+type observation struct {
+	claim.Snapshot
+	claim *hivev1.ClusterClaim
+	// cluster is the claim's cluster; nil if it does not exist.
+	cluster *hivev1.ClusterDeployment
+}
+
+// observeClaim reads the claim, its pool and its cluster. It returns nil if the claim does not
+// exist.
+func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (*observation, error) {
+	s := &observation{claim: &hivev1.ClusterClaim{}}
+	if err := r.Client.Get(ctx, key, s.claim); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	s.Snapshot = r.readClaim(s.claim)
+	if err := r.observePool(ctx, s); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.AssignmentRefused, err = r.isAssignmentRefused(ctx, s.claim); err != nil {
+		return nil, err
+	}
+	if s.cluster, err = r.findCluster(ctx, s.claim); err != nil {
+		return nil, err
+	}
+	s.readOwnCluster()
+	return s, nil
+}
+
+// readClaim returns the snapshot of a claim without its pool and its cluster.
+func (r *Reconciler) readClaim(c *hivev1.ClusterClaim) claim.Snapshot {
+	f := claim.Snapshot{
+		Now:           r.Clock.Now(),
+		Name:          c.Name,
+		Created:       c.CreationTimestamp.Time,
+		Deleting:      c.DeletionTimestamp != nil,
+		ClusterName:   c.Spec.Namespace,
+		Lifetime:      c.Spec.Lifetime,
+		HasConditions: len(c.Status.Conditions) > 0,
+		Unreadable:    c.Unreadable,
+	}
+	if at := c.DeletionTimestamp; at != nil {
+		f.DeletedAt = at.Time
+	}
+	return f
+}
+
+// observePool reads the claim's pool into the snapshot.
+func (r *Reconciler) observePool(ctx context.Context, s *observation) error {
+	pool, err := r.getPool(ctx, s.claim)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading pool %s: %w", s.claim.Spec.ClusterPoolName, err)
+	}
+	s.PoolExists, s.PoolDeleting, s.PoolHasReady = err == nil, pool.DeletionTimestamp != nil, pool.Status.Ready > 0
+	if limits := pool.Spec.ClaimLifetime; limits != nil {
+		s.DefaultLifetime, s.MaximumLifetime = limits.Default, limits.Maximum
+	}
+	return nil
+}
+
+// readOwnCluster adds the observed cluster to the snapshot.
+func (s *observation) readOwnCluster() {
+	if s.cluster == nil {
+		return
+	}
+	s.Cluster = readCluster(s.cluster)
+	if s.Unreadable == "" && s.Cluster.Unreadable {
+		s.Unreadable = "ClusterDeployment " + s.cluster.Name + ": " + s.cluster.Unreadable
+	}
+	if s.Cluster.Claim == s.claim.Name && !rbac.HasCluster(s.claim, s.cluster) {
+		s.Cluster.Claim, s.Cluster.InPool = "", false // the cluster is bound to a claim of the same name in another namespace
+	}
+}
+
+// getPool reads the claim's pool. It confirms a NotFound from the cache with the API server: the
+// claim may be observed before a pool that was created just before it.
+func (r *Reconciler) getPool(ctx context.Context, c *hivev1.ClusterClaim) (hivev1.ClusterPool, error) {
+	var pool hivev1.ClusterPool
+	key := types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}
+	err := r.Client.Get(ctx, key, &pool)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, &pool)
+	}
+	return pool, err
+}
+
+// findCluster returns the claim's cluster: the one in its spec.namespace or, for a deleted claim
+// without one, the cluster that names this claim; nil if there is none.
+func (r *Reconciler) findCluster(ctx context.Context, c *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
+	if name := c.Spec.Namespace; name != "" {
+		var cd hivev1.ClusterDeployment
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
+		if err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return &cd, nil
+	}
+	if c.DeletionTimestamp == nil {
+		return nil, nil
+	}
+	return r.findReservedCluster(ctx, c)
+}
+
+// isAssignmentRefused reports whether the hub refused to let hotspare assign the cluster that is
+// reserved for a waiting claim.
+func (r *Reconciler) isAssignmentRefused(ctx context.Context, c *hivev1.ClusterClaim) (bool, error) {
+	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
+	if c.Spec.Namespace != "" || pending == nil || pending.Reason != hivev1.ReasonAssignmentRefused {
+		return false, nil
+	}
+	cd, err := r.findReservedCluster(ctx, c)
+	return cd != nil, err
+}
+
+// findReservedCluster returns the cluster that names the claim; nil if there is none.
+func (r *Reconciler) findReservedCluster(ctx context.Context, c *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
+	var given hivev1.ClusterDeploymentList
+	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: c.Namespace + "/" + c.Name}); err != nil {
+		return nil, fmt.Errorf("looking for the cluster of claim %s: %w", c.Name, err)
+	}
+	if len(given.Items) == 0 {
+		return nil, nil
+	}
+	return &given.Items[0], nil
+}
+
+func readCluster(cd *hivev1.ClusterDeployment) *claim.Cluster {
+	f := &claim.Cluster{
+		Deleting:   cd.DeletionTimestamp != nil,
+		Running:    cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || clusterstate.IsHibernationUnsupported(cd)),
+		PowerState: cd.Status.PowerState,
+
+		Unreadable: cd.Unreadable != "",
+	}
+	if ref := cd.Spec.ClusterPoolRef; ref != nil {
+		f.InPool, f.Claim = true, ref.ClaimName
+		if ref.ClaimedTimestamp != nil {
+			f.ClaimedAt = ref.ClaimedTimestamp.Time
+		}
+	}
+	return f
+}
