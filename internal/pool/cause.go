@@ -118,8 +118,3 @@ func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
 	}
 	return at
 }
-
-// replaceMember plans the deletion of a member that a new one replaces.
-func (d *draft) replaceMember(m *Member, why Cause, reason string) {
-	d.deleteIfBudgetAllows(m, why, "%s", reason)
-}
