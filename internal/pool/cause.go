@@ -34,6 +34,24 @@ const (
 	PoolDeleted Cause = "pool_deleted"
 )
 
+// Causes of steps that concern the pool itself, its customizations, and the names that are recorded
+// for new clusters.
+const (
+	// FinalizerMissing: the pool does not have hotspare's finalizer.
+	FinalizerMissing Cause = "finalizer_missing"
+	// CustomizationInvalid: a customization of the inventory does not apply to the pool.
+	CustomizationInvalid Cause = "customization_invalid"
+	// NameRecorded: the name of a new cluster is recorded, and the cluster does not exist yet.
+	NameRecorded Cause = "name_recorded"
+	// CustomizationExhausted: no customization is left for a recorded name.
+	CustomizationExhausted Cause = "customization_exhausted"
+	// NamespaceForeign: the namespace of a recorded name was not created for the pool.
+	NamespaceForeign Cause = "namespace_foreign"
+	// SecretsOutdated: the Secrets of a recorded name were created before an edit of the pool, or
+	// of a Secret that it refers to.
+	SecretsOutdated Cause = "secrets_outdated"
+)
+
 // Causes of deletions that are followed by the creation of a replacement: the reasons why a member
 // is broken, and Stale.
 const (

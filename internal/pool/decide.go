@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Decide returns the plan for a snapshot. The order of its parts matters: it retires clusters
@@ -10,6 +11,13 @@ import (
 // wait ask for more, and creates clusters before it replaces any.
 func Decide(s Snapshot) Plan {
 	d := newDraft(s)
+	if d.isReleasable() {
+		d.removeFinalizer()
+		return d.finishPlan()
+	}
+	d.addFinalizer()
+	d.reportInvalidCustomizations()
+	d.dropUnusableNames()
 	d.retireClusters()
 	d.completeBindings()
 	if d.Settings.Deleting {
@@ -18,6 +26,7 @@ func Decide(s Snapshot) Plan {
 	}
 	d.bindWaitingClaims()
 	d.setPowerStates()
+	d.completeCreations()
 	d.createMissing()
 	d.replaceBroken()
 	d.deleteSurplus()
@@ -26,12 +35,20 @@ func Decide(s Snapshot) Plan {
 }
 
 // verbOrder is the order of the steps in a plan.
-var verbOrder = map[Verb]int{Bind: 0, Start: 1, Sleep: 2, SetPosition: 3, Create: 4, Delete: 5}
+var verbOrder = []Verb{
+	AddFinalizer, RemoveFinalizer, Bind, Start, Sleep, SetPosition, ReportInvalid, DropName, CompleteCreation, Create, Delete,
+}
 
+// finishPlan adds the steps that depend on the others, sorts the steps, and reports on them.
 func (d *draft) finishPlan() Plan {
 	d.steps = slices.DeleteFunc(d.steps, func(s Step) bool { return (s.Verb == Start || s.Verb == Sleep) && d.plannedDeletions[s.Cluster] })
 	r := d.buildReport()
-	next := soonerDelay(d.nextDeadline(), soonerDelay(d.postponeSteps(r), d.planPositions(r.Queue)))
-	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(verbOrder[a.Verb], verbOrder[b.Verb]) })
+	next := d.RecheckAfter
+	for _, delay := range []time.Duration{d.nextDeadline(), d.postponeSteps(r), d.planPositions(r.Queue), d.dropDelay()} {
+		next = soonerDelay(next, delay)
+	}
+	slices.SortStableFunc(d.steps, func(a, b Step) int {
+		return cmp.Compare(slices.Index(verbOrder, a.Verb), slices.Index(verbOrder, b.Verb))
+	})
 	return Plan{Steps: d.steps, Report: r, Next: next}
 }

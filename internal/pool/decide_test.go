@@ -272,7 +272,7 @@ func TestWhatCouldNotBeReadIsLeftAlone(t *testing.T) {
 
 func TestPendingClustersCount(t *testing.T) { // B1
 	s := pool.Snapshot{Settings: settings(3, 0), Members: members("a:standby"), Pending: []string{"b"}, Now: noon}
-	if got := brief(pool.Decide(s)); got != "create" {
+	if got := brief(pool.Decide(s)); got != "complete creation b, create" {
 		t.Errorf("a recorded cluster is one of the three: got %q", got)
 	}
 }

@@ -48,11 +48,12 @@ func TestHiveDefects(t *testing.T) {
 // to make more, however long they stay away.
 func TestWhatIsRecordedIsNotMadeTwice(t *testing.T) {
 	s := pool.Snapshot{Settings: settings(5, 0), Members: members("a:installing+sleep"), Pending: []string{"b", "c", "d", "e"}, Now: noon}
-	if got := brief(pool.Decide(s)); got != "" {
+	const recorded = "complete creation b, complete creation c, complete creation d, complete creation e"
+	if got := brief(pool.Decide(s)); got != recorded {
 		t.Errorf("got %q", got)
 	}
 	s.Settings.Size, s.Settings.MaxConcurrent = 9, ptr(5)
-	if got := brief(pool.Decide(s)); got != "" {
+	if got := brief(pool.Decide(s)); got != recorded {
 		t.Errorf("they are being installed, as far as maxConcurrent goes: got %q", got)
 	}
 }

@@ -16,11 +16,11 @@ func TestPendingNamesTakeUpEveryLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pool.Snapshot{Settings: set, Pending: []string{"a", "b"}, Now: noon}
-			if got := brief(pool.Decide(s)); got != "" {
+			if got := brief(pool.Decide(s)); got != "complete creation a, complete creation b" {
 				t.Errorf("two of two are recorded, and it does %q", got)
 			}
 			s.Pending = s.Pending[1:]
-			if got := brief(pool.Decide(s)); got != "create" {
+			if got := brief(pool.Decide(s)); got != "complete creation b, create" {
 				t.Errorf("one of two is recorded, and it does %q", got)
 			}
 		})

@@ -12,6 +12,9 @@ type Verb string
 
 // The verbs, in the order of the steps in a plan.
 const (
+	// AddFinalizer adds hotspare's finalizer to the pool, RemoveFinalizer removes it.
+	AddFinalizer    Verb = "add finalizer"
+	RemoveFinalizer Verb = "remove finalizer"
 	// Bind binds a running cluster to a claim, or completes a binding.
 	Bind Verb = "bind"
 	// Start and Sleep set the power state of a cluster.
@@ -20,7 +23,15 @@ const (
 	// SetPosition writes a waiting claim's position, and when a cluster for it is likely to run,
 	// into its status.
 	SetPosition Verb = "set position"
-	// Create creates a cluster.
+	// ReportInvalid writes into the status of a customization why it does not apply to the pool.
+	ReportInvalid Verb = "report invalid"
+	// DropName removes a name that is recorded for a new cluster from the pool's status.
+	DropName Verb = "drop name"
+	// CompleteCreation creates what is missing of a cluster whose name was recorded by an earlier
+	// pass.
+	CompleteCreation Verb = "complete creation"
+	// Create records a name in the pool's status and creates a cluster under it. In a pool with an
+	// inventory, the cluster first acquires the lease of its customization.
 	Create Verb = "create"
 	// Delete deletes a cluster.
 	Delete Verb = "delete"
@@ -30,14 +41,16 @@ const (
 // others.
 type Step struct {
 	Verb Verb `json:"verb"`
-	// Cluster is empty for a Create: its name is chosen when it is recorded in the pool's status.
+	// Cluster is the name of a cluster, or the recorded name of a new one. In Decide's plan it is
+	// empty for a Create: the name is chosen when it is recorded in the pool's status.
 	Cluster string `json:"cluster,omitempty"`
 	// Claim is set for Bind and SetPosition.
 	Claim string `json:"claim,omitempty"`
 	// Position and Ready are set for SetPosition, as in Wait.
 	Position int       `json:"position,omitempty"`
 	Ready    time.Time `json:"ready,omitzero"`
-	// Customization is set for Create in a pool with an inventory.
+	// Customization is set for ReportInvalid, and for Create and CompleteCreation in a pool with an
+	// inventory.
 	Customization string `json:"customization,omitempty"`
 	// Reason explains the step to people.
 	Reason string `json:"reason"`
@@ -54,14 +67,26 @@ func (s Step) String() string {
 		return fmt.Sprintf("bind %s to %s: %s", s.Claim, s.Cluster, s.Reason)
 	case SetPosition:
 		return fmt.Sprintf("set position of %s to %d: %s", s.Claim, s.Position, s.Reason)
+	case AddFinalizer, RemoveFinalizer:
+		return fmt.Sprintf("%s: %s", s.Verb, s.Reason)
+	case ReportInvalid:
+		return fmt.Sprintf("report customization %s as invalid: %s", s.Customization, s.Reason)
+	case DropName:
+		return fmt.Sprintf("drop the recorded name %s: %s", s.Cluster, s.Reason)
+	case CompleteCreation:
+		return fmt.Sprintf("complete the creation of %s%s: %s", s.Cluster, s.withCustomization(), s.Reason)
 	case Create:
-		if s.Customization != "" {
-			return fmt.Sprintf("create a cluster with %s: %s", s.Customization, s.Reason)
-		}
-		return "create a cluster: " + s.Reason
+		return fmt.Sprintf("create a cluster%s: %s", s.withCustomization(), s.Reason)
 	default:
 		return fmt.Sprintf("%s %s: %s", s.Verb, s.Cluster, s.Reason)
 	}
+}
+
+func (s Step) withCustomization() string {
+	if s.Customization == "" {
+		return ""
+	}
+	return " with " + s.Customization
 }
 
 // A Plan is what to do next, and what to report.
@@ -73,20 +98,20 @@ type Plan struct {
 	Next time.Duration
 }
 
-// StepsOf returns the steps with verb v, in order.
-func (p Plan) StepsOf(v Verb) []Step {
+// StepsOf returns the steps with any of the verbs, in order.
+func (p Plan) StepsOf(verbs ...Verb) []Step {
 	var out []Step
 	for _, s := range p.Steps {
-		if s.Verb == v {
+		if slices.Contains(verbs, s.Verb) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// DueStepsOf returns the steps with verb v that are not postponed, in order.
-func (p Plan) DueStepsOf(v Verb) []Step {
-	return slices.DeleteFunc(p.StepsOf(v), func(s Step) bool { return s.Later })
+// DueStepsOf returns the steps with any of the verbs that are not postponed, in order.
+func (p Plan) DueStepsOf(verbs ...Verb) []Step {
+	return slices.DeleteFunc(p.StepsOf(verbs...), func(s Step) bool { return s.Later })
 }
 
 // CountSteps returns the number of steps with verb v.

@@ -19,12 +19,34 @@ type Snapshot struct {
 	Members []Member
 	// Pending are names that are recorded for new clusters and are not among Members.
 	Pending []string
+	// Reserved maps names in Pending to the customizations that are reserved for them.
+	Reserved map[string]string
+	// Unusable maps the names in Pending under which no cluster can be created to the cause.
+	Unusable map[string]Cause
+	// Invalid are the customizations of the inventory that do not apply to the pool.
+	Invalid []InvalidCustomization
 	// Claims are all existing claims on the pool, including served ones and those being deleted.
 	Claims []Claim
 	// PositionsSetAt is when the positions of waiting claims were last set; zero if they were not,
 	// or if that is unknown.
 	PositionsSetAt time.Time
-	Now            time.Time
+	// RecheckAfter is how long the pool may rely on objects that it refers to and that are not
+	// watched; 0 means no limit.
+	RecheckAfter time.Duration
+	Now          time.Time
+}
+
+// An InvalidCustomization is a customization that does not apply to the pool's clusters.
+type InvalidCustomization struct {
+	Name string
+	// Message explains why it does not apply.
+	Message string
+	// Reported is the message that its status has for its current spec; empty if it has none.
+	// ReportedByPool is set if this pool wrote it.
+	Reported       string
+	ReportedByPool bool
+	// ReservedForName is set if the pool's status reserves it for a name in Pending.
+	ReservedForName bool
 }
 
 // Settings are the pool's desired values and limits.
@@ -52,6 +74,8 @@ type Settings struct {
 	Blocked string
 	// Deleting is set while the pool is being deleted.
 	Deleting bool
+	// FinalizerMissing is set if the pool does not have hotspare's finalizer.
+	FinalizerMissing bool
 	// Fake is set if the clusters exist only as API objects.
 	Fake bool
 	// ResumeTimeout is the time that a resume may take before the cluster counts as broken; 0 means

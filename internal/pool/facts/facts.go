@@ -64,7 +64,7 @@ func (o Objects) PoolSnapshot(books inventory.Plan, now time.Time) (pool.Snapsho
 		m.Outdated, m.Withdrawn, m.Displaced = books.Outdated[m.Name], books.Withdrawn[m.Name], books.Displaced[m.Name]
 		s.Members = append(s.Members, m)
 	}
-	s.Pending = o.pendingNames()
+	s.Pending, s.Reserved, s.Unusable, s.Invalid = o.pendingNames(), books.Homes, unassignedNames(books), o.invalidCustomizations(books)
 	for _, c := range o.Claims {
 		s.Claims = append(s.Claims, readClaim(c))
 	}
@@ -111,6 +111,8 @@ func ReadSettings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error
 		Version:       version,
 		Deleting:      p.DeletionTimestamp != nil,
 		Fake:          IsFake(p),
+
+		FinalizerMissing: !slices.Contains(p.Finalizers, hivev1.FinalizerPool),
 	}
 	if len(missing) > 0 && !IsFake(p) {
 		set.Blocked = joinMessages(missing)

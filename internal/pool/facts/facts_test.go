@@ -202,6 +202,7 @@ func TestSettings(t *testing.T) {
 		Size: 2, RunningCount: 1, MaxSize: &three, BaseDomain: "example.com",
 		HibernationConfig: &hivev1.HibernationConfig{ResumeTimeout: "10m"},
 	}}
+	p.Finalizers = []string{hivev1.FinalizerPool}
 	got, err := ReadSettings(p, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)

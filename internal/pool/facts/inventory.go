@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/install/config"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/pool"
 )
 
 // CustomizationNames returns, sorted, the customizations that the pool lists, has recorded, or has
@@ -158,6 +160,46 @@ func RenderCustomizedCluster(template []byte, p *hivev1.ClusterPool, cluster str
 	}
 	// Only the installer's manifests show whether these patches apply.
 	return raw, spec, config.ValidateManifestPatches(c.Spec.InstallerManifestPatches)
+}
+
+// unassignedNames maps the recorded names for which no customization is left to that cause; nil if
+// there are none.
+func unassignedNames(books inventory.Plan) map[string]pool.Cause {
+	if len(books.Homeless) == 0 {
+		return nil
+	}
+	out := make(map[string]pool.Cause, len(books.Homeless))
+	for _, name := range books.Homeless {
+		out[name] = pool.CustomizationExhausted
+	}
+	return out
+}
+
+// invalidCustomizations returns the unused customizations that do not apply to the pool, by name,
+// and what their statuses show.
+func (o Objects) invalidCustomizations(books inventory.Plan) []pool.InvalidCustomization {
+	var out []pool.InvalidCustomization
+	for _, name := range slices.Sorted(maps.Keys(books.Entries)) {
+		c, e := o.Customizations[name], books.Entries[name]
+		if e.Status != hivev1.InventoryBrokenByConfiguration || c == nil || c.Unreadable != "" || o.Assumed[name] {
+			continue
+		}
+		by := "pool " + o.Pool.Name + ": "
+		invalid := pool.InvalidCustomization{Name: name, Message: by + e.Message, ReservedForName: o.IsReservedForName(name)}
+		if lease.IsReportedInvalid(c) {
+			invalid.Reported = lease.FindCondition(c, hivev1.CustomizationApplySucceeded).Message
+			invalid.ReportedByPool = invalid.Reported == invalid.Message || invalid.Reported == by+o.Pool.Status.Inventory[name].Message
+		}
+		out = append(out, invalid)
+	}
+	return out
+}
+
+// IsReservedForName reports whether the pool's status reserves a customization for a cluster name
+// that it records. The customization may have been removed from the inventory since.
+func (o Objects) IsReservedForName(customization string) bool {
+	ref := o.Pool.Status.Inventory[customization].ClusterDeployment
+	return ref != nil && slices.Contains(o.Pool.Status.Pending, ref.Name)
 }
 
 func readEntry(e hivev1.InventoryEntryStatus) inventory.Entry {
