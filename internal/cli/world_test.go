@@ -34,7 +34,7 @@ func world() []client.Object {
 		&v1alpha1.PowerSchedule{ObjectMeta: aged("default", "new", time.Second)},
 		&v1alpha1.PowerSchedule{ObjectMeta: aged("team-a", "typo", time.Hour), Status: v1alpha1.PowerScheduleStatus{Conditions: []metav1.Condition{{
 			Type: v1alpha1.ScheduleValid, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalidTimeZone,
-			Message: `spec.windows[0].timeZone "Mars" is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin`,
+			Message: `spec.windows[0].timeZone "Mars" is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin`,
 		}}}},
 	}
 }

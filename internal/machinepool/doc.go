@@ -52,16 +52,16 @@ func (p Pool) unsupportedCondition() *condition.Value {
 	switch {
 	case p.Rival != "":
 		v = blockingCondition(hivev1.ReasonDuplicatePool,
-			"MachinePool %s is pool %s of this cluster already: delete one of the two, or make another with another spec.name.", p.Rival, p.Name)
+			"MachinePool %s already has spec.name %s for this cluster: delete one of the two, or create a MachinePool with another spec.name.", p.Rival, p.Name)
 	case p.Name == controlPlaneName:
-		v = blockingCondition(hivev1.ReasonUnsupportedName, "spec.name %s is the control plane's: make a MachinePool with another spec.name.", p.Name)
+		v = blockingCondition(hivev1.ReasonUnsupportedName, "spec.name %s is reserved for the control plane: create a MachinePool with another spec.name.", p.Name)
 	case len(validation.IsDNS1123Label(p.Name)) > 0:
 		v = blockingCondition(hivev1.ReasonUnsupportedName, "spec.name %q cannot be part of a machine's name: "+
-			"make a MachinePool whose spec.name has lower-case letters, digits and dashes only.", p.Name)
+			"create a MachinePool whose spec.name has lower-case letters, digits and dashes only.", p.Name)
 	default:
 		for _, k := range slices.Sorted(maps.Keys(p.MachineLabels)) {
 			if strings.HasPrefix(k, systemLabelPrefix) {
-				v = blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.machineLabels: label %s is the cluster's own: remove it.", k)
+				v = blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.machineLabels: label %s is reserved for the cluster: remove it.", k)
 				return &v
 			}
 		}
@@ -142,8 +142,8 @@ const (
 	AddWorker    Verb = "add worker"
 	RemoveWorker Verb = "remove worker"
 	ForgetNode   Verb = "delete node"
-	MarkNode     Verb = "mark node"
-	MarkMachine  Verb = "mark machine"
+	MarkNode     Verb = "update node"
+	MarkMachine  Verb = "update machine"
 )
 
 // Step is one change of one object of the cluster.

@@ -89,7 +89,7 @@ func (p platform) requestedZones(settings map[string]any) ([]string, *condition.
 	}
 	if len(out) > 0 && p.zone == nil {
 		v := blockingCondition(hivev1.ReasonUnsupportedSetting,
-			"spec.platform: zones are not supported on this platform: remove them, machines are made where the cluster's workers are.")
+			"spec.platform: zones are not supported on this platform: remove them, machines are created where the cluster's workers are.")
 		return nil, &v
 	}
 	slices.Sort(out)
@@ -101,7 +101,7 @@ func (p platform) requestedZones(settings map[string]any) ([]string, *condition.
 func (p platform) checkSettings(key string, settings map[string]any) *condition.Value {
 	for _, path := range settingPaths("", settings, p.settings) {
 		if _, known := p.settings[path]; !known && path != "zones" {
-			v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s.%s is not supported: remove it; there are %s.",
+			v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s.%s is not supported: remove it; supported are %s.",
 				key, path, strings.Join(p.supportedSettings(), ", "))
 			return &v
 		}
@@ -168,7 +168,7 @@ func moveSubnetFilters(provider map[string]any, from, to string) error {
 	subnet, _ := provider["subnet"].(map[string]any)
 	filters, _ := subnet["filters"].([]any)
 	if subnet["id"] != nil || len(filters) == 0 {
-		return fmt.Errorf("the subnet of the workers in zone %s is given by its ID, so that in zone %s is not known", from, to)
+		return fmt.Errorf("the subnet of the workers in zone %s is given by its ID, so the subnet in zone %s is unknown", from, to)
 	}
 	for _, f := range filters {
 		filter, _ := f.(map[string]any)

@@ -131,7 +131,7 @@ func (f MachineSetSnapshot) isNamedForPool(s MachineSet) bool {
 func (f MachineSetSnapshot) desiredMachineSets(mine []MachineSet) ([]MachineSet, *condition.Value) {
 	p, known := platforms[f.Platform]
 	if !known {
-		v := blockingCondition(hivev1.ReasonUnsupportedPlatform, "Platform %q of the cluster is not supported for MachinePools: there are %s and local.",
+		v := blockingCondition(hivev1.ReasonUnsupportedPlatform, "Platform %q of the cluster is not supported for MachinePools: supported are %s and local.",
 			f.Platform, strings.Join(SupportedPlatforms(), ", "))
 		return nil, &v
 	}
@@ -216,7 +216,7 @@ func (f MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine 
 		}
 		provider, err := p.buildProviderSpec(t.Provider, zone, f.Settings)
 		if err != nil {
-			v := blockingCondition(hivev1.ReasonNoTemplate, "zone %s: %s: leave the zone out, or make a MachineSet %s there by hand.", zone, err,
+			v := blockingCondition(hivev1.ReasonNoTemplate, "zone %s: %s: remove the zone, or create a MachineSet %s there manually.", zone, err,
 				f.InfraID+"-"+f.Pool.Name+p.suffix(stringAt(t.Provider, p.region), zone))
 			return nil, &v
 		}
@@ -251,7 +251,7 @@ func (f MachineSetSnapshot) desiredSetsLikeTemplates(p platform, mine []MachineS
 }
 
 func (f MachineSetSnapshot) noTemplateCondition() *condition.Value {
-	v := blockingCondition(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: make %s-worker by hand, with replicas 0.", f.InfraID)
+	v := blockingCondition(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: create %s-worker manually, with replicas 0.", f.InfraID)
 	return &v
 }
 
@@ -284,10 +284,10 @@ func (f MachineSetSnapshot) boundsCondition(n int) condition.Value {
 	case r == nil:
 		return boundsSufficient
 	case r.Max < int64(n):
-		return blockingCondition(hivev1.ReasonMaxTooSmall, "The pool has %d MachineSets, and spec.autoscaling.maxReplicas is %d: make it at least %d.", n, r.Max, n)
+		return blockingCondition(hivev1.ReasonMaxTooSmall, "The pool has %d MachineSets, and spec.autoscaling.maxReplicas is %d: set it to at least %d.", n, r.Max, n)
 	case r.Min < int64(n) && !slices.Contains(scaleFromZeroPlatforms, f.Platform):
 		return blockingCondition(hivev1.ReasonMinTooSmall,
-			"The pool has %d MachineSets, and on %s each needs a machine: make spec.autoscaling.minReplicas at least %d.", n, f.Platform, n)
+			"The pool has %d MachineSets, and on %s each needs a machine: set spec.autoscaling.minReplicas to at least %d.", n, f.Platform, n)
 	}
 	return boundsSufficient
 }
@@ -313,7 +313,7 @@ func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 	for _, w := range want {
 		i := slices.IndexFunc(f.Sets, func(s MachineSet) bool { return s.Name == w.Name })
 		if i < 0 {
-			steps = append(steps, Step{Verb: CreateSet, Name: w.Name, Set: &w, Why: fmt.Sprintf("the pool is to have %d replicas there", w.Replicas)})
+			steps = append(steps, Step{Verb: CreateSet, Name: w.Name, Set: &w, Why: fmt.Sprintf("the pool needs %d replicas there", w.Replicas)})
 			continue
 		}
 		have := f.Sets[i]
@@ -331,7 +331,7 @@ func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 func describeDifference(have, want MachineSet) string {
 	switch {
 	case have.Pool != want.Pool:
-		return "it becomes the pool's"
+		return "it joins the pool"
 	case have.Replicas != want.Replicas:
 		return fmt.Sprintf("replicas from %d to %d", have.Replicas, want.Replicas)
 	case !maps.Equal(have.Labels, want.Labels), !maps.Equal(have.MachineLabels, want.MachineLabels):
@@ -349,7 +349,7 @@ func (f MachineSetSnapshot) planAutoscalers(want []MachineSet) []Step {
 	}
 	var steps []Step
 	if !f.Autoscaling {
-		steps = append(steps, Step{Verb: AddAutoscaling, Name: "default", Why: "the cluster scales nothing without it"})
+		steps = append(steps, Step{Verb: AddAutoscaling, Name: "default", Why: "the cluster does not autoscale without it"})
 	}
 	for i, r := range SpreadRange(*f.Pool.Range, len(want)) {
 		s := Step{Verb: PutAutoscaler, Name: want[i].Name, Range: r, Why: fmt.Sprintf("from %d to %d replicas", r.Min, r.Max)}
@@ -369,12 +369,12 @@ func (f MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
 	for _, a := range f.Scalers {
 		is := a.Pool == f.Pool.Name || slices.ContainsFunc(mine, func(s MachineSet) bool { return s.Name == a.Name })
 		if is && !(wanted(a.Name) && f.Pool.Range != nil) {
-			steps = append(steps, Step{Verb: DeleteAutoscaler, Name: a.Name, Why: "the pool does not ask for it"})
+			steps = append(steps, Step{Verb: DeleteAutoscaler, Name: a.Name, Why: "the pool does not need it"})
 		}
 	}
 	for _, s := range mine {
 		if !wanted(s.Name) && !s.Going {
-			steps = append(steps, Step{Verb: DeleteSet, Name: s.Name, Why: "the pool does not ask for it"})
+			steps = append(steps, Step{Verb: DeleteSet, Name: s.Name, Why: "the pool does not need it"})
 		}
 	}
 	return steps

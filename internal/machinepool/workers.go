@@ -93,7 +93,7 @@ func DecideWorkers(c WorkerSnapshot, now time.Time) Plan {
 	}
 	for _, m := range all {
 		if m.machine == nil {
-			d.Steps = append(d.Steps, Step{Verb: ForgetNode, Name: m.name, Why: "its machine is gone"})
+			d.Steps = append(d.Steps, Step{Verb: ForgetNode, Name: m.name, Why: "its machine no longer exists"})
 		}
 	}
 	gone := c.planRemovals(have, want, now)
@@ -118,7 +118,7 @@ func (c WorkerSnapshot) unsupportedSettingCondition() *condition.Value {
 	if len(c.Set) == 0 {
 		return nil
 	}
-	v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: the workers of a local cluster have no settings: remove it.", c.Set[0])
+	v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: workers of a local cluster take no platform settings: remove it.", c.Set[0])
 	return &v
 }
 
@@ -230,7 +230,7 @@ func (c WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Tim
 	for i := int64(0); i < int64(len(rest))-want; i++ {
 		steps = append(steps, Step{
 			Verb: RemoveWorker, Name: rest[i].name,
-			Why: fmt.Sprintf("the pool is to have %d replicas, not %d", want, len(have)),
+			Why: fmt.Sprintf("the pool wants %d replicas and has %d", want, len(have)),
 		})
 	}
 	return steps
@@ -268,9 +268,9 @@ func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 		want := c.desiredNode(*m.node, now)
 		switch {
 		case !maps.Equal(want.Labels, m.node.Labels):
-			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "its labels are to be the pool's"})
+			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "its labels differ from the pool's"})
 		case !sameTaints(want.Taints, m.node.Taints):
-			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "its taints are to be the pool's"})
+			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "its taints differ from the pool's"})
 		case !want.EmptySince.Equal(m.node.EmptySince):
 			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "whether it is empty has changed"})
 		}
@@ -278,7 +278,7 @@ func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 	if m.object != nil {
 		labels := mergeLabels(m.object.Labels, c.machineLabels(), c.Pool.Owned.MachineLabels)
 		if !maps.Equal(labels, m.object.Labels) {
-			steps = append(steps, Step{Verb: MarkMachine, Name: m.name, Labels: labels, Why: "its labels are to be the pool's"})
+			steps = append(steps, Step{Verb: MarkMachine, Name: m.name, Labels: labels, Why: "its labels differ from the pool's"})
 		}
 	}
 	return steps

@@ -58,7 +58,7 @@ func TestWorkers(t *testing.T) {
 		"the emptiest goes first":                {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes[1].Pods = 3; c.Nodes[0].Pods = 2 }), "remove worker c-p-0"},
 		"who has not joined goes before":         {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = c.Nodes[1:]; c.Machines[0].Created = now }), "remove worker c-p-0"},
 		"who has begun to leave goes on":         {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes[0].Taints = []corev1.Taint{LeavingTaint} }), "remove worker c-p-0"},
-		"who has begun to leave may stay":        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes[0].Taints = []corev1.Taint{LeavingTaint} }), "mark node c-p-0"},
+		"who has begun to leave may stay":        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes[0].Taints = []corev1.Taint{LeavingTaint} }), "update node c-p-0"},
 		"others' are left alone":                 {at("c-q-0", "c-p-q-0", "c-master-0", "d-p-0", "c-p-00", "c-p--1", "c-p-1x", "c-p"), ""},
 		"a node without a machine is forgotten":  {at("c-p-0").with(func(c *WorkerSnapshot) { c.Machines = nil }), "delete node c-p-0"},
 		"so is a Machine":                        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Machines, c.Nodes = nil, nil }), "delete node c-p-0"},
@@ -80,7 +80,7 @@ func TestWorkers(t *testing.T) {
 		"autoscaling: at least so many":          {at().with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{2, 3} }), "add worker c-p-0; add worker c-p-1"},
 		"autoscaling: at most so many":           {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{0, 1}; c.Nodes[0].Pods, c.Nodes[1].Pods = 2, 1 }), "remove worker c-p-1"},
 		"autoscaling: one more for pods":         {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{0, 3}; c.Nodes[0].Pods = 1; c.Pending = 9 }), "add worker c-p-1"},
-		"autoscaling: since when it is empty":    {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{0, 3} }), "mark node c-p-0"},
+		"autoscaling: since when it is empty":    {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{0, 3} }), "update node c-p-0"},
 		"autoscaling: not yet for long": {at("c-p-0").with(func(c *WorkerSnapshot) {
 			c.Pool.Range = &Range{0, 3}
 			c.Nodes[0].EmptySince = now.Add(time.Second - IdleTimeout)
@@ -94,7 +94,7 @@ func TestWorkers(t *testing.T) {
 			c.Pool.Range = &Range{0, 3}
 			c.Nodes[0].EmptySince = now.Add(-IdleTimeout)
 			c.Nodes[0].Pods = 1
-		}), "mark node c-p-0"},
+		}), "update node c-p-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := told(DecideWorkers(tc.crew, now)); got != tc.want {

@@ -86,6 +86,6 @@ func isPooled(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeploy
 
 // NewDenied returns the error for an infraID that belongs to another cluster, owner.
 func NewDenied(infraID string, owner types.NamespacedName) error {
-	return fault.NewDenied("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from here: "+
-		"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, owner)
+	return fault.NewDenied("infraID %s belongs to ClusterDeployment %s, so its resources cannot be changed from this ClusterDeployment: "+
+		"correct the infraID, or set spec.preserveOnDelete to delete this ClusterDeployment without destroying them", infraID, owner)
 }

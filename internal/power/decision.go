@@ -29,7 +29,7 @@ const (
 func (a Action) String() string {
 	return [...]string{
 		"leave the machines alone", "start the machines", "stop the machines",
-		"ask for hibernation: hibernateAfter has passed",
+		"request hibernation: hibernateAfter has passed",
 	}[a]
 }
 
@@ -73,16 +73,16 @@ func (d Plan) String() string {
 		s += fmt.Sprintf("; approve %s for node %s", v.Request.Name, v.Node)
 	}
 	if d.Errand != "" {
-		s += "; see whether the controller manager acts"
+		s += "; create the resume probe"
 	}
 	if len(d.Replace) > 0 {
-		s += "; have spot machines made anew: " + spotNames(d.Replace)
+		s += "; replace spot machines: " + spotNames(d.Replace)
 	}
-	s = fmt.Sprintf("%s; tell %s: %s", s, word, strings.TrimSuffix(d.detailedCondition().Message, "."))
+	s = fmt.Sprintf("%s; report %s: %s", s, word, strings.TrimSuffix(d.detailedCondition().Message, "."))
 	if d.Next == 0 {
 		return s
 	}
-	return fmt.Sprintf("%s; look again in %s", s, d.Next)
+	return fmt.Sprintf("%s; check again in %s", s, d.Next)
 }
 
 // detailedCondition returns the condition with the more detailed message.

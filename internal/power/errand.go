@@ -53,7 +53,7 @@ func (s Snapshot) controllerGap(rec record) *gap {
 		return nil
 	}
 	return newGap(hivev1.ReasonWaitingForControllers,
-		"Waiting for the cluster's controller manager to act: it has not looked at PodDisruptionBudget hotspare-resume in namespace kube-system yet.")
+		"Waiting for the cluster's controller manager: it has not updated PodDisruptionBudget hotspare-resume in namespace kube-system yet.")
 }
 
 // AfterProbeCreated returns the plan after its probe has been created. It looks again after
@@ -68,5 +68,5 @@ func (s Snapshot) probeRefusedMessage() string {
 	if s.Spoke.Errand.Refused == "" {
 		return ""
 	}
-	return " Whether its controller manager acts is not known: " + s.Spoke.Errand.Refused + "."
+	return " It is unknown whether its controller manager works: " + s.Spoke.Errand.Refused + "."
 }

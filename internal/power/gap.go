@@ -80,7 +80,7 @@ func (s Snapshot) machineStateGap(want cloud.State) *gap {
 	case s.MachinesFault != nil:
 		return &gap{message: s.MachinesFault.unobservedMessage(), permanent: s.MachinesFault.Kind != fault.Wait}
 	case len(s.Machines) == 0:
-		return &gap{message: fmt.Sprintf("The platform %s knows no machine with infrastructure ID %q.", s.Platform, s.InfraID), permanent: true, machines: true}
+		return &gap{message: fmt.Sprintf("The platform %s has no machine with infrastructure ID %q.", s.Platform, s.InfraID), permanent: true, machines: true}
 	case s.Machines.AllIn(want):
 		return nil
 	}
@@ -111,7 +111,7 @@ func (s Snapshot) machinesNotIn(want cloud.State) string {
 // a node that was stopped still looks Ready for some time afterwards (Hive D18).
 func (s Snapshot) nodeGap(rec record) *gap {
 	if len(s.Spoke.Nodes) == 0 {
-		return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes: the cluster has none.")
+		return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes: the cluster has no nodes.")
 	}
 	since := rec.poweredOnAt(s.InstalledAt)
 	var names []string
@@ -134,7 +134,7 @@ func (s Snapshot) operatorGap(rec record, now time.Time) *gap {
 		return newGap(hivev1.ReasonPausingForOperators, "Pausing %s for cluster operators to settle.", operatorSettleTime)
 	}
 	if len(s.Spoke.Operators) == 0 {
-		return newGap(hivev1.ReasonWaitingForOperators, "Waiting for cluster operators: the cluster shows none.")
+		return newGap(hivev1.ReasonWaitingForOperators, "Waiting for cluster operators: the cluster lists none.")
 	}
 	var names []string
 	for _, o := range s.Spoke.Operators {

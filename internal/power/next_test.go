@@ -294,7 +294,7 @@ func TestNoTransitionEndsBeforeItBegins(t *testing.T) {
 
 func TestAClusterWithoutAPlatformSaysWhatToDo(t *testing.T) {
 	d := Decide(seen(unactuated, func(s *Snapshot) { s.Platform = "" }), now)
-	if want := "spec.platform names no platform, so nothing can start and stop machines: write back the one that the cluster was made with."; d.Hibernating.Message != want {
+	if want := "spec.platform names no platform, so hotspare cannot start or stop the machines: restore the platform that the cluster was created with."; d.Hibernating.Message != want {
 		t.Errorf("told %q", d.Hibernating.Message)
 	}
 }
@@ -350,7 +350,7 @@ func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 	}{
 		"on the way up it stays":   {seen(going("Running", time.Minute), unready), false, "Waiting for nodes to be ready: w0."},
 		"when it is done it goes":  {seen(going("Running", time.Minute)), true, "The cluster is running."},
-		"without one nothing goes": {seen(going("Running", time.Minute), closed), false, "The cluster is running. Whether its controller manager acts is not known: forbidden."},
+		"without one nothing goes": {seen(going("Running", time.Minute), closed), false, "The cluster is running. It is unknown whether its controller manager works: forbidden."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := Decide(tc.in, now); d.Dismiss != tc.dismiss || d.Ready.Message != tc.says {

@@ -87,19 +87,19 @@ func TestRequests(t *testing.T) {
 	}{
 		"the request of a node that is missed is approved": {seen(going("Running", 5*time.Minute), away, listed(good)), "good", told},
 		"one that is not approved is told":                 {seen(going("Running", 5*time.Minute), away, listed(bad, good)), "good", told + refused},
-		"one after the time is up, too":                    {seen(going("Running", time.Hour), away, listed(good)), "", told + " 1 certificate request is not approved: good (the time for it in this resume is over)."},
+		"one after the time is up, too":                    {seen(going("Running", time.Hour), away, listed(good)), "", told + " 1 certificate request is not approved: good (the approval window of this resume is over)."},
 		"the platform vouches if it can": {
 			seen(going("Running", 5*time.Minute), away, vouched, listed(good), func(s *Snapshot) { s.Spoke.Requests.Machines = nil }), "good", told,
 		},
 		"then the cluster's Machines do not count": {
 			seen(going("Running", 5*time.Minute), away, vouched, listed(good), func(s *Snapshot) { s.Machines = cloud.Machines{{Name: "m0", State: cloud.Running, Node: "m0"}} }), "",
-			told + " 1 certificate request is not approved: good (no machine is known to be that node).",
+			told + " 1 certificate request is not approved: good (no known machine belongs to that node).",
 		},
 		"a list that was not read to its end is a flood":  {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Snapshot) { s.Spoke.Requests.Truncated = true }), "", told + " 1 certificate request is not approved: good (there are too many open requests)."},
 		"nothing is told of a cluster that runs":          {seen(came("Running", time.Minute), listed(bad)), "", "The cluster is running."},
 		"a resume that is not begun opens nothing":        {seen(came("Running", time.Minute), machines("m0:Running w0:Stopped"), away, listed(good)), "", "Waiting for machines to be running: w0."},
 		"a cluster that cannot hibernate is left alone":   {seen(of("4.3.0"), going("Running", 5*time.Minute), away, listed(good)), "", told},
-		"a cluster that wants no clients approved is not": {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Snapshot) { s.Spoke.Requests.ClientsOff = true }), "", told + " 1 certificate request is not approved: good (the cluster's machine approver is told not to approve client certificates)."},
+		"a cluster that wants no clients approved is not": {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Snapshot) { s.Spoke.Requests.ClientsOff = true }), "", told + " 1 certificate request is not approved: good (the cluster's machine approver is configured not to approve client certificates)."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(c.in, now)

@@ -56,10 +56,10 @@ func (s Snapshot) spotGap(now time.Time) *gap {
 		return nil
 	}
 	if s.SpotFault != nil {
-		return newGap(hivev1.ReasonWaitingForNodes, "Whether spot machines are gone cannot be told: %s.", s.SpotFault.Message)
+		return newGap(hivev1.ReasonWaitingForNodes, "Cannot determine which spot machines no longer exist: %s.", s.SpotFault.Message)
 	}
 	if gone := s.spotsToReplace(); len(gone) > 0 {
-		return newGap(hivev1.ReasonWaitingForNodes, "Spot machines ended when the cluster stopped and are made anew: %s.", spotNames(gone))
+		return newGap(hivev1.ReasonWaitingForNodes, "Replacing spot machines that ended when the cluster stopped: %s.", spotNames(gone))
 	}
 	young := slices.DeleteFunc(slices.Clone(s.Spoke.Spots), func(m SpotMachine) bool {
 		return m.Joined || m.Failed || m.Created.Before(s.Record.StartedAt.Time) || !now.Before(m.Created.Add(spotJoinTimeout))

@@ -33,7 +33,7 @@ func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
 	}{
 		"one that is gone is made anew": {
 			seen(resuming, ending(interruptible("a", hour, "gone joined"), interruptible("b", hour, "joined"))),
-			"a", hivev1.ReasonWaitingForNodes, "Spot machines ended when the cluster stopped and are made anew: a.",
+			"a", hivev1.ReasonWaitingForNodes, "Replacing spot machines that ended when the cluster stopped: a.",
 		},
 		"none that is there is touched": {
 			seen(resuming, ending(interruptible("a", hour, "joined"))), "", "Running", "",
@@ -70,7 +70,7 @@ func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
 		},
 		"that nobody knows which are gone is told": {
 			seen(resuming, ending(interruptible("a", hour, "joined")), func(s *Snapshot) { s.SpotFault = NewFailure(errors.New("slow down")) }),
-			"", hivev1.ReasonWaitingForNodes, "Whether spot machines are gone cannot be told: slow down.",
+			"", hivev1.ReasonWaitingForNodes, "Cannot determine which spot machines no longer exist: slow down.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestOnlyWhatIsOlderThanTheResumeMayBeLost(t *testing.T) {
 func TestWhyMachinesCannotBeDeletedIsTold(t *testing.T) {
 	s := seen(going("Running", 2*time.Minute), ending(interruptible("a", time.Hour, "gone")))
 	d := Decide(s, now).AfterReplaceFailure([]string{"forbidden", "forbidden"})
-	if want := "made anew: a. Machines cannot be deleted: forbidden."; !strings.HasSuffix(d.Ready.Message, want) {
+	if want := "cluster stopped: a. Machines cannot be deleted: forbidden."; !strings.HasSuffix(d.Ready.Message, want) {
 		t.Errorf("tells %q, want %q", d.Ready.Message, want)
 	}
 	if d := Decide(seen(), now).AfterReplaceFailure([]string{"forbidden"}); strings.Contains(d.Ready.Message, "forbidden") {

@@ -61,7 +61,7 @@ func (s Snapshot) canHibernate() bool { return s.hibernationObstacle() == "" }
 // otherwise keep it awake despite hibernateAfter.
 func (s Snapshot) hibernationObstacle() string {
 	if s.Platform == "" && !s.Actuator {
-		return "spec.platform names no platform, so nothing can start and stop machines: write back the one that the cluster was made with."
+		return "spec.platform names no platform, so hotspare cannot start or stop the machines: restore the platform that the cluster was created with."
 	}
 	if !s.Actuator {
 		return fmt.Sprintf("The platform %q cannot start and stop machines.", s.Platform)
@@ -70,7 +70,7 @@ func (s Snapshot) hibernationObstacle() string {
 	if parseVersion(s.InstallVersion) != nil && !isTooOld(s.InstallVersion) || !isTooOld(known) {
 		return ""
 	}
-	return fmt.Sprintf("OpenShift %s does not survive hibernation: it takes %s or later.", parseVersion(known), firstHibernatable)
+	return fmt.Sprintf("OpenShift %s does not survive hibernation: version %s or later is required.", parseVersion(known), firstHibernatable)
 }
 
 // currentVersion returns the best known version of the cluster.

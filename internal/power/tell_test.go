@@ -14,15 +14,15 @@ func TestString(t *testing.T) {
 		in   Snapshot
 		want string
 	}{
-		"a stop":        {seen(hibernate, going("Hibernating", time.Minute)), "stop the machines; tell Stopping: Waiting for machines to be stopped: m0, w0; look again in 6s"},
-		"a resume":      {seen(going("Running", time.Second), machines("m0:Running w0:Stopped")), "start the machines; tell StartingMachines: Waiting for machines to be running: w0; look again in 200ms"},
-		"a timeout":     {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: 20 * time.Minute})), "leave the machines alone; tell FailedToStart: Resuming timed out after 20m0s. Waiting for nodes to be ready: w0; look again in 30s"},
-		"hibernation":   {seen(limits(Limits{HibernateAfter: time.Minute})), "ask for hibernation: hibernateAfter has passed"},
-		"a fake":        {seen(fake), "leave the machines alone; tell Running: The fake cluster is running"},
-		"no actuator":   {seen(unactuated, func(s *Snapshot) { s.Seed = "" }), `leave the machines alone; tell Running: The platform "sim" cannot start and stop machines; look again in 1m50.166136261s`},
-		"not installed": {seen(installing, anew), "leave the machines alone; tell not installed: The cluster is not installed yet"},
-		"a complaint":   {seen(fake, func(s *Snapshot) { s.Complaint = "spec.x is ignored." }), "leave the machines alone; tell Running: The fake cluster is running. spec.x is ignored"},
-		"no machines":   {seen(machines("")), `leave the machines alone; tell FailedToStart: The platform sim knows no machine with infrastructure ID "infra"; look again in 5m0s`},
+		"a stop":        {seen(hibernate, going("Hibernating", time.Minute)), "stop the machines; report Stopping: Waiting for machines to be stopped: m0, w0; check again in 6s"},
+		"a resume":      {seen(going("Running", time.Second), machines("m0:Running w0:Stopped")), "start the machines; report StartingMachines: Waiting for machines to be running: w0; check again in 200ms"},
+		"a timeout":     {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: 20 * time.Minute})), "leave the machines alone; report FailedToStart: Resuming timed out after 20m0s. Waiting for nodes to be ready: w0; check again in 30s"},
+		"hibernation":   {seen(limits(Limits{HibernateAfter: time.Minute})), "request hibernation: hibernateAfter has passed"},
+		"a fake":        {seen(fake), "leave the machines alone; report Running: The fake cluster is running"},
+		"no actuator":   {seen(unactuated, func(s *Snapshot) { s.Seed = "" }), `leave the machines alone; report Running: The platform "sim" cannot start and stop machines; check again in 1m50.166136261s`},
+		"not installed": {seen(installing, anew), "leave the machines alone; report not installed: The cluster is not installed yet"},
+		"a complaint":   {seen(fake, func(s *Snapshot) { s.Complaint = "spec.x is ignored." }), "leave the machines alone; report Running: The fake cluster is running. spec.x is ignored"},
+		"no machines":   {seen(machines("")), `leave the machines alone; report FailedToStart: The platform sim has no machine with infrastructure ID "infra"; check again in 5m0s`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(c.in, now).String(); got != c.want {

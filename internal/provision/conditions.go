@@ -30,7 +30,7 @@ func reportInstalled(p *Plan) {
 	p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allNeedsMet)
 }
 
-const allNeedsMet = "Everything that the install needs is there."
+const allNeedsMet = "All requirements of the install are met."
 
 // reportUnderWay reports that an attempt is in progress.
 func reportUnderWay(p *Plan, message string) {
@@ -44,16 +44,16 @@ func reportUnderWay(p *Plan, message string) {
 // reportFailure reports the result of the attempts so far while none is in progress.
 func reportFailure(p *Plan, last *Attempt) {
 	if last == nil {
-		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun; RequirementsMet tells what is missing.")
-		p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun.")
+		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has started: condition RequirementsMet shows what is missing.")
+		p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has started.")
 		return
 	}
 	p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning,
-		fmt.Sprintf("Attempt %d failed after it had begun.", last.Number))
+		fmt.Sprintf("Attempt %d failed after it had started.", last.Number))
 	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
-		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
+		fmt.Sprintf("Attempt %d failed; another attempt follows.", last.Number))
 	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped,
-		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
+		fmt.Sprintf("Attempt %d failed; another attempt follows.", last.Number))
 	p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, last.Reason,
 		fmt.Sprintf("Attempt %d failed: %s; ClusterProvision %s has the log.", last.Number, strings.TrimRight(last.Message, "."), last.Name))
 	reportAuthentication(p, last)
@@ -68,11 +68,11 @@ func reportAuthentication(p *Plan, last *Attempt) {
 	}
 	p.setCondition(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError,
 		fmt.Sprintf("The platform refused the credentials of attempt %d: correct the Secret that credentialsSecretRef in spec.platform names; "+
-			"condition ProvisionFailed has the platform's answer.", last.Number))
+			"condition ProvisionFailed shows the platform's answer.", last.Number))
 }
 
 func reportStopped(p *Plan, limit int) {
-	message := fmt.Sprintf("The limit of %d install attempts is reached: raise spec.installAttemptsLimit for another, or delete the cluster.", limit)
+	message := fmt.Sprintf("The limit of %d install attempts is reached: raise spec.installAttemptsLimit for another attempt, or delete the cluster.", limit)
 	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisionStopped, message)
 	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, hivev1.ReasonInstallAttemptsUsedUp, message)
 }

@@ -81,7 +81,7 @@ func decideInstalled(p *Plan, s Snapshot, open *Attempt) {
 
 // continueAttempt continues an attempt that has been recorded.
 func continueAttempt(p *Plan, s Snapshot, a Attempt) {
-	reportUnderWay(p, fmt.Sprintf("Attempt %d is under way; ClusterProvision %s tells more.", a.Number, a.Name))
+	reportUnderWay(p, fmt.Sprintf("Attempt %d is in progress; ClusterProvision %s has the details.", a.Number, a.Name))
 	if !reportNeeds(p, s) {
 		return
 	}

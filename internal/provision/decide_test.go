@@ -83,35 +83,35 @@ func TestDecide(t *testing.T) {
 		want string
 	}{
 		"a new cluster is marked, and its first attempt recorded": {
-			edits{func(s *Snapshot) { s.Cluster.Marked = false }}, "put finalizer and labels on the cluster; record attempt 0 as c-0-620b7",
+			edits{func(s *Snapshot) { s.Cluster.Marked = false }}, "add the finalizer and labels to the cluster; record attempt 0 as c-0-620b7",
 		},
 		"a cluster that lacks something is not begun":        {edits{lacking}, "nothing"},
 		"a fake cluster lacks nothing":                       {edits{lacking, func(s *Snapshot) { s.Cluster.Fake = true }}, "record attempt 0 as c-0-620b7"},
 		"a recorded attempt is named before it is begun":     {edits{attempts("0:provisioning")}, "publish the metadata of attempt 0; install attempt 0"},
 		"a named attempt is asked about":                     {edits{attempts("0:provisioning"), named("x0")}, "install attempt 0"},
 		"an attempt that lacks something is not asked about": {edits{attempts("0:provisioning"), named("x0"), lacking}, "nothing"},
-		"a running attempt is looked at again":               {edits{attempts("0:provisioning"), named("x0"), installs(Running)}, "look again in 10s"},
-		"an attempt that waits is asked when it says":        {edits{attempts("0:provisioning"), named("x0"), installs(Waiting)}, "look again in 1m0s"},
-		"an attempt that is refused is tried again slowly":   {edits{attempts("0:provisioning"), named("x0"), installs(Refused)}, "look again in 10m0s"},
+		"a running attempt is looked at again":               {edits{attempts("0:provisioning"), named("x0"), installs(Running)}, "check again in 10s"},
+		"an attempt that waits is asked when it says":        {edits{attempts("0:provisioning"), named("x0"), installs(Waiting)}, "check again in 1m0s"},
+		"an attempt that is refused is tried again slowly":   {edits{attempts("0:provisioning"), named("x0"), installs(Refused)}, "check again in 10m0s"},
 		"success is delivered before it is told, and completed last": {
 			edits{attempts("0:provisioning"), named("x0"), installs(Succeeded)}, "store the credentials of attempt 0; last mark the cluster installed; last complete attempt 0",
 		},
 		"a failure is recorded, and not yet destroyed": {edits{attempts("0:provisioning"), named("x0"), installs(Failed)}, "fail attempt 0"},
 		"what a failure left is destroyed":             {edits{attempts("0:failed@0s"), named("x0")}, "destroy x0"},
-		"it is asked about until it is gone":           {edits{attempts("0:failed@0s"), named("x0"), destroys("x0", Running)}, "look again in 10s"},
+		"it is asked about until it is gone":           {edits{attempts("0:failed@0s"), named("x0"), destroys("x0", Running)}, "check again in 10s"},
 		"then it is buried, and the back-off waited for": {
-			edits{attempts("0:failed@0s"), named("x0"), destroys("x0", Succeeded)}, "bury attempt 0; look again in 1m0s",
+			edits{attempts("0:failed@0s"), named("x0"), destroys("x0", Succeeded)}, "record cleanup of attempt 0; check again in 1m0s",
 		},
 		"after the back-off comes the next attempt": {edits{attempts("0:failed@1m†"), named("x0")}, "record attempt 1 as c-1-4f435"},
-		"the back-off doubles":                      {edits{attempts("0:failed@9h† 1:failed@1m†"), named("x1")}, "look again in 1m0s"},
-		"of failed attempts three are kept":         {edits{attempts("4:failed@9h† 1:failed@9h† 3:failed@9h† 0:failed@9h† 2:failed@9h†"), named("x4")}, "forget attempt 0; forget attempt 1; record attempt 5 as c-5-ab5e4"},
+		"the back-off doubles":                      {edits{attempts("0:failed@9h† 1:failed@1m†"), named("x1")}, "check again in 1m0s"},
+		"of failed attempts three are kept":         {edits{attempts("4:failed@9h† 1:failed@9h† 3:failed@9h† 0:failed@9h† 2:failed@9h†"), named("x4")}, "delete attempt 0; delete attempt 1; record attempt 5 as c-5-ab5e4"},
 		"at the limit there is no other attempt":    {edits{attempts("0:failed@9h†"), named("x0"), limited(1)}, "nothing"},
 		"what the last attempt left is destroyed":   {edits{attempts("0:failed@9h"), named("x0"), limited(1)}, "destroy x0"},
 		"a limit of 0 means no attempt":             {edits{limited(0)}, "nothing"},
 		"a raised limit means another attempt":      {edits{attempts("0:failed@9h†"), named("x0"), limited(2)}, "record attempt 1 as c-1-4f435"},
 		"what nobody knows of is destroyed first":   {edits{named("old")}, "destroy old"},
 		"a refused preparation waits for a change":  {edits{prepares(Refused)}, "nothing"},
-		"a preparation without room is repeated":    {edits{prepares(Waiting)}, "look again in 1m0s"},
+		"a preparation without room is repeated":    {edits{prepares(Waiting)}, "check again in 1m0s"},
 
 		"an installed cluster needs nothing":                   {edits{installed, attempts("0:complete"), named("x0")}, "nothing"},
 		"an adopted cluster needs nothing":                     {edits{installed, named("theirs")}, "nothing"},
@@ -123,21 +123,21 @@ func TestDecide(t *testing.T) {
 		"a paused cluster is left alone":                       {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Paused = true }}, "nothing"},
 		"another installer's cluster is left alone":            {edits{func(s *Snapshot) { s.Cluster.Foreign = true }}, "nothing"},
 
-		"a deleted cluster is destroyed":                           {edits{deleted, named("x0")}, "open the record of the destruction; destroy x0"},
+		"a deleted cluster is destroyed":                           {edits{deleted, named("x0")}, "create the ClusterDeprovision; destroy x0"},
 		"so is every attempt that may have left something":         {edits{deleted, opened, named("x1"), attempts("0:failed@1h 1:provisioning 2:failed†")}, "destroy x0; destroy x1"},
 		"an infraID that two attempts share is destroyed for both": {edits{deleted, opened, attempts("0:failed† 1:failed"), func(s *Snapshot) { s.Attempts[0].InfraID = "x1" }}, "destroy x1"},
 		"it goes when all of it is gone": {
-			edits{deleted, opened, named("x0"), destroys("x0", Succeeded)}, "close the record of the destruction; last let the cluster go",
+			edits{deleted, opened, named("x0"), destroys("x0", Succeeded)}, "complete the ClusterDeprovision; last remove the finalizer",
 		},
-		"it stays while some of it is not":      {edits{deleted, opened, named("x1"), attempts("0:failed"), destroys("x0", Succeeded), destroys("x1", Running)}, "look again in 10s"},
-		"destroying without room is repeated":   {edits{deleted, opened, named("x0"), destroys("x0", Waiting)}, "look again in 1m0s"},
-		"destroying that fails is recorded":     {edits{deleted, opened, named("x0"), destroys("x0", Failed)}, "record that destroying fails: Destroying x0 fails: m; look again in 1m0s"},
-		"after a failure it is left for a time": {edits{deleted, opened, named("x0"), failing(10 * time.Second)}, "look again in 40s"},
+		"it stays while some of it is not":      {edits{deleted, opened, named("x1"), attempts("0:failed"), destroys("x0", Succeeded), destroys("x1", Running)}, "check again in 10s"},
+		"destroying without room is repeated":   {edits{deleted, opened, named("x0"), destroys("x0", Waiting)}, "check again in 1m0s"},
+		"destroying that fails is recorded":     {edits{deleted, opened, named("x0"), destroys("x0", Failed)}, "report that destroying fails: Destroying x0 fails: m; check again in 1m0s"},
+		"after a failure it is left for a time": {edits{deleted, opened, named("x0"), failing(10 * time.Second)}, "check again in 40s"},
 		"and then tried again":                  {edits{deleted, opened, named("x0"), failing(50 * time.Second)}, "destroy x0"},
-		"a closed record means it can go":       {edits{deleted, named("x0"), func(s *Snapshot) { s.Deprovision = Deprovision{Exists: true, Completed: true} }}, "last let the cluster go"},
-		"of what never began nothing is left":   {edits{deleted, powerless}, "last let the cluster go"},
+		"a closed record means it can go":       {edits{deleted, named("x0"), func(s *Snapshot) { s.Deprovision = Deprovision{Exists: true, Completed: true} }}, "last remove the finalizer"},
+		"of what never began nothing is left":   {edits{deleted, powerless}, "last remove the finalizer"},
 		"what nobody can destroy stays":         {edits{deleted, opened, named("x0"), powerless}, "nothing"},
-		"a preserved cluster just goes":         {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Preserved = true }}, "last let the cluster go"},
+		"a preserved cluster just goes":         {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Preserved = true }}, "last remove the finalizer"},
 		"a protected cluster stays":             {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Protected, s.Cluster.Preserved = true, true }}, "nothing"},
 		"what is not held is none of ours":      {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Held = false }}, "nothing"},
 	} {
@@ -193,8 +193,8 @@ func TestConditions(t *testing.T) {
 
 func TestAClusterThatLostItsPlatformSaysWhatToDo(t *testing.T) {
 	s := snapshot(deleted, opened, named("x0"), powerless, func(s *Snapshot) { s.Needs.Platform = "" })
-	want := "x0 is recorded, and spec.platform names no platform, so that nothing knows how to destroy it: write the platform that it is on, " +
-		"such as {local: {}}, or set spec.preserveOnDelete to let the ClusterDeployment go without."
+	want := "x0 is recorded, and spec.platform names no platform, so hotspare cannot destroy it: set spec.platform to its platform, " +
+		"such as {local: {}}, or set spec.preserveOnDelete to delete the ClusterDeployment without destroying it."
 	said := ""
 	for _, c := range Decide(s).Conditions {
 		if c.Type == hivev1.ClusterDeprovisionLaunchError {

@@ -19,11 +19,11 @@ func decideDeletion(s Snapshot) Plan {
 	case !c.Held:
 	case c.Protected:
 		p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonProtected,
-			fmt.Sprintf("Annotation %s is true, so the cluster is not destroyed: take it away to let the cluster go.", hivev1.AnnotationProtectedDelete))
+			fmt.Sprintf("Annotation %s is true, so the cluster is not destroyed: remove the annotation to have it destroyed.", hivev1.AnnotationProtectedDelete))
 	case c.Preserved, c.Foreign:
 		p.Last = []Step{{Do: RemoveFinalizer}}
 	case s.Deprovision.Completed, len(left) == 0:
-		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "Nothing is left of the cluster.")
+		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "All resources of the cluster are deleted.")
 		p.Last = []Step{{Do: RemoveFinalizer}}
 	default:
 		destroyCluster(&p, s, left)
@@ -42,7 +42,7 @@ func destroyCluster(p *Plan, s Snapshot, left []string) {
 		return
 	}
 	p.addSteps(Step{Do: CompleteDeprovision})
-	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "Nothing is left of the cluster.")
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "All resources of the cluster are deleted.")
 	p.Last = []Step{{Do: RemoveFinalizer}}
 }
 
@@ -72,11 +72,11 @@ func destroyInfraIDs(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 func (n Needs) noDestroyerMessage(ids []string) string {
 	recorded := strings.Join(ids, ", ") + " is recorded, and "
 	if n.Platform == "" {
-		return recorded + "spec.platform names no platform, so that nothing knows how to destroy it: write the platform that it is on, " +
-			"such as {local: {}}, or set spec.preserveOnDelete to let the ClusterDeployment go without."
+		return recorded + "spec.platform names no platform, so hotspare cannot destroy it: set spec.platform to its platform, " +
+			"such as {local: {}}, or set spec.preserveOnDelete to delete the ClusterDeployment without destroying it."
 	}
-	return recorded + fmt.Sprintf("no installer for platform %s is set up here to destroy it: "+
-		"set one up, or set spec.preserveOnDelete to let the ClusterDeployment go without.", n.Platform)
+	return recorded + fmt.Sprintf("this hub has no installer for platform %s to destroy it: "+
+		"set one up, or set spec.preserveOnDelete to delete the ClusterDeployment without destroying it.", n.Platform)
 }
 
 // destroyBackoffLeft returns the remaining backoff after destroying failed. Without a backoff,
@@ -93,7 +93,7 @@ func (s Snapshot) destroyBackoffLeft(since time.Time) time.Duration {
 // evaluateDestroyAnswers evaluates the executors' answers to destroying. It reports the first
 // failure in the order of the infraIDs.
 func evaluateDestroyAnswers(p *Plan, s Snapshot, ids []string, since time.Time) bool {
-	gone, message := true, "Destroying goes on, or is done."
+	gone, message := true, "The cluster is being destroyed, or is destroyed."
 	for _, id := range ids {
 		a := s.Destroy[id]
 		switch a.Outcome {
@@ -105,7 +105,7 @@ func evaluateDestroyAnswers(p *Plan, s Snapshot, ids []string, since time.Time) 
 			return false
 		case Waiting:
 			p.Next = a.After
-			message = fmt.Sprintf("Destroying %s waits: %s", id, a.Message)
+			message = fmt.Sprintf("Destroying %s is waiting: %s", id, a.Message)
 		default:
 			p.Next = pollInterval
 		}

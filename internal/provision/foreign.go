@@ -70,7 +70,7 @@ func DecideClusterInstall(f ClusterInstallSnapshot) ClusterInstallPlan {
 	for _, m := range mirroredConditions {
 		c, ok := f.Conditions[m.theirs]
 		if !ok {
-			c = Condition{Value: condition.Unknown(hivev1.ReasonInitialized, f.describeInstall("says nothing of it yet"))}
+			c = Condition{Value: condition.Unknown(hivev1.ReasonInitialized, f.describeInstall("does not report it yet"))}
 		}
 		p.setCondition(m.ours, c.Status, cmp.Or(c.Reason, m.theirs), c.Message)
 	}
@@ -89,7 +89,7 @@ func (f ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
 	switch {
 	case f.isConditionTrue("Completed") && !f.Metadata:
 		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
-			f.describeInstall("says that it has completed, but its spec.clusterMetadata lacks clusterID, infraID or adminKubeconfigSecretRef.name: whoever installs has to write them"))
+			f.describeInstall("reports that it has completed, but its spec.clusterMetadata lacks clusterID, infraID or adminKubeconfigSecretRef.name: the installing controller must set them"))
 	case f.isConditionTrue("Completed"):
 		reportInstalled(p)
 		return
@@ -98,7 +98,7 @@ func (f ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
 		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisionStopped, why)
 		p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, cmp.Or(f.Conditions["Stopped"].Reason, hivev1.ReasonProvisionStopped), why)
 	default:
-		reportUnderWay(p, f.describeInstall("is at work; its conditions tell more"))
+		reportUnderWay(p, f.describeInstall("is in progress; its conditions have the details"))
 	}
 	if f.isConditionTrue("Failed") {
 		p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, cmp.Or(f.Conditions["Failed"].Reason, "Failed"), f.describeInstall("failed: "+f.firstMessage("Failed")))
@@ -109,9 +109,9 @@ func (f ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
 		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allNeedsMet)
 	case corev1.ConditionFalse:
 		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, cmp.Or(met.Reason, "RequirementsNotMet"),
-			f.describeInstall("misses something: "+f.firstMessage("RequirementsMet")))
+			f.describeInstall("reports unmet requirements: "+f.firstMessage("RequirementsMet")))
 	default:
-		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionUnknown, hivev1.ReasonInitialized, f.describeInstall("says nothing of it yet"))
+		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionUnknown, hivev1.ReasonInitialized, f.describeInstall("does not report it yet"))
 	}
 }
 
@@ -126,7 +126,7 @@ func (f ClusterInstallSnapshot) firstMessage(types ...string) string {
 			return strings.TrimRight(m, ".")
 		}
 	}
-	return "it does not say why"
+	return "it gives no reason"
 }
 
 func (f ClusterInstallSnapshot) describeInstall(what string) string {

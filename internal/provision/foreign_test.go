@@ -40,12 +40,12 @@ func TestMirror(t *testing.T) {
 	}{
 		"one that says nothing is at work": {
 			says(), "Provisioned=False/Provisioning ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=False/Provisioning RequirementsMet=Unknown/Initialized",
-			false, false, "AgentClusterInstall aci is at work",
+			false, false, "AgentClusterInstall aci is in progress",
 		},
 		"what it misses is told": {
 			says("RequirementsMet=False/InsufficientAgents: the cluster has 1 of 3 hosts."),
 			"Provisioned=False/Provisioning ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=False/Provisioning RequirementsMet=False/InsufficientAgents",
-			false, false, "AgentClusterInstall aci misses something: the cluster has 1 of 3 hosts.",
+			false, false, "AgentClusterInstall aci reports unmet requirements: the cluster has 1 of 3 hosts.",
 		},
 		"names of what is made are taken over while it is at work": {
 			says("RequirementsMet=True/ClusterAlreadyInstalling").with(made),

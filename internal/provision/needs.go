@@ -55,7 +55,7 @@ func (s Snapshot) firstUnmetNeed() (reason, message string, found bool) {
 		return hivev1.ReasonSecretNotFound, missingSecretMessage(n.PullSecret, "spec.pullSecretRef", hivev1.SecretKeyPullSecret), true
 	case n.GlobalPullSecret.isMissing():
 		return hivev1.ReasonSecretNotFound, fmt.Sprintf("The hub's global pull secret, Secret %q, does not exist or has no key %s: "+
-			"the hub's administrator creates it, or starts hotspare without --global-pull-secret.", n.GlobalPullSecret.Name, hivev1.SecretKeyPullSecret), true
+			"ask the hub's administrator to create it, or to start hotspare without --global-pull-secret.", n.GlobalPullSecret.Name, hivev1.SecretKeyPullSecret), true
 	case n.Invalid != "":
 		return hivev1.ReasonInstallConfigValidationFailed, n.invalidConfigMessage(), true
 	case n.Patches != "":
@@ -70,10 +70,10 @@ func missingSecretMessage(s Source, field, key string) string {
 
 func (n Needs) noExecutorMessage() string {
 	if n.Platform == "" {
-		return "spec.platform names no platform: delete the ClusterDeployment and make it again with one."
+		return "spec.platform names no platform: delete the ClusterDeployment and create it again with one."
 	}
-	return fmt.Sprintf("spec.platform is %s, and no installer for it is set up here; there is one for: %s. "+
-		"Use such a platform, give hotspare up an installer (--installer), or use the annotation %s for a cluster without any.",
+	return fmt.Sprintf("spec.platform is %s, and this hub has no installer for it, only for: %s. "+
+		"Use such a platform, give hotspare up an installer (--installer), or set the annotation %s for a cluster without a platform.",
 		n.Platform, strings.Join(n.Platforms, ", "), hivev1.AnnotationFake)
 }
 

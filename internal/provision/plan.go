@@ -17,18 +17,18 @@ type Verb string
 // The steps, in the order of a cluster's life. Each may be repeated.
 const (
 	// EnsureFinalizer sets the finalizer and the descriptive labels on the cluster.
-	EnsureFinalizer Verb = "mark"
+	EnsureFinalizer Verb = "add finalizer"
 	// RecordAttempt prepares an attempt and creates its ClusterProvision. After it the attempt
 	// has a name, but no resources yet.
 	RecordAttempt Verb = "record"
 	// PublishMetadata writes the attempt's metadata to the cluster.
-	PublishMetadata Verb = "publish"
+	PublishMetadata Verb = "publish metadata"
 	// Install asks the executor to start the attempt, or for its progress.
 	Install Verb = "install"
 	// StoreCredentials stores the cluster's credentials.
-	StoreCredentials Verb = "deliver"
+	StoreCredentials Verb = "store credentials"
 	// MarkInstalled marks the cluster as installed.
-	MarkInstalled Verb = "finish"
+	MarkInstalled Verb = "mark installed"
 	// CompleteAttempt ends an attempt that succeeded.
 	CompleteAttempt Verb = "complete"
 	// FailAttempt ends an attempt that failed.
@@ -36,17 +36,17 @@ const (
 	// Destroy asks the executor to destroy what an infraID marks, or for its progress.
 	Destroy Verb = "destroy"
 	// RecordCleanup records that nothing is left of an attempt.
-	RecordCleanup Verb = "bury"
+	RecordCleanup Verb = "record cleanup of"
 	// DeleteAttempt deletes an old attempt's ClusterProvision.
-	DeleteAttempt Verb = "forget"
+	DeleteAttempt Verb = "delete"
 	// CreateDeprovision creates the ClusterDeprovision.
-	CreateDeprovision Verb = "open"
+	CreateDeprovision Verb = "create deprovision"
 	// ReportDestroyFailure records in the ClusterDeprovision why destroying fails.
-	ReportDestroyFailure Verb = "lament"
+	ReportDestroyFailure Verb = "report destroy failure"
 	// CompleteDeprovision marks the ClusterDeprovision as completed.
-	CompleteDeprovision Verb = "close"
+	CompleteDeprovision Verb = "complete deprovision"
 	// RemoveFinalizer removes the finalizer.
-	RemoveFinalizer Verb = "release"
+	RemoveFinalizer Verb = "remove finalizer"
 )
 
 // Step is one action.
@@ -66,7 +66,7 @@ type Step struct {
 func (s Step) String() string {
 	switch s.Do {
 	case EnsureFinalizer:
-		return "put finalizer and labels on the cluster"
+		return "add the finalizer and labels to the cluster"
 	case RecordAttempt:
 		return fmt.Sprintf("record attempt %d as %s", s.Attempt, s.Name)
 	case PublishMetadata:
@@ -78,13 +78,13 @@ func (s Step) String() string {
 	case Destroy:
 		return "destroy " + s.InfraID
 	case CreateDeprovision:
-		return "open the record of the destruction"
+		return "create the ClusterDeprovision"
 	case ReportDestroyFailure:
-		return "record that destroying fails: " + s.Message
+		return "report that destroying fails: " + s.Message
 	case CompleteDeprovision:
-		return "close the record of the destruction"
+		return "complete the ClusterDeprovision"
 	case RemoveFinalizer:
-		return "let the cluster go"
+		return "remove the finalizer"
 	default:
 		return fmt.Sprintf("%s attempt %d", s.Do, s.Attempt)
 	}
@@ -125,7 +125,7 @@ func (p Plan) String() string {
 		parts = append(parts, "last "+s.String())
 	}
 	if p.Next > 0 {
-		parts = append(parts, "look again in "+p.Next.String())
+		parts = append(parts, "check again in "+p.Next.String())
 	}
 	if len(parts) == 0 {
 		return "nothing"

@@ -166,7 +166,7 @@ func readmitted(t *testing.T, admin *rest.Config) []string {
 	for _, r := range list.Items {
 		for _, c := range r.Status.Conditions {
 			if c.Reason == "ClusterResumed" && r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
-				out = append(out, strings.TrimSuffix(strings.TrimPrefix(c.Message, "Approved by hotspare: node "), " came back with its cluster."))
+				out = append(out, strings.TrimSuffix(strings.TrimPrefix(c.Message, "Approved by hotspare: node "), " resumed with its cluster."))
 			}
 		}
 	}

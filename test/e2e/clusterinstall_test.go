@@ -63,7 +63,7 @@ spec:
 		h.kubectl(t, "patch", "imageclusterinstalls", "-n", space, "ici", "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[`+conditions+`]}}`)
 	}
 	tell(`{"type":"RequirementsMet","status":"False","reason":"HostValidationFailed","message":"host has no disk"}`)
-	says(t, h.conditioned(t, cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse).Message, "ImageClusterInstall ici misses something: host has no disk.")
+	says(t, h.conditioned(t, cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse).Message, "ImageClusterInstall ici reports unmet requirements: host has no disk.")
 	tell(`{"type":"RequirementsMet","status":"True","reason":"Ok","message":"ok"},{"type":"Completed","status":"False","reason":"InProgress","message":"42 %"}`)
 	h.conditioned(t, cd, hivev1.ClusterRequirementsMet, corev1.ConditionTrue)
 	h.kubectl(t, "patch", "imageclusterinstalls", "-n", space, "ici", "--type=merge", "-p",

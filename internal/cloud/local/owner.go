@@ -22,8 +22,8 @@ func (s *Store) ConfirmOwner(infraID string, cluster types.NamespacedName) error
 	}
 	for _, m := range made {
 		if m.Owner != "" && m.Owner != cluster.String() {
-			return fault.NewDenied("the machines of infraID %s are those of ClusterDeployment %s, so hotspare touches none of them from %s: "+
-				"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, m.Owner, cluster)
+			return fault.NewDenied("the machines of infraID %s belong to ClusterDeployment %s, so they cannot be changed from %s: "+
+				"correct the infraID, or set spec.preserveOnDelete to delete this ClusterDeployment without destroying them", infraID, m.Owner, cluster)
 		}
 	}
 	return nil

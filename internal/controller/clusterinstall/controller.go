@@ -116,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	f, made, err := r.observeInstall(ctx, &cd)
 	if err != nil {
-		return fault.Requeue(0, fmt.Errorf("following the install of %s: %w", req.NamespacedName, err))
+		return fault.Requeue(0, fmt.Errorf("mirroring the install of %s: %w", req.NamespacedName, err))
 	}
 	return fault.Requeue(recheckInterval, r.applyPlan(ctx, &cd, provision.DecideClusterInstall(f), made))
 }
@@ -127,11 +127,11 @@ func (r *Reconciler) applyPlan(ctx context.Context, cd *hivev1.ClusterDeployment
 		before := cd.DeepCopy()
 		cd.Spec.ClusterMetadata = made
 		if _, err := patch.Object(ctx, r.Client, before, cd); err != nil {
-			return fmt.Errorf("recording what was made: %w", err)
+			return fmt.Errorf("recording the cluster's metadata: %w", err)
 		}
 	}
 	if err := r.patchStatus(ctx, cd, plan); err != nil {
-		return fmt.Errorf("reporting: %w", err)
+		return fmt.Errorf("patching the status: %w", err)
 	}
 	if !plan.Finish || cd.Spec.Installed {
 		return nil

@@ -168,7 +168,7 @@ func TestWhatCannotBeFollowedIsToldWithARemedy(t *testing.T) {
 	secret := cluster()
 	secret.Spec.ClusterInstallRef.Group, secret.Spec.ClusterInstallRef.Version, secret.Spec.ClusterInstallRef.Kind = "", "v1", "Secret"
 	for want, objects := range map[string][]client.Object{
-		`spec.clusterInstallRef names kind Secret of group "": hotspare reads kinds of group extensions.hive.openshift.io only`: {secret},
+		`spec.clusterInstallRef names kind Secret of group "": hotspare reads only kinds of group extensions.hive.openshift.io`: {secret},
 		"spec.clusterInstallRef names AgentClusterInstall aci, which does not exist in namespace c: create it.":                 {cluster()},
 		"AgentClusterInstall aci does not follow the ClusterInstall contract":                                                   {cluster(), broken},
 	} {

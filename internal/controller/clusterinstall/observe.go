@@ -59,7 +59,7 @@ func (r *Reconciler) observeInstall(ctx context.Context, cd *hivev1.ClusterDeplo
 		return f, nil, nil
 	}
 	if ref.Group != installGroup {
-		f.Missing = fmt.Sprintf("spec.clusterInstallRef names kind %s of group %q: hotspare reads kinds of group %s only, such as AgentClusterInstall: name one of those.",
+		f.Missing = fmt.Sprintf("spec.clusterInstallRef names kind %s of group %q: hotspare reads only kinds of group %s, such as AgentClusterInstall: use one of those.",
 			ref.Kind, ref.Group, installGroup)
 		return f, nil, nil
 	}
@@ -102,11 +102,11 @@ func missingMessage(cd *hivev1.ClusterDeployment, err error) string {
 	var discovery *apierrors.StatusError
 	switch {
 	case meta.IsNoMatchError(err):
-		return fmt.Sprintf("spec.clusterInstallRef names kind %s of %s/%s, which this hub does not have: install whatever makes clusters by it.", ref.Kind, ref.Group, ref.Version)
+		return fmt.Sprintf("spec.clusterInstallRef names kind %s of %s/%s, which this hub does not have: install the controller that provides it.", ref.Kind, ref.Group, ref.Version)
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("spec.clusterInstallRef names %s %s, which does not exist in namespace %s: create it.", ref.Kind, ref.Name, cd.Namespace)
 	case apierrors.IsForbidden(err) && errors.As(err, &discovery):
-		return fmt.Sprintf("hotspare may not read %s of %s, which spec.clusterInstallRef names: allow its controllers get, list and watch of them.", ref.Kind, ref.Group)
+		return fmt.Sprintf("hotspare may not read %s of %s, which spec.clusterInstallRef names: allow its controllers to get, list and watch them.", ref.Kind, ref.Group)
 	}
 	return ""
 }
@@ -136,7 +136,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, cd *hivev1.ClusterDeployme
 	}
 	for _, typ := range provision.ConditionTypes() {
 		if condition.Find(cd.Status.Conditions, typ) == nil {
-			condition.Set(&cd.Status.Conditions, typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Nothing is known yet.", now)
+			condition.Set(&cd.Status.Conditions, typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "The state is not known yet.", now)
 		}
 	}
 	if plan.Finish && cd.Status.InstalledTimestamp == nil {

@@ -102,7 +102,7 @@ func (r *Reconciler) reconcilePool(ctx context.Context, mp *hivev1.MachinePool) 
 		before := mp.DeepCopy()
 		controllerutil.RemoveFinalizer(before, hivev1.FinalizerMachinePool)
 		if _, err := patch.Object(ctx, r.Client, before, mp); err != nil {
-			return 0, fmt.Errorf("holding %s: %w", client.ObjectKeyFromObject(mp), err)
+			return 0, fmt.Errorf("adding the finalizer to %s: %w", client.ObjectKeyFromObject(mp), err)
 		}
 	}
 	return r.syncCluster(ctx, mp, cd)
@@ -129,7 +129,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mp *hivev1.MachinePool
 		return nil
 	}
 	if _, err := patch.Object(ctx, r.Client, before, mp); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("releasing %s: %w", client.ObjectKeyFromObject(mp), err)
+		return fmt.Errorf("removing the finalizer from %s: %w", client.ObjectKeyFromObject(mp), err)
 	}
 	return nil
 }

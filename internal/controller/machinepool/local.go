@@ -109,7 +109,7 @@ func (t *task) applyWorkerStep(ctx context.Context, s machinepool.Step) error {
 		after.SetLabels(s.Labels)
 		return ignoreNotFound(t.spoke.Patch(ctx, after, client.MergeFrom(m)))
 	}
-	return fmt.Errorf("no such step here: %s", s)
+	return fmt.Errorf("unknown step: %s", s)
 }
 
 // removeWorker removes a worker from the cluster. It keeps new pods from the node and deletes
@@ -125,7 +125,7 @@ func (t *task) removeWorker(ctx context.Context, name string) error {
 	defer cancel()
 	if err := t.local.workers.Remove(stopping, t.target, name); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return fault.NewWait(workersJoiningDelay, "machine %s has not ended within %s", name, removalTimeout)
+			return fault.NewWait(workersJoiningDelay, "machine %s has not stopped within %s", name, removalTimeout)
 		}
 		return err
 	}
@@ -138,7 +138,7 @@ func (t *task) drainNode(ctx context.Context, n *corev1.Node) error {
 	if !slices.ContainsFunc(after.Spec.Taints, func(t corev1.Taint) bool { return t.Key == machinepool.LeavingTaint.Key }) {
 		after.Spec.Taints = append(after.Spec.Taints, machinepool.LeavingTaint)
 		if err := t.spoke.Patch(ctx, after, client.MergeFrom(n)); ignoreNotFound(err) != nil {
-			return fmt.Errorf("keeping pods from node %s: %w", n.Name, err)
+			return fmt.Errorf("tainting node %s: %w", n.Name, err)
 		}
 	}
 	for i := range t.local.pods {

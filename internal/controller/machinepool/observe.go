@@ -30,18 +30,18 @@ func canReleaseAtOnce(cd *hivev1.ClusterDeployment) bool {
 func blockedState(cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool) *syncState {
 	switch {
 	case cd == nil:
-		return notSyncedState(hivev1.ReasonClusterNotFound, "ClusterDeployment %s does not exist in this namespace: make it, or delete this MachinePool.",
+		return notSyncedState(hivev1.ReasonClusterNotFound, "ClusterDeployment %s does not exist in this namespace: create it, or delete this MachinePool.",
 			mp.Spec.ClusterDeploymentRef.Name)
 	case cd.DeletionTimestamp != nil:
 		return notSyncedState(hivev1.ReasonClusterGoing, "The cluster is being destroyed, and its machines with it.")
 	case !cd.Spec.Installed || cd.Spec.ClusterMetadata == nil:
 		return notSyncedState(hivev1.ReasonClusterNotInstalled, "The cluster is not installed yet.")
 	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) || hivev1.IsTrue(mp.Annotations, hivev1.AnnotationReconcilePause):
-		return notSyncedState(hivev1.ReasonPaused, "The annotation %s is set: remove it to have machines made and removed.", hivev1.AnnotationReconcilePause)
+		return notSyncedState(hivev1.ReasonPaused, "The annotation %s is set: remove it to resume the management of machines.", hivev1.AnnotationReconcilePause)
 	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake):
 		return fakeClusterState(mp)
 	case cd.Spec.PowerState == hivev1.PowerHibernating || condition.IsTrue(cd.Status.Conditions, hivev1.ClusterHibernating):
-		return notSyncedState(hivev1.ReasonClusterAsleep, "The cluster is hibernating: the pool is looked at when it has resumed.")
+		return notSyncedState(hivev1.ReasonClusterAsleep, "The cluster is hibernating: the pool is reconciled after it resumes.")
 	}
 	switch c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {
 	case c == nil || c.Status == corev1.ConditionUnknown:
@@ -57,14 +57,14 @@ func blockedState(cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool) *syncSta
 func fakeClusterState(mp *hivev1.MachinePool) *syncState {
 	pool := machinepool.NewPool(mp)
 	d := machinepool.Plan{
-		Unsupported: condition.Value{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is fake."},
-		NotEnough:   condition.Value{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is fake."},
+		Unsupported: condition.Value{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is a fake cluster."},
+		NotEnough:   condition.Value{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is a fake cluster."},
 		Replicas:    pool.Replicas, Owned: pool.Owned,
 	}
 	if pool.Range != nil {
 		d.Replicas = pool.Range.Min
 	}
-	return &syncState{synced: corev1.ConditionTrue, reason: hivev1.ReasonFakeCluster, message: "The cluster is fake: it has no machines.", decision: &d}
+	return &syncState{synced: corev1.ConditionTrue, reason: hivev1.ReasonFakeCluster, message: "The cluster is a fake cluster and has no machines.", decision: &d}
 }
 
 // task is a plan and the observed objects on which it is carried out.

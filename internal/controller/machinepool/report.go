@@ -37,7 +37,7 @@ func unreachableState(trouble string) syncState {
 
 // observeFailedState returns the state for a cluster that could not be observed.
 func observeFailedState(err error) syncState {
-	return *notSyncedState(hivev1.ReasonSyncFailed, "Looking at the cluster: %s.", remote.DescribeFailure(err))
+	return *notSyncedState(hivev1.ReasonSyncFailed, "Observing the cluster failed: %s.", remote.DescribeFailure(err))
 }
 
 // stepsOutcome returns the state after the steps of a plan.
@@ -59,7 +59,7 @@ func stepsOutcome(d machinepool.Plan, err error) syncState {
 	case d.Waiting != "":
 		s.reason, s.message = hivev1.ReasonSyncing, "Waiting: "+d.Waiting+"."
 	default:
-		s.synced, s.reason, s.message = corev1.ConditionTrue, hivev1.ReasonSynced, "The cluster has what the pool asks for."
+		s.synced, s.reason, s.message = corev1.ConditionTrue, hivev1.ReasonSynced, "The cluster matches the pool."
 	}
 	return s
 }
@@ -87,7 +87,7 @@ func describeFailure(err error) string {
 
 func withFullStop(text string) string { return strings.TrimSuffix(text, ".") + "." }
 
-// summarizeSteps counts steps: "add worker (2), mark node (1)".
+// summarizeSteps counts steps: "add worker (2), update node (1)".
 func summarizeSteps(steps []machinepool.Step) string {
 	counts := map[machinepool.Verb]int{}
 	var verbs []string

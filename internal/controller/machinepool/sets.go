@@ -161,7 +161,7 @@ func (t *task) applyMachineSetStep(ctx context.Context, pool string, s machinepo
 		u.Object["spec"] = map[string]any{"scaleDown": map[string]any{"enabled": true}, "balanceSimilarNodeGroups": true}
 		return t.spoke.Create(ctx, u)
 	}
-	return fmt.Errorf("no such step here: %s", s)
+	return fmt.Errorf("unknown step: %s", s)
 }
 
 // buildMachineSet returns a MachineSet like those that the installer creates.

@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	d := power.Decide(seen, r.Clock.Now())
 	if d, err = r.applyResumeProbe(ctx, &cd, seen, d); err != nil {
-		return fault.Requeue(0, fmt.Errorf("asking %s to act: %w", req.NamespacedName, err))
+		return fault.Requeue(0, fmt.Errorf("creating the resume probe of %s: %w", req.NamespacedName, err))
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("decided", "decision", d.String())
 	if d.Act == power.Hibernate {

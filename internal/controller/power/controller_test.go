@@ -294,7 +294,7 @@ func TestDrift(t *testing.T) {
 		h.vms[1].State = cloud.Stopped
 		h.until("StartingMachines")
 		h.until("Running")
-		if n := h.told("Warning MachinesStopped no longer running, and not stopped by hotspare: w0;"); n != 1 {
+		if n := h.told("Warning MachinesStopped machines were stopped outside hotspare: w0;"); n != 1 {
 			t.Errorf("told %d times, want once", n)
 		}
 	})
@@ -315,7 +315,7 @@ func TestDrift(t *testing.T) {
 		h.vms[1].State = cloud.Running
 		h.until("Stopping")
 		h.until("Hibernating")
-		if n := h.told("Warning MachinesStarted no longer stopped, and not started by hotspare: w0;"); n != 1 {
+		if n := h.told("Warning MachinesStarted machines were started outside hotspare: w0;"); n != 1 {
 			t.Errorf("told %d times, want once", n)
 		}
 	})

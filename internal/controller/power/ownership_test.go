@@ -38,7 +38,7 @@ func TestMachinesOfAClusterOfAPoolAreNotMovedFromElsewhere(t *testing.T) {
 	for _, c := range h.get().Status.Conditions {
 		said += c.Message + "\n"
 	}
-	if !strings.Contains(said, "infraID infra is that of ClusterDeployment victim/victim") {
+	if !strings.Contains(said, "infraID infra belongs to ClusterDeployment victim/victim") {
 		t.Errorf("the conditions do not say whose machines they are:\n%s", said)
 	}
 

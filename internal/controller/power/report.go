@@ -60,9 +60,9 @@ func (r *Reconciler) recordDrift(cd *hivev1.ClusterDeployment, d power.Plan) {
 	switch {
 	case d.Drift == "":
 	case d.Record.Target == hivev1.PowerRunning:
-		r.Events.Eventf(cd, nil, corev1.EventTypeWarning, "MachinesStopped", "SetPower", "no longer running, and not stopped by hotspare: %s; starting what is stopped", d.Drift)
+		r.Events.Eventf(cd, nil, corev1.EventTypeWarning, "MachinesStopped", "SetPower", "machines were stopped outside hotspare: %s; starting them", d.Drift)
 	default:
-		r.Events.Eventf(cd, nil, corev1.EventTypeWarning, "MachinesStarted", "SetPower", "no longer stopped, and not started by hotspare: %s; stopping what runs", d.Drift)
+		r.Events.Eventf(cd, nil, corev1.EventTypeWarning, "MachinesStarted", "SetPower", "machines were started outside hotspare: %s; stopping them", d.Drift)
 	}
 }
 

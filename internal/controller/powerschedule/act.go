@@ -38,7 +38,7 @@ func (r *Reconciler) applySteps(ctx context.Context, ps *v1alpha1.PowerSchedule,
 	if err := r.reportStepFailure(ctx, ps, complaint); err != nil {
 		return errors.Join(err, complaint)
 	}
-	return fault.NewWait(retryDelay, "telling clusters: %w", complaint)
+	return fault.NewWait(retryDelay, "setting the power state of clusters: %w", complaint)
 }
 
 // eventReasons maps each power state to the reason of the event that records the step.
@@ -59,7 +59,7 @@ func (r *Reconciler) setPowerState(ctx context.Context, ps *v1alpha1.PowerSchedu
 	}
 	after.Annotations[v1alpha1.AnnotationSlot] = fmt.Sprintf("%s %s", st.Slot, client.ObjectKeyFromObject(ps))
 	if _, err := patch.Object(ctx, r.Client, before, after); err != nil {
-		return fmt.Errorf("telling cluster %s: %w", st.Cluster, err)
+		return fmt.Errorf("setting the power state of cluster %s: %w", st.Cluster, err)
 	}
 	if st.Changes {
 		at := st.Slot.At.UTC().Format(time.RFC3339)

@@ -210,8 +210,8 @@ func TestWhatIsNotUnderstoodSwitchesNothing(t *testing.T) {
 	c := meta.FindStatusCondition(h.schedule().Status.Conditions, v1alpha1.ScheduleValid)
 	want(t, "Valid", string(c.Status)+" "+c.Reason, "False InvalidCron")
 	for _, part := range []string{
-		`spec.windows[1].hibernate "0 25 * * *" is no cron expression`, `spec.windows[2].timeZone "Mars/Base" is no time zone: use a name`,
-		"spec.clusterSelector", "write matchLabels",
+		`spec.windows[1].hibernate "0 25 * * *" is not a cron expression`, `spec.windows[2].timeZone "Mars/Base" is not a time zone: use a name`,
+		"spec.clusterSelector", "use matchLabels",
 	} {
 		if !strings.Contains(c.Message, part) {
 			t.Errorf("the message lacks %q: %s", part, c.Message)
@@ -241,7 +241,7 @@ func TestAClusterThatCannotBeToldKeepsNoOtherWaiting(t *testing.T) {
 	h.run(evening.Add(10 * time.Minute))
 	want(t, "asleep", h.hibernating(), "team/b")
 	want(t, "the last slot", h.last(), "20 19:00 Hibernating Underway, 1 told")
-	want(t, "message", h.schedule().Status.LastSlot.Message, "telling cluster team/a: denied by a policy of somebody else")
+	want(t, "message", h.schedule().Status.LastSlot.Message, "setting the power state of cluster team/a: denied by a policy of somebody else")
 	want(t, "events", len(h.told()), 3)
 
 	h.refuse = func(client.Object) error { return nil }

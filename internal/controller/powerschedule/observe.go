@@ -46,7 +46,7 @@ func parseSpec(spec v1alpha1.PowerScheduleSpec) (parsedSpec, []schedule.FieldErr
 		if err != nil {
 			faults = append(faults, schedule.FieldError{
 				Reason: v1alpha1.ReasonInvalidSelector, Field: "spec." + f.name, Value: metav1.FormatLabelSelector(f.from),
-				Why: fmt.Sprintf("is no label selector (%v): write matchLabels, such as {team: web}", err),
+				Why: fmt.Sprintf("is not a label selector (%v): use matchLabels, such as {team: web}", err),
 			})
 			continue
 		}

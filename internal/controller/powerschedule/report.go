@@ -33,7 +33,7 @@ func (r *Reconciler) reportPlan(ctx context.Context, ps *v1alpha1.PowerSchedule,
 		if st.LastSlot != nil {
 			st.LastSlot.Message = message
 		}
-		r.setValidCondition(ps, st, metav1.ConditionTrue, v1alpha1.ReasonUnderstood, "The specification is understood")
+		r.setValidCondition(ps, st, metav1.ConditionTrue, v1alpha1.ReasonUnderstood, "The specification is valid")
 	})
 }
 

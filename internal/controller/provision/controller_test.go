@@ -119,8 +119,8 @@ func TestAnInstalledCluster(t *testing.T) {
 		wantEqual(t, "True/Provisioned: The cluster is installed.", w.says(hivev1.ClusterProvisioned))
 		wantEqual(t, "False/ProvisionNotStopped: The cluster is installed.", w.says(hivev1.ClusterProvisionStopped))
 		wantEqual(t, "False/ProvisionSucceeded: The cluster is installed.", w.says(hivev1.ClusterProvisionFailed))
-		wantEqual(t, "True/AllRequirementsMet: Everything that the install needs is there.", w.says(hivev1.ClusterRequirementsMet))
-		wantEqual(t, "Unknown/Initialized: Nothing is known yet.", w.says(hivev1.ClusterDeprovisionLaunchError))
+		wantEqual(t, "True/AllRequirementsMet: All requirements of the install are met.", w.says(hivev1.ClusterRequirementsMet))
+		wantEqual(t, "Unknown/Initialized: The state is not known yet.", w.says(hivev1.ClusterDeprovisionLaunchError))
 	})
 	t.Run("was installed from the whole install-config", func(t *testing.T) {
 		req := w.lab.requests[0]
@@ -131,7 +131,7 @@ func TestAnInstalledCluster(t *testing.T) {
 	})
 	t.Run("was announced", func(t *testing.T) {
 		wantEqual(t, []string{
-			"Normal ProvisionStarted Began attempt 0 as ClusterProvision " + w.attempts()[0].Name,
+			"Normal ProvisionStarted Started attempt 0 as ClusterProvision " + w.attempts()[0].Name,
 			"Normal Installed The cluster is installed",
 		}, w.told())
 	})
@@ -242,7 +242,7 @@ func TestAFailedAttempt(t *testing.T) {
 	t.Run("is reported without secrets", func(t *testing.T) {
 		wantEqual(t, "True/QuotaExceeded: Attempt 0 failed: no room for c1-0-1 with REDACTED; ClusterProvision "+first.Name+" has the log.",
 			w.says(hivev1.ClusterProvisionFailed))
-		wantEqual(t, "False/Provisioning: Attempt 0 failed; another follows.", w.says(hivev1.ClusterProvisioned))
+		wantEqual(t, "False/Provisioning: Attempt 0 failed; another attempt follows.", w.says(hivev1.ClusterProvisioned))
 		if told := strings.Join(w.told(), "\n"); strings.Contains(told, "hunter2") {
 			t.Errorf("an event tells a secret:\n%s", told)
 		}
@@ -306,7 +306,7 @@ func TestTheLimitOfAttempts(t *testing.T) {
 			}
 			wantEqual(t, tt.want, len(w.attempts()))
 			wantEqual(t, "", w.lab.left())
-			want := fmt.Sprintf("The limit of %d install attempts is reached: raise spec.installAttemptsLimit for another, or delete the cluster.", tt.want)
+			want := fmt.Sprintf("The limit of %d install attempts is reached: raise spec.installAttemptsLimit for another attempt, or delete the cluster.", tt.want)
 			wantEqual(t, "True/InstallAttemptsLimitReached: "+want, w.says(hivev1.ClusterProvisionStopped))
 			wantEqual(t, "False/ProvisionStopped: "+want, w.says(hivev1.ClusterProvisioned))
 		})

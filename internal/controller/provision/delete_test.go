@@ -121,7 +121,7 @@ func TestDeletionWithoutDestruction(t *testing.T) {
 			cd.Annotations = map[string]string{hivev1.AnnotationProtectedDelete: "true"}
 		})
 		w.mustPass()
-		wantEqual(t, "True/ProtectedDelete: Annotation hive.openshift.io/protected-delete is true, so the cluster is not destroyed: take it away to let the cluster go.",
+		wantEqual(t, "True/ProtectedDelete: Annotation hive.openshift.io/protected-delete is true, so the cluster is not destroyed: remove the annotation to have it destroyed.",
 			w.says(hivev1.ClusterDeprovisionLaunchError))
 		wantEqual(t, "c1-0-1", w.lab.left())
 		w.edit(func(cd *hivev1.ClusterDeployment) { cd.Annotations = nil })
@@ -130,7 +130,7 @@ func TestDeletionWithoutDestruction(t *testing.T) {
 	t.Run("a cluster that nobody can destroy waits, and says how to let it go", func(t *testing.T) {
 		w := made(t, unknownPlatform)
 		w.mustPass()
-		wantEqual(t, "True/UnsupportedPlatform: c1-0-1 is recorded, and no installer for platform gcp is set up here to destroy it: set one up, or set spec.preserveOnDelete to let the ClusterDeployment go without.",
+		wantEqual(t, "True/UnsupportedPlatform: c1-0-1 is recorded, and this hub has no installer for platform gcp to destroy it: set one up, or set spec.preserveOnDelete to delete the ClusterDeployment without destroying it.",
 			w.says(hivev1.ClusterDeprovisionLaunchError))
 		w.edit(func(cd *hivev1.ClusterDeployment) { cd.Spec.PreserveOnDelete = true })
 		w.drive("gone", w.gone)
@@ -138,7 +138,7 @@ func TestDeletionWithoutDestruction(t *testing.T) {
 	t.Run("of a cluster that was never begun nothing has to go", func(t *testing.T) {
 		w := newWorld(t, request(unknownPlatform)...)
 		w.mustPass()
-		wantEqual(t, "False/UnsupportedPlatform: spec.platform is gcp, and no installer for it is set up here; there is one for: aws. Use such a platform, give hotspare up an installer (--installer), or use the annotation hive.openshift.io/fake-cluster for a cluster without any.",
+		wantEqual(t, "False/UnsupportedPlatform: spec.platform is gcp, and this hub has no installer for it, only for: aws. Use such a platform, give hotspare up an installer (--installer), or set the annotation hive.openshift.io/fake-cluster for a cluster without a platform.",
 			w.says(hivev1.ClusterRequirementsMet))
 		w.delete()
 		w.mustPass()

@@ -59,7 +59,7 @@ func (p *pass) reportDestroyFailure(ctx context.Context, s provision.Step) error
 func (p *pass) completeDeprovision(ctx context.Context, _ provision.Step) error {
 	err := p.patchDeprovisionStatus(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
 		status.Completed = true
-		condition.Set(&status.Conditions, hivev1.DeprovisionFailed, corev1.ConditionFalse, "Destroyed", "Nothing is left of the cluster.", p.now)
+		condition.Set(&status.Conditions, hivev1.DeprovisionFailed, corev1.ConditionFalse, "Destroyed", "All resources of the cluster are deleted.", p.now)
 	})
 	if err == nil {
 		p.recordEvent("Destroyed", "Destroy", "Destroyed everything that was recorded of the cluster")

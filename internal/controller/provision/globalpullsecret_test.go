@@ -17,7 +17,7 @@ func TestAllClustersGetTheGlobalPullSecret(t *testing.T) {
 	w.globalPullSecret = client.ObjectKey{Namespace: "hotspare-system", Name: "global"}
 	w.mustPass()
 	wantEqual(t, `False/SecretNotFound: The hub's global pull secret, Secret "hotspare-system/global", does not exist or has no key .dockerconfigjson: `+
-		`the hub's administrator creates it, or starts hotspare without --global-pull-secret.`, w.says(hivev1.ClusterRequirementsMet))
+		`ask the hub's administrator to create it, or to start hotspare without --global-pull-secret.`, w.says(hivev1.ClusterRequirementsMet))
 
 	global := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hotspare-system", Name: "global"},

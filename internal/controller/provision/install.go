@@ -45,7 +45,7 @@ func (p *pass) createAttempt(ctx context.Context, s provision.Step) error {
 		return err
 	}
 	p.attempts = append(p.attempts, cp)
-	p.recordEvent("ProvisionStarted", "Install", "Began attempt %d as ClusterProvision %s", s.Attempt, s.Name)
+	p.recordEvent("ProvisionStarted", "Install", "Started attempt %d as ClusterProvision %s", s.Attempt, s.Name)
 	return nil
 }
 
@@ -55,7 +55,7 @@ func (p *pass) readExistingAttempt(ctx context.Context, name string) error {
 		return err
 	}
 	if p.attemptByName(name) == nil {
-		return fmt.Errorf("ClusterProvision %s exists and has lost its owner, its label or its infraID", name)
+		return fmt.Errorf("ClusterProvision %s exists but lacks its owner, its label or its infraID", name)
 	}
 	return nil
 }
@@ -159,9 +159,9 @@ func (p *pass) failAttempt(ctx context.Context, s provision.Step) error {
 }
 
 func (p *pass) recordCleanup(ctx context.Context, s provision.Step) error {
-	err := p.setAttemptCondition(ctx, s, provision.DestroyedCondition, "Destroyed", "Nothing is left of the attempt.")
+	err := p.setAttemptCondition(ctx, s, provision.DestroyedCondition, "Destroyed", "All resources of the attempt are deleted.")
 	if err == nil {
-		p.recordEvent("Destroyed", "Destroy", "Destroyed %s, what attempt %d had made", s.InfraID, s.Attempt)
+		p.recordEvent("Destroyed", "Destroy", "Destroyed %s, the resources of attempt %d", s.InfraID, s.Attempt)
 	}
 	return err
 }

@@ -170,7 +170,7 @@ func (p *pass) readCustomization(ctx context.Context) (*hivev1.ClusterDeployment
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fault.NewDenied("ClusterDeploymentCustomization %q, named by spec.provisioning.customizationRef, does not exist: "+
-			"create it in the cluster's namespace, or take the field out", name)
+			"create it in the cluster's namespace, or remove the field", name)
 	case err != nil:
 		return nil, fmt.Errorf("reading ClusterDeploymentCustomization %s: %w", name, err)
 	case c.Unreadable != "":

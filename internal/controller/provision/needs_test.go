@@ -99,7 +99,7 @@ func TestPatchesOfManifestsReachTheInstaller(t *testing.T) {
 		"none that it does not name":   {"", own, "", ""},
 		"those that are not there": {
 			"", nil, "own", `False/InstallConfigValidationFailed: ClusterDeploymentCustomization "own", named by spec.provisioning.customizationRef, does not exist: ` +
-				"create it in the cluster's namespace, or take the field out.",
+				"create it in the cluster's namespace, or remove the field.",
 		},
 		"those that are not well formed": {
 			"", broken, "own", "False/InstallConfigValidationFailed: Customization own: installerManifestPatches[0].manifestSelector.glob: " +

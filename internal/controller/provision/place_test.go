@@ -38,7 +38,7 @@ func TestADestructionThatWaitsSaysForWhat(t *testing.T) {
 	w := made(t)
 	w.lab.destroyErr = fault.NewWait(10, "pod x has not ended yet")
 	w.mustPass()
-	wantEqual(t, "False/Deprovisioning: Destroying c1-0-1 waits: pod x has not ended yet", w.says(hivev1.ClusterDeprovisionLaunchError))
+	wantEqual(t, "False/Deprovisioning: Destroying c1-0-1 is waiting: pod x has not ended yet", w.says(hivev1.ClusterDeprovisionLaunchError))
 }
 
 func TestTheStateOfAnInstallWakesItsCluster(t *testing.T) {

@@ -62,7 +62,7 @@ func (p *pass) reportConditions(plan provision.Plan) {
 	}
 	for _, typ := range provision.ConditionTypes() {
 		if condition.Find(*conditions, typ) == nil {
-			condition.Set(conditions, typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Nothing is known yet.", p.now)
+			condition.Set(conditions, typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "The state is not known yet.", p.now)
 		}
 	}
 }

@@ -398,7 +398,7 @@ func TestAForgedAttemptDestroysNothingOfAnotherCluster(t *testing.T) {
 	must(t, errors.Join(l.hub.Create(t.Context(), home), l.hub.Create(t.Context(), victim), l.hub.Create(t.Context(), forged)))
 
 	l.delete(l.cd())
-	l.until("it is said whose it is", l.tells(hivev1.ClusterDeprovisionLaunchError, "infraID "+theirs+" is that of ClusterDeployment victim/victim"))
+	l.until("it is said whose it is", l.tells(hivev1.ClusterDeprovisionLaunchError, "infraID "+theirs+" belongs to ClusterDeployment victim/victim"))
 	var jobs batchv1.JobList
 	must(t, l.hub.List(t.Context(), &jobs, client.MatchingLabels{hivev1.LabelInstaller: "destroy", hivev1.LabelInfraID: theirs}))
 	if len(jobs.Items) > 0 {

@@ -102,8 +102,8 @@ func (e *Executor) confirmOwner(f folder, infraID string, cluster types.Namespac
 	case err != nil:
 		return err
 	case md.ownerName() != "" && md.clusterDeployment() != cluster:
-		return fault.NewDenied("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from %s: "+
-			"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, md.ownerName(), cluster)
+		return fault.NewDenied("infraID %s belongs to ClusterDeployment %s, so its resources cannot be changed from %s: "+
+			"correct the infraID, or set spec.preserveOnDelete to delete this ClusterDeployment without destroying them", infraID, md.ownerName(), cluster)
 	}
 	return nil
 }

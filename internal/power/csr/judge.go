@@ -150,7 +150,7 @@ func (v Decision) ApprovedRequest(now metav1.Time) *certificatesv1.CertificateSi
 	r := v.Request.DeepCopy()
 	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "ClusterResumed", Message: "Approved by hotspare: node " + v.Node + " came back with its cluster.",
+		Reason: "ClusterResumed", Message: "Approved by hotspare: node " + v.Node + " resumed with its cluster.",
 		LastUpdateTime: now,
 	})
 	return r

@@ -162,16 +162,16 @@ func TestFaultsNameFieldValueAndRemedy(t *testing.T) {
 		window v1alpha1.Window
 		want   string
 	}{
-		"an hour that no day has":     {v1alpha1.Window{Hibernate: "0 25 * * *"}, `InvalidCron: spec.windows[0].hibernate "0 25 * * *" is no cron expression (end of range (25) above maximum (23): 25): ` + write},
-		"an eighth day of the week":   {v1alpha1.Window{Resume: "0 8 * * 7"}, `InvalidCron: spec.windows[0].resume "0 8 * * 7" is no cron expression (end of range (7) above maximum (6): 7): ` + write},
-		"seconds":                     {v1alpha1.Window{Resume: "0 0 8 * * *"}, `InvalidCron: spec.windows[0].resume "0 0 8 * * *" is no cron expression (expected exactly 5 fields, found 6: [0 0 8 * * *]): ` + write},
-		"a nickname":                  {v1alpha1.Window{Resume: "@every 5m"}, `InvalidCron: spec.windows[0].resume "@every 5m" is no cron expression (parser does not accept descriptors: @every 5m): ` + write},
-		"a zone in the expression":    {v1alpha1.Window{Resume: "TZ=UTC"}, `InvalidCron: spec.windows[0].resume "TZ=UTC" is no cron expression: put the zone in timeZone and ` + write},
-		"a day that never comes":      {v1alpha1.Window{Resume: "0 8 30 2 *"}, `InvalidCron: spec.windows[0].resume "0 8 30 2 *" never comes: name a day that the month has`},
-		"a list of nothing":           {v1alpha1.Window{Resume: ", 8 * * *"}, `InvalidCron: spec.windows[0].resume ", 8 * * *" never comes: name a day that the month has`},
-		"a zone that is none":         {v1alpha1.Window{Resume: "0 8 * * *", TimeZone: "Europe/Belin"}, `InvalidTimeZone: spec.windows[0].timeZone "Europe/Belin" is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin`},
-		"the zone of a machine":       {v1alpha1.Window{Resume: "0 8 * * *", TimeZone: "Local"}, `InvalidTimeZone: spec.windows[0].timeZone "Local" is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin`},
-		"a file that is no time zone": {v1alpha1.Window{Resume: "0 8 * * *", TimeZone: "../passwd"}, `InvalidTimeZone: spec.windows[0].timeZone "../passwd" is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin`},
+		"an hour that no day has":     {v1alpha1.Window{Hibernate: "0 25 * * *"}, `InvalidCron: spec.windows[0].hibernate "0 25 * * *" is not a cron expression (end of range (25) above maximum (23): 25): ` + write},
+		"an eighth day of the week":   {v1alpha1.Window{Resume: "0 8 * * 7"}, `InvalidCron: spec.windows[0].resume "0 8 * * 7" is not a cron expression (end of range (7) above maximum (6): 7): ` + write},
+		"seconds":                     {v1alpha1.Window{Resume: "0 0 8 * * *"}, `InvalidCron: spec.windows[0].resume "0 0 8 * * *" is not a cron expression (expected exactly 5 fields, found 6: [0 0 8 * * *]): ` + write},
+		"a nickname":                  {v1alpha1.Window{Resume: "@every 5m"}, `InvalidCron: spec.windows[0].resume "@every 5m" is not a cron expression (parser does not accept descriptors: @every 5m): ` + write},
+		"a zone in the expression":    {v1alpha1.Window{Resume: "TZ=UTC"}, `InvalidCron: spec.windows[0].resume "TZ=UTC" is not a cron expression: put the zone in timeZone and ` + write},
+		"a day that never comes":      {v1alpha1.Window{Resume: "0 8 30 2 *"}, `InvalidCron: spec.windows[0].resume "0 8 30 2 *" never occurs: use a day that the month has`},
+		"a list of nothing":           {v1alpha1.Window{Resume: ", 8 * * *"}, `InvalidCron: spec.windows[0].resume ", 8 * * *" never occurs: use a day that the month has`},
+		"a zone that is none":         {v1alpha1.Window{Resume: "0 8 * * *", TimeZone: "Europe/Belin"}, `InvalidTimeZone: spec.windows[0].timeZone "Europe/Belin" is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin`},
+		"the zone of a machine":       {v1alpha1.Window{Resume: "0 8 * * *", TimeZone: "Local"}, `InvalidTimeZone: spec.windows[0].timeZone "Local" is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin`},
+		"a file that is no time zone": {v1alpha1.Window{Resume: "0 8 * * *", TimeZone: "../passwd"}, `InvalidTimeZone: spec.windows[0].timeZone "../passwd" is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, faults := Parse([]v1alpha1.Window{tc.window})

@@ -62,7 +62,7 @@ func parseZone(field, name string) (*time.Location, *FieldError) {
 	if err != nil || name == "Local" {
 		return nil, &FieldError{
 			Reason: v1alpha1.ReasonInvalidTimeZone, Field: field, Value: name,
-			Why: "is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin",
+			Why: "is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin",
 		}
 	}
 	return zone, nil
@@ -82,16 +82,16 @@ func parseCron(field, text string) (cron.Schedule, *FieldError) {
 	// A zone in the expression would contradict timeZone, and this parser panics on a zone that
 	// is not followed by anything.
 	if strings.Contains(text, "=") {
-		fault.Why = "is no cron expression: put the zone in timeZone and " + cronHint
+		fault.Why = "is not a cron expression: put the zone in timeZone and " + cronHint
 		return nil, fault
 	}
 	rule, err := cronParser.Parse(text)
 	if err != nil {
-		fault.Why = fmt.Sprintf("is no cron expression (%v): %s", err, cronHint)
+		fault.Why = fmt.Sprintf("is not a cron expression (%v): %s", err, cronHint)
 		return nil, fault
 	}
 	if rule.Next(searchStart).IsZero() {
-		fault.Why = "never comes: name a day that the month has"
+		fault.Why = "never occurs: use a day that the month has"
 		return nil, fault
 	}
 	return rule, nil
