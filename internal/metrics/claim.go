@@ -12,11 +12,11 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// Values of the label that says what a claim waited for.
+// Values of the label source: what happened to the claim's cluster while the claim waited.
 const (
-	immediate = "immediate" // its cluster was already running
-	resumed   = "resumed"   // its cluster was resumed
-	installed = "installed" // its cluster was installed
+	running   = "running"   // it was already running
+	resumed   = "resumed"   // it was resumed
+	installed = "installed" // it was installed
 )
 
 // RecordAssignment counts a claim that has just been assigned a cluster.
@@ -36,7 +36,7 @@ func (m *Metrics) RecordClaimWait(before, after *hivev1.ClusterClaim, cd *hivev1
 		return
 	}
 	p := claimPool(after)
-	m.wait.WithLabelValues(p.Namespace, p.Name, claimWaitReason(after, cd)).Observe(claimAge(after, at).Seconds())
+	m.wait.WithLabelValues(p.Namespace, p.Name, claimSource(after, cd)).Observe(claimAge(after, at).Seconds())
 }
 
 // startedRunning reports whether the claim's cluster is now running for the first time. When a
@@ -50,19 +50,19 @@ func startedRunning(before, after *hivev1.ClusterClaim) bool {
 	if was == nil {
 		return true
 	}
-	told := condition.Find(before.Status.Conditions, hivev1.ClaimPending)
-	return was.Status != corev1.ConditionTrue && told != nil && told.LastTransitionTime.Equal(&was.LastTransitionTime)
+	pending := condition.Find(before.Status.Conditions, hivev1.ClaimPending)
+	return was.Status != corev1.ConditionTrue && pending != nil && pending.LastTransitionTime.Equal(&was.LastTransitionTime)
 }
 
-// claimWaitReason returns what a claim waited for, according to the status of its cluster. Events
-// in the same second as the claim's creation count as earlier.
-func claimWaitReason(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) string {
+// claimSource returns what happened to the claim's cluster while the claim waited, according to the
+// cluster's status. Events in the same second as the claim's creation count as earlier.
+func claimSource(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) string {
 	since, made, power := claim.CreationTimestamp, cd.Status.InstalledTimestamp, cd.Status.PowerTransition
 	switch {
 	case isAfter(made, since):
 		return installed
 	case power == nil || !isAfter(power.FinishedAt, since):
-		return immediate
+		return running
 	case made != nil && power.StartedAt.Equal(made):
 		return installed // and it has been starting since its installation
 	default:

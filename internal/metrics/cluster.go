@@ -58,7 +58,7 @@ func (m *Metrics) RecordPowerTransition(before, after *hivev1.ClusterDeployment)
 		Observe(is.FinishedAt.Sub(is.StartedAt.Time).Seconds())
 }
 
-// RecordCertificateApproval counts an approved certificate signing request of a node.
+// RecordCertificateApproval counts a node's CertificateSigningRequest that was approved.
 func (m *Metrics) RecordCertificateApproval(signer string) {
 	if m == nil {
 		return

@@ -33,26 +33,26 @@ type FleetGauges struct {
 	readRegions func() (map[types.NamespacedName]Fleet, error)
 }
 
-// NewFleetGauges returns gauges of the FleetRegions that look returns. look returns all of them,
-// or, with an error, those that it could read.
-func NewFleetGauges(look func() (map[types.NamespacedName]Fleet, error)) *FleetGauges {
-	return &FleetGauges{look}
+// NewFleetGauges returns gauges of the FleetRegions that readRegions returns. With an error it
+// returns the regions that it could read.
+func NewFleetGauges(readRegions func() (map[types.NamespacedName]Fleet, error)) *FleetGauges {
+	return &FleetGauges{readRegions}
 }
 
 var (
-	unitsDesc = prometheus.NewDesc("hotspare_fleet_units", "Streaming units of the region's data planes that accept instances, or will.",
+	unitsDesc = prometheus.NewDesc("hotspare_fleet_units", "Streaming units of the region, by instance type and state: max, used, free or pending.",
 		[]string{fleetNamespace, fleetRegion, "type", "state"}, nil)
-	planesDesc = prometheus.NewDesc("hotspare_fleet_data_planes", "Data planes of the region. Each is in one phase.",
+	planesDesc = prometheus.NewDesc("hotspare_fleet_data_planes", "Data planes of the region, by phase.",
 		[]string{fleetNamespace, fleetRegion, "phase"}, nil)
-	instancesDesc = prometheus.NewDesc("hotspare_fleet_instances", "ServiceInstances of the region. Each is in one phase.",
+	instancesDesc = prometheus.NewDesc("hotspare_fleet_instances", "ServiceInstances of the region, by phase.",
 		[]string{fleetNamespace, fleetRegion, "phase"}, nil)
-	silentDesc = prometheus.NewDesc("hotspare_fleet_silent_data_planes", "Data planes of the region whose agent has fallen silent.",
+	silentDesc = prometheus.NewDesc("hotspare_fleet_silent_data_planes", "Data planes of the region whose agent has stopped reporting.",
 		[]string{fleetNamespace, fleetRegion}, nil)
-	decisionDesc = prometheus.NewDesc("hotspare_fleet_decision", "1 for what was decided last about making a data plane of the type, and why.",
+	decisionDesc = prometheus.NewDesc("hotspare_fleet_scaling_decision_info", "Always 1. The labels show the last decision on whether to create a data plane for the type, and its reason.",
 		[]string{fleetNamespace, fleetRegion, "type", "action", "reason"}, nil)
 )
 
-// All phases, because gauges that are zero are reported too.
+// All phases: gauges whose value is zero are reported, too.
 var (
 	planePhases = []v1alpha1.DataPlanePhase{
 		v1alpha1.PhaseAccepted, v1alpha1.PhaseProvisioning, v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent, v1alpha1.PhaseReady,

@@ -30,7 +30,7 @@ hotspare_fleet_units{namespace="fleet",region="use1",state="max",type="standard"
 hotspare_fleet_units{namespace="fleet",region="use1",state="used",type="standard"} 7
 hotspare_fleet_units{namespace="fleet",region="use1",state="free",type="standard"} 5
 hotspare_fleet_units{namespace="fleet",region="use1",state="pending",type="standard"} 2
-hotspare_fleet_decision{action="Create",namespace="fleet",reason="BelowSlack",region="use1",type="standard"} 1
+hotspare_fleet_scaling_decision_info{action="Create",namespace="fleet",reason="BelowSlack",region="use1",type="standard"} 1
 hotspare_fleet_silent_data_planes{namespace="fleet",region="use1"} 1
 hotspare_fleet_data_planes{namespace="fleet",phase="Accepted",region="use1"} 0
 hotspare_fleet_data_planes{namespace="fleet",phase="Provisioning",region="use1"} 0

@@ -16,16 +16,16 @@ type Gauges struct {
 	readPools PoolReader
 }
 
-// NewGauges returns gauges of the pools that look returns.
-func NewGauges(look PoolReader) *Gauges { return &Gauges{look} }
+// NewGauges returns gauges of the pools that readPools returns.
+func NewGauges(readPools PoolReader) *Gauges { return &Gauges{readPools} }
 
-// NewLeaderGauge returns a gauge of whether this process runs the controllers. A process that is
-// alone on its hub always does, without leader election.
-func NewLeaderGauge(leads func() bool) prometheus.Collector {
+// NewLeaderGauge returns a gauge of whether this process runs the controllers. Without leader
+// election it always does.
+func NewLeaderGauge(isLeader func() bool) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "hotspare_leads", Help: "1 if this process runs the controllers, 0 if it stands by.",
+		Name: "hotspare_leader", Help: "1 if this process is the leader and runs the controllers, 0 if it is on standby.",
 	}, func() float64 {
-		if leads() {
+		if isLeader() {
 			return 1
 		}
 		return 0
@@ -45,28 +45,28 @@ func newHivePoolDesc(name, help string) *prometheus.Desc {
 var (
 	// phaseDescs are Hive's gauges that correspond to exactly one phase.
 	phaseDescs = map[pool.Phase]*prometheus.Desc{
-		pool.Assignable: newHivePoolDesc("assignable", "that are unclaimed and run"),
-		pool.Standby:    newHivePoolDesc("standby", "that are unclaimed, installed and do not run"),
+		pool.Assignable: newHivePoolDesc("assignable", "that are unclaimed and running"),
+		pool.Standby:    newHivePoolDesc("standby", "that are unclaimed, installed and not running"),
 		pool.Installing: newHivePoolDesc("installing", "that are unclaimed and not installed yet"),
 		pool.Broken:     newHivePoolDesc("broken", "that are unclaimed and broken"),
 		pool.Deleting:   newHivePoolDesc("deleting", "that are being deleted"),
 	}
-	claimedDesc   = newHivePoolDesc("claimed", "that were given to a claim, those being deleted too")
-	unclaimedDesc = newHivePoolDesc("unclaimed", "that are installing, standby or assignable")
-	staleDesc     = newHivePoolDesc("stale", "that are unclaimed and do not match the pool, or do not say")
+	claimedDesc   = newHivePoolDesc("claimed", "that are assigned to a claim, including those being deleted")
+	unclaimedDesc = newHivePoolDesc("unclaimed", "that are unclaimed and not broken: installing, standby or assignable")
+	staleDesc     = newHivePoolDesc("stale", "that are unclaimed and do not match the pool's current settings, or do not record which settings they were created from")
 
-	membersDesc = newPoolDesc("hotspare_pool_members", "Clusters of the pool. Each is in one phase.", "phase")
-	claimsDesc  = newPoolDesc("hotspare_pool_claims", "Claims on the pool. Each is in one state.", "state")
-	powerDesc   = newPoolDesc("hotspare_pool_clusters", "Installed clusters of the pool, claimed ones too, by their power.", "power")
-	oldestDesc  = newPoolDesc("hotspare_pool_oldest_waiting_claim_seconds", "How long the oldest waiting claim has waited; 0 when none waits.")
+	membersDesc = newPoolDesc("hotspare_pool_members", "Clusters of the pool, by phase.", "phase")
+	claimsDesc  = newPoolDesc("hotspare_pool_claims", "Claims on the pool, by state.", "state")
+	powerDesc   = newPoolDesc("hotspare_pool_clusters", "Installed clusters of the pool, claimed or not, by power state.", "power")
+	oldestDesc  = newPoolDesc("hotspare_pool_oldest_waiting_claim_seconds", "Age of the oldest waiting claim; 0 when no claim waits.")
 
 	sizeDesc          = newPoolDesc("hotspare_pool_size", "The pool's spec.size.")
 	runningDesc       = newPoolDesc("hotspare_pool_running_target", "The pool's spec.runningCount.")
-	maxSizeDesc       = newPoolDesc("hotspare_pool_max_size", "The pool's spec.maxSize; absent when there is no limit.")
-	maxConcurrentDesc = newPoolDesc("hotspare_pool_max_concurrent", "The pool's spec.maxConcurrent; absent when there is no limit.")
+	maxSizeDesc       = newPoolDesc("hotspare_pool_max_size", "The pool's spec.maxSize; absent when it is not set.")
+	maxConcurrentDesc = newPoolDesc("hotspare_pool_max_concurrent", "The pool's spec.maxConcurrent; absent when it is not set.")
 )
 
-// phases lists all phases, because gauges that are zero are reported too.
+// phases lists all phases: gauges whose value is zero are reported, too.
 var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken, pool.Installing, pool.Standby, pool.Assignable, pool.Unreadable}
 
 var powers = []pool.PowerCondition{pool.PowerUp, pool.PowerStarting, pool.PowerDown, pool.PowerFailing}

@@ -15,19 +15,19 @@ type InventoryGauges struct {
 	readInventories func() (map[types.NamespacedName]Inventory, error)
 }
 
-// NewInventoryGauges returns gauges of the inventories that look returns: those of all pools that
-// have one.
-func NewInventoryGauges(look func() (map[types.NamespacedName]Inventory, error)) *InventoryGauges {
-	return &InventoryGauges{look}
+// NewInventoryGauges returns gauges of the inventories that readInventories returns: those of all
+// pools that have one.
+func NewInventoryGauges(readInventories func() (map[types.NamespacedName]Inventory, error)) *InventoryGauges {
+	return &InventoryGauges{readInventories}
 }
 
-// All statuses, because gauges that are zero are reported too.
+// All statuses: gauges whose value is zero are reported, too.
 var inventoryStatuses = []hivev1.InventoryStatus{
 	hivev1.InventoryAvailable, hivev1.InventoryReserved, hivev1.InventoryBrokenByConfiguration, hivev1.InventoryBrokenByCloud,
 	hivev1.InventoryMissing, hivev1.InventoryUnavailable, hivev1.InventoryToBeDeleted, hivev1.InventoryToBeUpdated,
 }
 
-var inventoryDesc = newPoolDesc("hotspare_pool_inventory", "Entries of the pool's inventory. Each has one status.", "status")
+var inventoryDesc = newPoolDesc("hotspare_pool_inventory", "Entries of the pool's inventory, by status.", "status")
 
 // Describe implements prometheus.Collector.
 func (g *InventoryGauges) Describe(ch chan<- *prometheus.Desc) { ch <- inventoryDesc }

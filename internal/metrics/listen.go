@@ -10,7 +10,7 @@ import (
 )
 
 var flag = listen.Flag{
-	Name: "--metrics-address", Example: "127.0.0.1:9090", What: "metrics", Why: "and metrics are served to whoever asks",
+	Name: "--metrics-address", Example: "127.0.0.1:9090", What: "metrics", Why: "and metrics are served without authentication",
 }
 
 // CheckAddress returns an error if address is not valid for metrics. It must be a loopback address,
@@ -29,7 +29,7 @@ func Listen(path, address string) (net.Listener, error) {
 		last = nil // the previous address is unknown
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("forgetting where metrics were served: %w", err)
+		return nil, fmt.Errorf("removing the file with the previous metrics URL: %w", err)
 	}
 	if listen.IsDisabled(address) {
 		return nil, nil
@@ -39,7 +39,7 @@ func Listen(path, address string) (net.Listener, error) {
 		return nil, err
 	}
 	if err := os.WriteFile(path, []byte("http://"+l.Addr().String()+Path+"\n"), 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("writing down where metrics are served: %w", err), l.Close())
+		return nil, errors.Join(fmt.Errorf("writing the metrics URL: %w", err), l.Close())
 	}
 	return l, nil
 }

@@ -46,7 +46,7 @@ hotspare_pool_steps_total{clusterpool_name="dev",clusterpool_namespace="ci",verb
 hotspare_pool_steps_total{clusterpool_name="dev",clusterpool_namespace="ci",verb="hibernate"} 1
 hotspare_pool_steps_total{clusterpool_name="dev",clusterpool_namespace="ci",verb="start"} 1
 hive_clusterpool_stale_clusterdeployments_deleted{clusterpool_name="dev",clusterpool_namespace="ci"} 1
-hotspare_pool_broken_replaced_total{clusterpool_name="dev",clusterpool_namespace="ci",reason="unreachable"} 1
+hotspare_pool_broken_clusters_replaced_total{clusterpool_name="dev",clusterpool_namespace="ci",reason="unreachable"} 1
 `)
 }
 
@@ -82,9 +82,9 @@ func TestClaimWait(t *testing.T) {
 		status hivev1.ClusterDeploymentStatus
 		want   string
 	}{
-		"a cluster that ran before":                 {hivev1.ClusterDeploymentStatus{InstalledTimestamp: ptrAt(-time.Hour), PowerTransition: up(-time.Hour, -time.Minute)}, "immediate"},
-		"one that has told nothing of its past":     {hivev1.ClusterDeploymentStatus{}, "immediate"},
-		"one that came up in the same second":       {hivev1.ClusterDeploymentStatus{InstalledTimestamp: ptrAt(-time.Hour), PowerTransition: up(-time.Minute, 0)}, "immediate"},
+		"a cluster that ran before":                 {hivev1.ClusterDeploymentStatus{InstalledTimestamp: ptrAt(-time.Hour), PowerTransition: up(-time.Hour, -time.Minute)}, "running"},
+		"one that has told nothing of its past":     {hivev1.ClusterDeploymentStatus{}, "running"},
+		"one that came up in the same second":       {hivev1.ClusterDeploymentStatus{InstalledTimestamp: ptrAt(-time.Hour), PowerTransition: up(-time.Minute, 0)}, "running"},
 		"one that was woken meanwhile":              {hivev1.ClusterDeploymentStatus{InstalledTimestamp: ptrAt(-time.Hour), PowerTransition: up(time.Second, time.Minute)}, "resumed"},
 		"one whose resume had begun before":         {hivev1.ClusterDeploymentStatus{InstalledTimestamp: ptrAt(-time.Hour), PowerTransition: up(-time.Second, time.Minute)}, "resumed"},
 		"one that was installed meanwhile":          {hivev1.ClusterDeploymentStatus{InstalledTimestamp: ptrAt(time.Minute), PowerTransition: up(time.Minute, 2*time.Minute)}, "installed"},
@@ -98,8 +98,8 @@ func TestClaimWait(t *testing.T) {
 			told(after, hivev1.ClaimClusterRunning, "True", 0)
 			m.RecordClaimWait(before, after, &hivev1.ClusterDeployment{Status: tc.status}, noon.Add(5*time.Minute))
 			same(t, series(t, reg), `
-hotspare_claim_wait_seconds_count{clusterpool_name="dev",clusterpool_namespace="ci",served="`+tc.want+`"} 1
-hotspare_claim_wait_seconds_sum{clusterpool_name="dev",clusterpool_namespace="ci",served="`+tc.want+`"} 300
+hotspare_claim_wait_seconds_count{clusterpool_name="dev",clusterpool_namespace="ci",source="`+tc.want+`"} 1
+hotspare_claim_wait_seconds_sum{clusterpool_name="dev",clusterpool_namespace="ci",source="`+tc.want+`"} 300
 `)
 		})
 	}

@@ -52,5 +52,5 @@ type scrapeErrorLog struct{}
 
 // Println logs a scrape error.
 func (scrapeErrorLog) Println(v ...any) {
-	log.Log.WithName("metrics").Info("a scrape was incomplete", "trouble", v)
+	log.Log.WithName("metrics").Info("scrape was incomplete", "error", v)
 }

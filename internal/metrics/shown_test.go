@@ -51,7 +51,7 @@ func language(t *testing.T) *promql {
 }
 
 // closed lists the labels whose values come from a closed list in hotspare.
-var closed = []string{"phase", "state", "status", "power", "served", "outcome", "verb", "reason"}
+var closed = []string{"phase", "state", "status", "power", "source", "outcome", "verb", "reason"}
 
 // values returns the possible values of each metric's closed labels.
 func values(t *testing.T) map[string]map[string]bool {
@@ -303,7 +303,7 @@ func TestWhatCannotBeAskedIsRefused(t *testing.T) {
 		`avg_over_time(hotspare_pool_size)`:                                       "takes a range",
 		`max_over_time(sum(hotspare_pool_size)[5m])`:                              "needs a step",
 		`histogram_quantile(0.9, rate(hotspare_claim_wait_seconds_count[5m]))`:    "needs label le",
-		`hotspare_leads{name="other"}`:                                            "no label",
+		`hotspare_leader{name="other"}`:                                           "no label",
 		`hotspare_pool_size hotspare_pool_size`:                                   "not understood",
 		`hotspare_pool_size > on (clusterpool_name, region) hotspare_fleet_units`: "not on both sides",
 		`sum by (region) (hotspare_fleet_units`:                                   "too early",

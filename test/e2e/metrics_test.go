@@ -18,7 +18,7 @@ func TestMetricsTellOfPools(t *testing.T) {
 	h.settled(t, p)
 	of := fmt.Sprintf(`clusterpool_name=%q,clusterpool_namespace=%q`, p.Name, ns)
 	h.measured(t,
-		"hotspare_leads 1",
+		"hotspare_leader 1",
 		"hive_clusterpool_clusterdeployments_assignable{"+of+"} 2",
 		"hive_clusterpool_clusterdeployments_standby{"+of+"} 3",
 		"hive_clusterpool_clusterdeployments_installing{"+of+"} 0",
@@ -36,7 +36,7 @@ func TestMetricsTellOfPools(t *testing.T) {
 	h.measured(t,
 		"hive_clusterpool_clusterdeployments_claimed{"+of+"} 1",
 		"hive_clusterclaim_assignment_delay_seconds_count{"+of+"} 1",
-		"hotspare_claim_wait_seconds_count{"+of+`,served="immediate"} 1`,
+		"hotspare_claim_wait_seconds_count{"+of+`,source="running"} 1`,
 		"hotspare_pool_claims{"+of+`,state="served"} 1`,
 		"hive_cluster_deployments_running_transition_seconds_count{cluster_pool_name=",
 		`hive_kube_client_requests_total{controller="clusterpool",method="PATCH",resource="clusterdeployments",status="200",verb="patch"}`,

@@ -127,8 +127,8 @@ func (h *hub) metricsAreGuarded(t *testing.T, leader, other *replica, pool strin
 	scraper := h.scraper(t, system)
 	series := fmt.Sprintf("hotspare_pool_size{clusterpool_name=%q", pool)
 	leader.answers(t, url, scraper, http.StatusOK, series)
-	leader.answers(t, url, scraper, http.StatusOK, "\nhotspare_leads 1\n")
-	other.answers(t, other.metrics(t)+"/metrics", scraper, http.StatusOK, "\nhotspare_leads 0\n")
+	leader.answers(t, url, scraper, http.StatusOK, "\nhotspare_leader 1\n")
+	other.answers(t, other.metrics(t)+"/metrics", scraper, http.StatusOK, "\nhotspare_leader 0\n")
 	if _, text := other.ask(t, other.metrics(t)+"/metrics", scraper); strings.Contains(text, "hotspare_pool_size") {
 		t.Error("a replica that does not lead tells of pools, so that sums count them twice")
 	}

@@ -1,2 +1,2 @@
-### HotspareClaimsWait
+### HotspareClaimsWaiting
 papers
