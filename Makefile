@@ -60,6 +60,11 @@ test-browser: build ## Run the tests of the console in Debian's Chromium, which 
 	@timeout --kill-after=15s $(BROWSER_ALL) go test -tags browser -shuffle=on -count=1 -timeout $(BROWSER_TEST) ./test/browser || { code=$$?; \
 		[ $$code != 124 ] || echo "make test-browser: not done after $(BROWSER_ALL), and ended" >&2; exit $$code; }
 
+.PHONY: screenshots
+screenshots: build ## Take the screenshots of the console in docs/img, in Debian's Chromium, which it installs.
+	@test/install test/browser
+	@timeout --kill-after=15s 6m go test -tags browser -count=1 -timeout 5m -run '^TestScreenshots$$' ./test/browser -screenshots "$(CURDIR)/docs/img"
+
 WORST ?= 0
 
 .PHONY: house
