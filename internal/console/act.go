@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/console/page"
 	"hotspare.io/hotspare/internal/console/session"
 	"hotspare.io/hotspare/internal/console/userclient"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
@@ -39,12 +40,12 @@ const formTimeout = 20 * time.Second
 // handleForm does a deed and goes back to the pool's page, which tells what has become of it.
 func (s *Server) handleForm(do formAction) func(http.ResponseWriter, *http.Request, *viewerSession) {
 	return func(w http.ResponseWriter, r *http.Request, one *viewerSession) {
-		if !s.checkFormMark(w, r, one) {
+		if !s.checkCSRFToken(w, r, one) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), formTimeout)
 		defer cancel()
-		said, err := do(ctx, one.Who, r)
+		said, err := do(ctx, one.Viewer, r)
 		if apierrors.IsUnauthorized(err) {
 			err = userclient.ErrUnknown
 		}
@@ -54,7 +55,7 @@ func (s *Server) handleForm(do formAction) func(http.ResponseWriter, *http.Reque
 		}
 		m := session.Message{Text: said}
 		if err != nil {
-			m = session.Message{Text: describeHubError(err), Bad: true}
+			m = session.Message{Text: describeHubError(err), Failed: true}
 		}
 		s.sessions.AddMessage(one, m)
 		http.Redirect(w, r, poolPagePath(r), http.StatusSeeOther)
@@ -78,11 +79,11 @@ func describeHubError(err error) string {
 	text := err.Error()
 	switch {
 	case apierrors.IsForbidden(err):
-		return text + ". Whoever runs the hub can let you."
+		return text + ". Ask an administrator of the hub for permission."
 	case apierrors.IsConflict(err):
-		return text + ". Somebody else changed it meanwhile: look again, and repeat it."
+		return text + ". Somebody else changed it in the meantime: reload the page and try again."
 	case errors.Is(err, context.DeadlineExceeded):
-		return text + ". Whether it was done is not known: look again."
+		return text + ". The result is unknown: reload the page to check."
 	default:
 		return text
 	}
@@ -102,18 +103,18 @@ func createClaim(ctx context.Context, v Viewer, r *http.Request) (string, error)
 	if text := strings.TrimSpace(r.PostFormValue("lifetime")); text != "" {
 		lifetime := hivev1.Duration(text)
 		if d, err := lifetime.Parse(); err != nil || d <= 0 {
-			return "", fmt.Errorf("lifetime %q is no duration: write one such as 8h or 90m", text)
+			return "", fmt.Errorf("lifetime %q is not a duration: enter one such as 8h or 90m", text)
 		}
 		c.Spec.Lifetime = &lifetime
 	}
 	err := v.Create(ctx, c)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return "", fmt.Errorf("namespace %s has a claim %q already: choose another name", c.Namespace, name)
+		return "", fmt.Errorf("namespace %s already has a claim %q: choose another name", c.Namespace, name)
 	case err != nil:
 		return "", fmt.Errorf("claiming: %w", err)
 	}
-	return "Claim " + name + " is made.", nil
+	return "Claim " + name + " created.", nil
 }
 
 // releaseClaim deletes a claim of the pool.
@@ -126,7 +127,7 @@ func releaseClaim(ctx context.Context, v Viewer, r *http.Request) (string, error
 	if err := v.Delete(ctx, c, client.Preconditions{UID: &c.UID}); err != nil {
 		return "", fmt.Errorf("releasing claim %s: %w", c.Name, err)
 	}
-	return "Claim " + c.Name + " is released.", nil
+	return "Claim " + c.Name + " released.", nil
 }
 
 // getFormClaim reads the claim that a form names, which must be of the pool.
@@ -136,7 +137,7 @@ func getFormClaim(ctx context.Context, v Viewer, r *http.Request) (*hivev1.Clust
 	err := v.Get(ctx, key, c)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && c.Spec.ClusterPoolName != r.PathValue("name"):
-		return nil, fmt.Errorf("pool %s has no claim %q any longer", r.PathValue("name"), key.Name)
+		return nil, fmt.Errorf("pool %s no longer has a claim %q", r.PathValue("name"), key.Name)
 	case err != nil:
 		return nil, fmt.Errorf("reading claim %s: %w", key.Name, err)
 	}
@@ -156,7 +157,7 @@ func resizePool(ctx context.Context, v Viewer, r *http.Request) (string, error) 
 		into        *int32
 	}{
 		{"size", "the number of spare clusters", &p.Spec.Size},
-		{"running", "the number of running ones", &p.Spec.RunningCount},
+		{"running", "the number of running clusters", &p.Spec.RunningCount},
 	} {
 		text := strings.TrimSpace(r.PostFormValue(field.name))
 		if text == r.PostFormValue(field.name+"-was") {
@@ -164,25 +165,25 @@ func resizePool(ctx context.Context, v Viewer, r *http.Request) (string, error) 
 		}
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
-			return "", fmt.Errorf("%s is %q: give a number, 0 or more", field.words, text)
+			return "", fmt.Errorf("%s is %q: enter a number, 0 or more", field.words, text)
 		}
 		*field.into = int32(n)
 	}
 	if before.Spec.Size == p.Spec.Size && before.Spec.RunningCount == p.Spec.RunningCount {
-		return "Nothing was to be changed.", nil
+		return "No changes.", nil
 	}
 	if err := v.Patch(ctx, p, client.MergeFrom(before)); err != nil {
 		return "", fmt.Errorf("resizing pool %s: %w", p.Name, err)
 	}
-	return fmt.Sprintf("Pool %s keeps %d spare, %d of them running.", p.Name, p.Spec.Size, min(p.Spec.RunningCount, p.Spec.Size)), nil
+	return fmt.Sprintf("Pool %s keeps %s, %d of them running.", p.Name, page.FormatCount(int(p.Spec.Size), "spare cluster"), min(p.Spec.RunningCount, p.Spec.Size)), nil
 }
 
 func hibernateCluster(ctx context.Context, v Viewer, r *http.Request) (string, error) {
-	return setPowerState(ctx, v, r, hivev1.PowerHibernating, "Cluster %s goes to sleep.")
+	return setPowerState(ctx, v, r, hivev1.PowerHibernating, "Cluster %s is hibernating.")
 }
 
 func resumeCluster(ctx context.Context, v Viewer, r *http.Request) (string, error) {
-	return setPowerState(ctx, v, r, hivev1.PowerRunning, "Cluster %s wakes up.")
+	return setPowerState(ctx, v, r, hivev1.PowerRunning, "Cluster %s is resuming.")
 }
 
 // setPowerState tells the cluster of a claim to run or to sleep. Those that are spare are their
@@ -200,7 +201,7 @@ func setPowerState(ctx context.Context, v Viewer, r *http.Request, want hivev1.P
 		return "", fmt.Errorf("reading cluster %s: %w", c.Spec.Namespace, err)
 	}
 	if clusterstate.PoolReference(cd).ClaimName != c.Name {
-		return "", fmt.Errorf("cluster %s is not that of claim %s any longer", cd.Name, c.Name)
+		return "", fmt.Errorf("cluster %s no longer belongs to claim %s", cd.Name, c.Name)
 	}
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = want

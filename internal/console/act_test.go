@@ -22,11 +22,11 @@ func TestClaiming(t *testing.T) {
 		said string
 		life hivev1.Duration
 	}{
-		"with a name":                  {url.Values{"claim": {" x "}}, "Claim x is made.", ""},
-		"with a lifetime":              {url.Values{"claim": {"x"}, "lifetime": {"8h"}}, "Claim x is made.", "8h"},
-		"with what is no lifetime":     {url.Values{"claim": {"x"}, "lifetime": {"long"}}, `Not done: lifetime "long" is no duration: write one such as 8h or 90m`, ""},
-		"with a lifetime that is over": {url.Values{"claim": {"x"}, "lifetime": {"-1h"}}, `Not done: lifetime "-1h" is no duration`, ""},
-		"with a name that is taken":    {url.Values{"claim": {"mine"}}, `Not done: namespace default has a claim "mine" already: choose another name`, ""},
+		"with a name":                  {url.Values{"claim": {" x "}}, "Claim x created.", ""},
+		"with a lifetime":              {url.Values{"claim": {"x"}, "lifetime": {"8h"}}, "Claim x created.", "8h"},
+		"with what is no lifetime":     {url.Values{"claim": {"x"}, "lifetime": {"long"}}, `Failed: lifetime "long" is not a duration: enter one such as 8h or 90m`, ""},
+		"with a lifetime that is over": {url.Values{"claim": {"x"}, "lifetime": {"-1h"}}, `Failed: lifetime "-1h" is not a duration`, ""},
+		"with a name that is taken":    {url.Values{"claim": {"mine"}}, `Failed: namespace default already has a claim "mine": choose another name`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := poolOf("default", "dev")
@@ -61,10 +61,10 @@ func TestReleasing(t *testing.T) {
 	pool, other := poolOf("default", "dev"), poolOf("default", "other")
 	h := newHub(t, pool, other, claimed(pool, "mine", "dev-1"), claimed(other, "theirs", ""))
 	b := newRig(t, h).in("admin-token-of-the-hub")
-	if said := b.send("/pools/default/dev/release", url.Values{"claim": {"theirs"}}); !strings.Contains(said, `pool dev has no claim "theirs" any longer`) {
+	if said := b.send("/pools/default/dev/release", url.Values{"claim": {"theirs"}}); !strings.Contains(said, `pool dev no longer has a claim "theirs"`) {
 		t.Errorf("another pool's: %q", said)
 	}
-	if said := b.send("/pools/default/dev/release?namespace=default", url.Values{"claim": {"mine"}}); !strings.Contains(said, "Claim mine is released.") {
+	if said := b.send("/pools/default/dev/release?namespace=default", url.Values{"claim": {"mine"}}); !strings.Contains(said, "Claim mine released.") {
 		t.Errorf("it says %q", said)
 	}
 	if err := h.get("default/mine", &hivev1.ClusterClaim{}); client.IgnoreNotFound(err) != nil || err == nil {
@@ -73,7 +73,7 @@ func TestReleasing(t *testing.T) {
 	if err := h.get("default/theirs", &hivev1.ClusterClaim{}); err != nil {
 		t.Errorf("theirs: %v", err)
 	}
-	if said := b.send("/pools/default/dev/release", url.Values{"claim": {"mine"}}); !strings.Contains(said, "Not done") {
+	if said := b.send("/pools/default/dev/release", url.Values{"claim": {"mine"}}); !strings.Contains(said, "Failed:") {
 		t.Errorf("a second time: %q", said)
 	}
 }
@@ -87,13 +87,13 @@ func TestResizingChangesWhatTheFormChanged(t *testing.T) {
 		said          string
 		size, running int32
 	}{
-		"the size":              {form("5", "0"), "Pool dev keeps 5 spare, 1 of them running.", 5, 1},
-		"how many run":          {form("2", "2"), "Pool dev keeps 3 spare, 2 of them running.", 3, 2},
-		"both":                  {form("0", "7"), "Pool dev keeps 0 spare, 0 of them running.", 0, 7},
-		"neither":               {form("2", "0"), "Nothing was to be changed.", 3, 1},
-		"to what is no number":  {form("many", "0"), `Not done: the number of spare clusters is "many": give a number, 0 or more`, 3, 1},
-		"to less than nothing":  {form("-1", "0"), `Not done: the number of spare clusters is "-1"`, 3, 1},
-		"to more than there is": {form("2", "99999999999"), `Not done: the number of running ones is "99999999999"`, 3, 1},
+		"the size":              {form("5", "0"), "Pool dev keeps 5 spare clusters, 1 of them running.", 5, 1},
+		"how many run":          {form("2", "2"), "Pool dev keeps 3 spare clusters, 2 of them running.", 3, 2},
+		"both":                  {form("0", "7"), "Pool dev keeps 0 spare clusters, 0 of them running.", 0, 7},
+		"neither":               {form("2", "0"), "No changes.", 3, 1},
+		"to what is no number":  {form("many", "0"), `Failed: the number of spare clusters is "many": enter a number, 0 or more`, 3, 1},
+		"to less than nothing":  {form("-1", "0"), `Failed: the number of spare clusters is "-1"`, 3, 1},
+		"to more than there is": {form("2", "99999999999"), `Failed: the number of running clusters is "99999999999"`, 3, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, poolOf("default", "dev"))
@@ -117,11 +117,11 @@ func TestOnlyAClaimsClusterIsToldToSleep(t *testing.T) {
 		deed, claim, said string
 		want              hivev1.PowerState
 	}{
-		{"hibernate", "mine", "Cluster dev-1 goes to sleep.", hivev1.PowerHibernating},
-		{"resume", "mine", "Cluster dev-1 wakes up.", hivev1.PowerRunning},
-		{"hibernate", "waits", "Not done: claim waits has no cluster yet", hivev1.PowerRunning},
-		{"hibernate", "liar", "Not done: cluster dev-2 is not that of claim liar any longer", hivev1.PowerRunning},
-		{"hibernate", "nobody", `Not done: pool dev has no claim "nobody" any longer`, hivev1.PowerRunning},
+		{"hibernate", "mine", "Cluster dev-1 is hibernating.", hivev1.PowerHibernating},
+		{"resume", "mine", "Cluster dev-1 is resuming.", hivev1.PowerRunning},
+		{"hibernate", "waits", "Failed: claim waits has no cluster yet", hivev1.PowerRunning},
+		{"hibernate", "liar", "Failed: cluster dev-2 no longer belongs to claim liar", hivev1.PowerRunning},
+		{"hibernate", "nobody", `Failed: pool dev no longer has a claim "nobody"`, hivev1.PowerRunning},
 	} {
 		if said := flat(b.send("/pools/default/dev/"+c.deed, url.Values{"claim": {c.claim}})); !strings.Contains(said, c.said) {
 			t.Errorf("%s %s: it says %q", c.deed, c.claim, said)
@@ -148,7 +148,7 @@ func TestDeedsAreDoneWithTheViewersOwnRights(t *testing.T) {
 	for path, form := range map[string]url.Values{
 		"claim": {"claim": {"x"}}, "release": {"claim": {"mine"}}, "hibernate": {"claim": {"mine"}}, "resize": {"size": {"9"}, "size-was": {"3"}},
 	} {
-		if said := b.send("/pools/default/dev/"+path, form); !strings.Contains(said, "Not done") || !strings.Contains(said, "forbidden") || !strings.Contains(said, "can let you") {
+		if said := b.send("/pools/default/dev/"+path, form); !strings.Contains(said, "Failed:") || !strings.Contains(said, "forbidden") || !strings.Contains(said, "Ask an administrator") {
 			t.Errorf("%s: it says %q", path, said)
 		}
 	}

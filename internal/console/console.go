@@ -85,7 +85,7 @@ func New(life context.Context, o Options) (*Server, error) {
 	if o.Key != nil {
 		s.codes = localauth.NewCodeVerifier(o.Key)
 	}
-	s.sessions.End = func(one *session.Session[Viewer]) { one.Who.Close() }
+	s.sessions.End = func(one *session.Session[Viewer]) { one.Viewer.Close() }
 	var err error
 	if s.ui, err = newUI(); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (s *Server) maintainSessions() {
 		case <-s.life.Done():
 			return
 		case <-tick.C():
-			s.sessions.EndExpired(s.Clock.Now(), releaseAfter, func(one *session.Session[Viewer]) { one.Who.ReleaseMemory() })
+			s.sessions.EndExpired(s.Clock.Now(), releaseAfter, func(one *session.Session[Viewer]) { one.Viewer.ReleaseMemory() })
 			s.failures.removeDecayed(s.Clock.Now())
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /signin", s.signInWithToken)
 	mux.HandleFunc("GET "+localauth.LoginPath, s.signInWithCode)
 	mux.HandleFunc("POST /signout", s.requireSession(s.signOut))
-	mux.HandleFunc("POST /look", s.setAppearance)
+	mux.HandleFunc("POST /theme", s.setTheme)
 	mux.HandleFunc("GET /live", s.serveLivePage)
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, r *http.Request) {
 		s.findSession(r) // which is used now

@@ -42,14 +42,14 @@ func buildRegionPage(ctx context.Context, l *PageReader, now time.Time, r *http.
 		return nil, err
 	}
 	if !may {
-		return nil, &problem{
-			Status: http.StatusForbidden, Title: "You may not see this region",
-			Why: "You may not list FleetRegions in namespace " + l.Namespace + ".", Remedy: "Whoever runs the hub can let you list and watch them there.",
+		return nil, &errorPage{
+			Status: http.StatusForbidden, Title: "You do not have access to this region",
+			Message: "You do not have permission to list FleetRegions in namespace " + l.Namespace + ".", Remedy: "Ask an administrator of the hub for permission to list and watch them there.",
 		}
 	}
-	return nil, &problem{
-		Status: http.StatusNotFound, Title: "There is no such region",
-		Why: "Namespace " + l.Namespace + " has no FleetRegion " + name + ".", Remedy: "It may have been deleted. Go on from the fleet.",
+	return nil, &errorPage{
+		Status: http.StatusNotFound, Title: "Region not found",
+		Message: "Namespace " + l.Namespace + " has no FleetRegion " + name + ".", Remedy: "It may have been deleted. Continue with the fleet page.",
 	}
 }
 

@@ -19,10 +19,10 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 func (s *Server) guardRequests(h http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.serveProblem(w, r, nil, problem{
-			Status: http.StatusForbidden, Title: "Another site sent this",
-			Why:    "The request came from a page of another site, and nothing was done.",
-			Remedy: "Do it from the console's own page.",
+		s.serveProblem(w, r, nil, errorPage{
+			Status: http.StatusForbidden, Title: "Request from another site",
+			Message: "The request came from a page of another site. hotspare ignored it.",
+			Remedy:  "Repeat the action on the console's own page.",
 		})
 	}))
 	inner := cross.Handler(h)
@@ -41,7 +41,7 @@ func (s *Server) guardRequests(h http.Handler) http.Handler {
 		if !s.isAllowedHost(r.Host) {
 			// A name that somebody else can point at this computer, as in DNS rebinding.
 			http.Error(w, "This console is not served at "+hostWithoutPort(r.Host)+
-				". Use the address that hotspare console prints; of hotspare-manager, name this one with --console-host.", http.StatusMisdirectedRequest)
+				". Use the address that hotspare console prints. If hotspare-manager serves the console, allow this host with --console-host.", http.StatusMisdirectedRequest)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

@@ -69,11 +69,11 @@ func TestWhatOthersSendIsNotDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"/pools/default/dev/claim", "/signout"} {
-				req := b.request(http.MethodPost, path, url.Values{"claim": {"x"}, "mark": {c.mark}})
+				req := b.request(http.MethodPost, path, url.Values{"claim": {"x"}, "csrf-token": {c.mark}})
 				for k, v := range c.header {
 					req.Header[k] = v
 				}
-				if a := b.do(req); a.StatusCode != http.StatusForbidden || !strings.Contains(a.text, "nothing was done") {
+				if a := b.do(req); a.StatusCode != http.StatusForbidden || !strings.Contains(a.text, "hotspare ignored it") {
 					t.Errorf("%s: %s\n%s", path, a.Status, a.text)
 				}
 			}
@@ -83,7 +83,7 @@ func TestWhatOthersSendIsNotDone(t *testing.T) {
 			}
 		})
 	}
-	if a := b.get("/pools/default/dev/claim?mark=" + mark); a.StatusCode != http.StatusNotFound {
+	if a := b.get("/pools/default/dev/claim?csrf-token=" + mark); a.StatusCode != http.StatusNotFound {
 		t.Errorf("a link does something: %s", a.Status)
 	}
 }

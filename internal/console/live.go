@@ -36,11 +36,11 @@ func (s *Server) serveLivePage(w http.ResponseWriter, r *http.Request) {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		seen = last
 	}
-	if !s.livePages.addPage(one.Name) {
-		http.Error(w, "You have too many live pages: close some.", http.StatusTooManyRequests)
+	if !s.livePages.addPage(one.UserName) {
+		http.Error(w, "You have too many pages open: close some.", http.StatusTooManyRequests)
 		return
 	}
-	defer s.livePages.removePage(one.Name)
+	defer s.livePages.removePage(one.UserName)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {
@@ -109,15 +109,15 @@ func (s *Server) streamPage(ctx context.Context, out *eventStream, one *viewerSe
 		return err
 	}
 	out.sendHeader()
-	of, leave := s.renders.acquireRenderer(one.Name)
+	of, leave := s.renders.acquireRenderer(one.UserName)
 	defer leave()
 	key := one.ID + " " + r.URL.RequestURI() // a session's forms have its mark
 	for out.err == nil {
-		if s.sessions.Find(one.ID, s.Clock.Now()) == nil || one.Who.HasLostAccess() {
+		if s.sessions.Find(one.ID, s.Clock.Now()) == nil || one.Viewer.HasLostAccess() {
 			out.sendEvent("bye", "", nil)
 			return out.err
 		}
-		f, changed, err := s.renders.renderLive(ctx, of, key, one.Who.ChangeSignal, func() (*pageData, error) { return s.buildPageData(ctx, one, l, r) })
+		f, changed, err := s.renders.renderLive(ctx, of, key, one.Viewer.ChangeSignal, func() (*pageData, error) { return s.buildPageData(ctx, one, l, r) })
 		switch {
 		case errors.Is(err, userclient.ErrUnknown):
 			s.sessions.Close(one.ID)

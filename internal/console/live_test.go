@@ -163,7 +163,7 @@ func TestALivePageEndsWithTheSession(t *testing.T) {
 		b := r.in(token)
 		f := b.follow("/", "")
 		f.next("main")
-		b.post("/signout", url.Values{"mark": {b.mark()}})
+		b.post("/signout", url.Values{"csrf-token": {b.mark()}})
 		alice.hub.ring()
 		f.next("bye")
 	})

@@ -46,7 +46,7 @@ func readPoolSnapshot(ctx context.Context, l *PageReader) (page.Snapshot, error)
 	if err := l.ListAll(ctx, &clusters); err != nil {
 		return page.Snapshot{}, err
 	}
-	s := page.Snapshot{Pools: pools.Items, Claims: claims.Items, Blind: len(l.Missing) > missing}
+	s := page.Snapshot{Pools: pools.Items, Claims: claims.Items, ClustersHidden: len(l.Missing) > missing}
 	for i := range clusters.Items {
 		if cd := &clusters.Items[i]; l.Namespace == "" || clusterstate.HomeNamespace(cd) == l.Namespace {
 			s.Clusters = append(s.Clusters, *cd)

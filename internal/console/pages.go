@@ -49,12 +49,12 @@ var pageRoutes = []pageRoute{
 }
 
 // A problem is a page that says why there is none.
-type problem struct {
-	Status             int
-	Title, Why, Remedy string
+type errorPage struct {
+	Status                 int
+	Title, Message, Remedy string
 }
 
-func (p *problem) Error() string { return p.Title + ": " + p.Why }
+func (p *errorPage) Error() string { return p.Title + ": " + p.Message }
 
 //go:embed ui
 var files embed.FS
@@ -155,28 +155,28 @@ func (u *ui) staticHandler() http.Handler {
 
 // pageData is what templates get. A page's own value is In.
 type pageData struct {
-	In any
-	// Mark is for each form: {{template "mark" $}}.
-	Mark string
+	Content any
+	// CSRFToken is for each form: {{template "csrf" $}}.
+	CSRFToken string
 	// Query is added to links to other pages: the namespace looked at.
 	Query string
 	// Namespace is the one looked at, Path this page's.
 	Namespace, Path string
 	Missing         []string
 
-	Title, User, Look, Version, Static string
-	Nav                                []tab
-	Messages                           []session.Message
-	Now                                string
-	Digest                             string
-	Live                               bool
-	Main                               template.HTML
+	Title, User, Theme, Version, Static string
+	Nav                                 []navItem
+	Messages                            []session.Message
+	Now                                 string
+	Digest                              string
+	Live                                bool
+	Main                                template.HTML
 }
 
-// tab is a link of the navigation.
-type tab struct {
-	Word, Link string
-	Here       bool
+// navItem is a link of the navigation.
+type navItem struct {
+	Label, Link string
+	Current     bool
 }
 
 // routeMatch is where a request leads.
@@ -224,14 +224,14 @@ func (discardWriter) WriteHeader(int) {}
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request, one *viewerSession) {
 	l, inner := s.findPage(r)
 	if l == nil {
-		s.serveProblem(w, r, one, problem{
-			Status: http.StatusNotFound, Title: "There is no such page",
-			Why: "The console has nothing at " + r.URL.Path + ".", Remedy: "Go on from the overview.",
+		s.serveProblem(w, r, one, errorPage{
+			Status: http.StatusNotFound, Title: "Page not found",
+			Message: "The console has no page at " + r.URL.Path + ".", Remedy: "Continue with the overview.",
 		})
 		return
 	}
 	build := func() (*pageData, error) { return s.buildPageData(r.Context(), one, l, inner) } //nolint:contextcheck // it is the context of the request
-	f, err := s.renders.renderOnce(r.Context(), one.Name, build)
+	f, err := s.renders.renderOnce(r.Context(), one.UserName, build)
 	if err != nil {
 		s.serveError(w, r, one, err)
 		return
@@ -242,8 +242,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request, one *viewerSe
 
 // buildPageData makes a page, main part and all.
 func (s *Server) buildPageData(ctx context.Context, one *viewerSession, l *pageRoute, r *http.Request) (*pageData, error) {
-	look := &PageReader{Viewer: one.Who, Namespace: r.URL.Query().Get("namespace")}
-	f := &pageData{Mark: one.Mark, Namespace: look.Namespace, Path: r.URL.RequestURI(), Live: true}
+	look := &PageReader{Viewer: one.Viewer, Namespace: r.URL.Query().Get("namespace")}
+	f := &pageData{CSRFToken: one.CSRFToken, Namespace: look.Namespace, Path: r.URL.RequestURI(), Live: true}
 	if look.Namespace != "" {
 		f.Query = "?namespace=" + template.URLQueryEscaper(look.Namespace)
 	}
@@ -253,7 +253,7 @@ func (s *Server) buildPageData(ctx context.Context, one *viewerSession, l *pageR
 		f.Title = name + ", " + l.Title
 	}
 	var err error
-	if f.In, err = l.Build(ctx, look, s.Clock.Now(), r); err != nil {
+	if f.Content, err = l.Build(ctx, look, s.Clock.Now(), r); err != nil {
 		return nil, err
 	}
 	f.Missing = look.Missing
@@ -267,8 +267,8 @@ func (s *Server) buildPageData(ctx context.Context, one *viewerSession, l *pageR
 	return f, nil
 }
 
-func buildNavigation(here *pageRoute, query string) []tab {
-	var out []tab
+func buildNavigation(here *pageRoute, query string) []navItem {
+	var out []navItem
 	for i := range pageRoutes {
 		l := &pageRoutes[i]
 		if l.Nav == "" {
@@ -276,7 +276,7 @@ func buildNavigation(here *pageRoute, query string) []tab {
 		}
 		link := strings.TrimSuffix(l.Path, "{$}")
 		under := link != "/" && here != nil && strings.HasPrefix(here.Path, link)
-		out = append(out, tab{l.Nav, link + query, here == l || under})
+		out = append(out, navItem{l.Nav, link + query, here == l || under})
 	}
 	return out
 }
@@ -292,14 +292,14 @@ func pageDigest(html []byte) string {
 
 // writeStandalonePage writes a page that is not among the leaves.
 func (s *Server) writeStandalonePage(w http.ResponseWriter, r *http.Request, one *viewerSession, status int, title, file string, in any) {
-	f := &pageData{In: in, Title: title, Path: "/"}
+	f := &pageData{Content: in, Title: title, Path: "/"}
 	if one != nil {
-		f.Mark, f.Nav = one.Mark, buildNavigation(nil, "")
+		f.CSRFToken, f.Nav = one.CSRFToken, buildNavigation(nil, "")
 	}
 	var b bytes.Buffer
 	if err := s.ui.templates[file].ExecuteTemplate(&b, "content", f); err != nil {
 		s.Log.Error(err, "writing a page", "template", file)
-		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
+		http.Error(w, "The page could not be rendered.", http.StatusInternalServerError)
 		return
 	}
 	f.Main = template.HTML(b.String()) //nolint:gosec // a template has escaped it
@@ -308,15 +308,15 @@ func (s *Server) writeStandalonePage(w http.ResponseWriter, r *http.Request, one
 
 // sendPage sends a page.
 func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, f *pageData, status int, file string) {
-	f.Look, f.Version, f.Static = readAppearance(r), s.Version, s.ui.version
+	f.Theme, f.Version, f.Static = readTheme(r), s.Version, s.ui.version
 	f.Now = s.Clock.Now().UTC().Format(time.RFC3339Nano)
 	if one := s.findSession(r); one != nil {
-		f.User, f.Mark = one.Name, one.Mark
+		f.User, f.CSRFToken = one.UserName, one.CSRFToken
 	}
 	var b bytes.Buffer
 	if err := s.ui.templates[file].ExecuteTemplate(&b, "layout.html", f); err != nil {
 		s.Log.Error(err, "writing a page", "template", file)
-		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
+		http.Error(w, "The page could not be rendered.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -328,13 +328,13 @@ func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, f *pageData, s
 }
 
 // serveProblem shows why there is no page.
-func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, one *viewerSession, p problem) {
+func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, one *viewerSession, p errorPage) {
 	s.writeStandalonePage(w, r, one, p.Status, p.Title, "problem.html", p)
 }
 
 // serveError shows an error.
 func (s *Server) serveError(w http.ResponseWriter, r *http.Request, one *viewerSession, err error) {
-	var p *problem
+	var p *errorPage
 	switch {
 	case errors.Is(err, userclient.ErrUnknown):
 		s.sessions.Close(one.ID)
@@ -345,10 +345,10 @@ func (s *Server) serveError(w http.ResponseWriter, r *http.Request, one *viewerS
 	case errors.Is(err, context.Canceled):
 		// Nobody waits for an answer any longer.
 	default:
-		s.Log.Info("could not show a page", "path", r.URL.Path, "user", one.Name, "why", err.Error())
-		s.serveProblem(w, r, one, problem{
-			Status: http.StatusBadGateway, Title: "The hub gave no answer",
-			Why: describeError(err), Remedy: "Reload the page. If it stays so, see whether the hub runs: hotspare status",
+		s.Log.Info("could not show a page", "path", r.URL.Path, "user", one.UserName, "why", err.Error())
+		s.serveProblem(w, r, one, errorPage{
+			Status: http.StatusBadGateway, Title: "The hub did not respond",
+			Message: describeError(err), Remedy: "Reload the page. If the error persists, check whether the hub is running: hotspare status",
 		})
 	}
 }

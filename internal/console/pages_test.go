@@ -40,11 +40,11 @@ func TestPagesShowWhatThereIsAndNothingElse(t *testing.T) {
 	b := newRig(t, h).in("admin-token-of-the-hub")
 
 	for path, wants := range map[string][]string{
-		"/":                                {"0<small> of 3 spare", "Wants attention", "Something is missing", "evil.example", "dev-2", "claim</span> default/mine"},
-		"/pools":                           {"default /", "dev", "1 claim waiting", "3 spares wanted"},
-		"/pools/default/dev":               {"dev-1", "claim mine", "Broken", "Claim a cluster", "Resize", "Release claim mine?", "Hibernate"},
-		"/pools/default/dev?part=broken":   {"dev-2", "Only those that are broken"},
-		"/pools/default/dev?part=deleting": {"None is deleting now"},
+		"/":                                 {"0<small> of 3 spare clusters", "Needs attention", "Missing dependencies", "evil.example", "dev-2", "claim</span> default/mine"},
+		"/pools":                            {"default /", "dev", "1 claim waiting", "3 spare clusters desired"},
+		"/pools/default/dev":                {"dev-1", "claim mine", "Broken", "Claim a cluster", "Resize", "Release claim mine?", "Hibernate"},
+		"/pools/default/dev?phase=broken":   {"dev-2", "Only clusters in phase broken"},
+		"/pools/default/dev?phase=deleting": {"No cluster is in phase deleting"},
 	} {
 		a := b.get(path)
 		if a.StatusCode != http.StatusOK {
@@ -64,7 +64,7 @@ func TestPagesShowWhatThereIsAndNothingElse(t *testing.T) {
 			t.Errorf("%s tells a secret", path)
 		}
 	}
-	if strings.Contains(b.get("/pools/default/dev?part=broken").text, "claim mine ·") {
+	if strings.Contains(b.get("/pools/default/dev?phase=broken").text, "claim mine ·") {
 		t.Error("a page of one part shows others")
 	}
 }
@@ -72,7 +72,7 @@ func TestPagesShowWhatThereIsAndNothingElse(t *testing.T) {
 func TestPagesThatAreNotThereSaySo(t *testing.T) {
 	b := newRig(t, newHub(t)).in("admin-token-of-the-hub")
 	for path, want := range map[string]string{
-		"/nowhere": "There is no such page", "/pools/default/none": "Namespace default has no pool none", "/pools/": "There is no such page",
+		"/nowhere": "Page not found", "/pools/default/none": "Namespace default has no pool none", "/pools/": "Page not found",
 	} {
 		if a := b.get(path); a.StatusCode != http.StatusNotFound || !strings.Contains(a.text, want) {
 			t.Errorf("%s: %s", path, a.Status)
@@ -92,7 +92,7 @@ func TestWhoMaySeeLittleSeesThat(t *testing.T) {
 	r := newRig(t, h)
 	alice, eve := r.in(token), r.in("token-of-eve")
 
-	if a := alice.get("/"); !strings.Contains(a.text, "You may not list ClusterPools in all namespaces") || !strings.Contains(a.text, `name="namespace"`) {
+	if a := alice.get("/"); !strings.Contains(a.text, "You do not have permission to list ClusterPools in all namespaces") || !strings.Contains(a.text, `name="namespace"`) {
 		t.Errorf("%s", a.text)
 	}
 	a := alice.get("/pools?namespace=team")
@@ -102,7 +102,7 @@ func TestWhoMaySeeLittleSeesThat(t *testing.T) {
 	if !strings.Contains(text(a.text), "7 ready to claim") {
 		t.Error("it does not tell what the pool says of clusters that are not seen")
 	}
-	if !strings.Contains(a.text, "You may not list ClusterDeployments in all namespaces") {
+	if !strings.Contains(a.text, "You do not have permission to list ClusterDeployments in all namespaces") {
 		t.Error("it does not tell what is missing")
 	}
 	a = alice.get("/pools/team/dev")
@@ -114,7 +114,7 @@ func TestWhoMaySeeLittleSeesThat(t *testing.T) {
 	if a := alice.get("/pools/other/theirs"); a.StatusCode != http.StatusForbidden || strings.Contains(a.text, "secretive") {
 		t.Errorf("%s\n%s", a.Status, a.text)
 	}
-	if a := eve.get("/pools/other/theirs"); a.StatusCode != http.StatusForbidden || !strings.Contains(a.text, "You may not list ClusterPools in namespace other") {
+	if a := eve.get("/pools/other/theirs"); a.StatusCode != http.StatusForbidden || !strings.Contains(a.text, "You do not have permission to list ClusterPools in namespace other") {
 		t.Errorf("%s\n%s", a.Status, a.text)
 	}
 }

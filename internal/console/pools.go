@@ -26,10 +26,10 @@ func buildPoolsPage(ctx context.Context, l *PageReader, now time.Time, _ *http.R
 // poolPage is what the page of one pool shows.
 type poolPage struct {
 	page.Pool
-	May poolPermissions
-	// Part is the one part shown, All whether all tiles are.
-	Part string
-	All  bool
+	Permissions poolPermissions
+	// Phase is the one part shown, All whether all tiles are.
+	Phase   string
+	ShowAll bool
 }
 
 // maxTiles is how many clusters a page shows unless it is asked for all.
@@ -57,26 +57,26 @@ func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Re
 	if err != nil {
 		return nil, err
 	}
-	out := poolPage{Pool: p, May: may, All: r.URL.Query().Get("all") != ""}
-	if part := r.URL.Query().Get("part"); page.IsPhaseSlug(part) {
-		out.Part = part
+	out := poolPage{Pool: p, Permissions: may, ShowAll: r.URL.Query().Get("all") != ""}
+	if part := r.URL.Query().Get("phase"); page.IsPhaseSlug(part) {
+		out.Phase = part
 	}
 	most := maxTiles
-	if out.All {
+	if out.ShowAll {
 		most = len(p.Tiles)
 	}
-	out.TrimTiles(out.Part, most)
+	out.TrimTiles(out.Phase, most)
 	return out, nil
 }
 
 func poolNotFound(l *PageReader, name string) error {
-	p := &problem{
-		Status: http.StatusNotFound, Title: "There is no such pool",
-		Why: "Namespace " + l.Namespace + " has no pool " + name + ".", Remedy: "It may have been deleted. Go on from all pools.",
+	p := &errorPage{
+		Status: http.StatusNotFound, Title: "Pool not found",
+		Message: "Namespace " + l.Namespace + " has no pool " + name + ".", Remedy: "It may have been deleted. Continue with the list of pools.",
 	}
 	if len(l.Missing) > 0 {
-		p.Status, p.Title = http.StatusForbidden, "You may not see this pool"
-		p.Why, p.Remedy = l.Missing[0], "Whoever runs the hub can let you list and watch them there."
+		p.Status, p.Title = http.StatusForbidden, "You do not have access to this pool"
+		p.Message, p.Remedy = l.Missing[0], "Ask an administrator of the hub for permission to list and watch them there."
 	}
 	return p
 }

@@ -307,7 +307,7 @@ func (r *rig) in(token string) *browser {
 	return b
 }
 
-var markField = regexp.MustCompile(`name="mark" value="([^"]+)"`)
+var markField = regexp.MustCompile(`name="csrf-token" value="([^"]+)"`)
 
 // mark is the secret of a browser's forms.
 func (b *browser) mark() string {
@@ -322,13 +322,13 @@ func (b *browser) mark() string {
 // send sends a form with the mark, and returns what the next page tells.
 func (b *browser) send(path string, form url.Values) string {
 	b.Helper()
-	form.Set("mark", b.mark())
+	form.Set("csrf-token", b.mark())
 	a := b.post(path, form)
 	if a.StatusCode != http.StatusSeeOther {
 		b.Fatalf("%s: %s\n%s", path, a.Status, a.text)
 	}
 	next := b.get(a.Header.Get("Location"))
-	_, said, _ := strings.Cut(next.text, `id="said"`)
+	_, said, _ := strings.Cut(next.text, `id="messages"`)
 	said, _, _ = strings.Cut(said, "</div>")
 	return html.UnescapeString(strings.TrimSpace(text(said[strings.IndexByte(said, '>')+1:])))
 }

@@ -18,14 +18,14 @@ import (
 
 type viewerSession = session.Session[Viewer]
 
-// signIn is what the page of that name shows.
-type signIn struct {
+// signInPage is what the page of that name shows.
+type signInPage struct {
 	// Next is the page to go to then.
 	Next string
-	// Bad says what was wrong.
-	Bad string
-	// Link is set where hotspare console makes links.
-	Link bool
+	// Error says what was wrong.
+	Error string
+	// LinksEnabled is set where hotspare console makes links.
+	LinksEnabled bool
 }
 
 // serveSignIn shows the form for a token to who is not in.
@@ -39,7 +39,7 @@ func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) writeSignIn(w http.ResponseWriter, r *http.Request, status int, bad string) {
 	next := localPath(r.FormValue("next"))
-	s.writeStandalonePage(w, r, nil, status, "Sign in", "signin.html", signIn{Next: next, Bad: bad, Link: s.codes != nil})
+	s.writeStandalonePage(w, r, nil, status, "Sign in", "signin.html", signInPage{Next: next, Error: bad, LinksEnabled: s.codes != nil})
 }
 
 // localPath is a page of this console: next, or the first one if next is none.
@@ -56,23 +56,23 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 	from := remoteAddress(r)
 	if wait := s.failures.retryDelay(from, s.Clock.Now()); wait > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
-		s.writeSignIn(w, r, http.StatusTooManyRequests, "Too many tokens were wrong. Try again in "+duration.HumanDuration(wait+time.Second)+".")
+		s.writeSignIn(w, r, http.StatusTooManyRequests, "Too many failed attempts. Try again in "+duration.HumanDuration(wait+time.Second)+".")
 		return
 	}
 	token := strings.TrimSpace(r.PostFormValue("token"))
 	if token == "" || strings.ContainsFunc(token, isInvalidTokenRune) {
-		s.writeSignIn(w, r, http.StatusBadRequest, "That is no token: paste one word, as a command prints it.")
+		s.writeSignIn(w, r, http.StatusBadRequest, "This is not a token: paste the single word that the command prints.")
 		return
 	}
 	viewer, err := s.Hub.ViewerForToken(r.Context(), token)
 	switch {
 	case errors.Is(err, userclient.ErrUnknown):
 		s.failures.recordFailure(from, s.Clock.Now())
-		s.writeSignIn(w, r, http.StatusUnauthorized, "The hub does not know this token. It may have expired: make another.")
+		s.writeSignIn(w, r, http.StatusUnauthorized, "The hub does not accept this token. It may have expired: create another one.")
 		return
 	case err != nil:
 		s.Log.Info("could not ask the hub who somebody is", "why", err.Error())
-		s.writeSignIn(w, r, http.StatusBadGateway, "The hub could not be asked who this is: "+describeError(err))
+		s.writeSignIn(w, r, http.StatusBadGateway, "The hub could not check the token: "+describeError(err))
 		return
 	}
 	s.openSession(w, r, viewer, "token", localPath(r.PostFormValue("next")))
@@ -84,23 +84,23 @@ func isInvalidTokenRune(r rune) bool { return r <= ' ' || r > '~' }
 // signInWithCode takes a code that hotspare console has made.
 func (s *Server) signInWithCode(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
-		http.Error(w, "A code is used once: open the link itself.", http.StatusMethodNotAllowed)
+		http.Error(w, "A code works only once: open the link itself.", http.StatusMethodNotAllowed)
 		return
 	}
 	if s.codes == nil {
-		s.writeSignIn(w, r, http.StatusNotFound, "This console takes no links: sign in with a token.")
+		s.writeSignIn(w, r, http.StatusNotFound, "This console does not accept links: sign in with a token.")
 		return
 	}
 	// A good code opens at once, whatever others have tried from this computer: codes cannot
 	// be guessed, and to check one takes microseconds.
 	if err := s.codes.VerifyOnce(r.URL.Query().Get(localauth.CodeParameter), s.Clock.Now()); err != nil {
-		s.writeSignIn(w, r, http.StatusUnauthorized, "The link cannot be used: "+err.Error()+". Make another with: hotspare console")
+		s.writeSignIn(w, r, http.StatusUnauthorized, "The link is not valid: "+err.Error()+". Create another one with: hotspare console")
 		return
 	}
 	viewer, err := s.Hub.AdminViewer(r.Context())
 	if err != nil {
 		s.Log.Info("could not ask the hub for its admin", "why", err.Error())
-		s.writeSignIn(w, r, http.StatusBadGateway, "The hub could not be asked: "+describeError(err))
+		s.writeSignIn(w, r, http.StatusBadGateway, "The hub did not respond: "+describeError(err))
 		return
 	}
 	s.openSession(w, r, viewer, "link", "/")
@@ -117,7 +117,7 @@ func (s *Server) openSession(w http.ResponseWriter, r *http.Request, viewer View
 		return
 	}
 	s.Log.Info("signed in", "user", viewer.Name(), "with", how)
-	http.SetCookie(w, s.newSessionCookie(one.ID, int(session.Limit.Seconds())))
+	http.SetCookie(w, s.newSessionCookie(one.ID, int(session.MaxAge.Seconds())))
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		// The browser would not send the cookie along a redirect that began elsewhere.
 		s.writeStandalonePage(w, r, nil, http.StatusOK, "Signed in", "entered.html", next)
@@ -135,11 +135,11 @@ func (s *Server) newSessionCookie(value string, age int) *http.Cookie {
 
 // signOut ends the session.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request, one *viewerSession) {
-	if !s.checkFormMark(w, r, one) {
+	if !s.checkCSRFToken(w, r, one) {
 		return
 	}
 	s.sessions.Close(one.ID)
-	s.Log.Info("signed out", "user", one.Name)
+	s.Log.Info("signed out", "user", one.UserName)
 	http.SetCookie(w, s.newSessionCookie("", -1))
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
@@ -151,7 +151,7 @@ func (s *Server) findSession(r *http.Request) *viewerSession {
 		return nil
 	}
 	one := s.sessions.Find(c.Value, s.Clock.Now())
-	if one != nil && one.Who.HasLostAccess() {
+	if one != nil && one.Viewer.HasLostAccess() {
 		s.sessions.Close(one.ID)
 		return nil
 	}
@@ -178,14 +178,14 @@ func (s *Server) requireSession(h func(http.ResponseWriter, *http.Request, *view
 	}
 }
 
-// checkFormMark reports whether a form was on a page of the session, and answers if not.
-func (s *Server) checkFormMark(w http.ResponseWriter, r *http.Request, one *viewerSession) bool {
-	if one.HasFormMark(r.PostFormValue("mark")) {
+// checkCSRFToken reports whether a form was on a page of the session, and answers if not.
+func (s *Server) checkCSRFToken(w http.ResponseWriter, r *http.Request, one *viewerSession) bool {
+	if one.HasCSRFToken(r.PostFormValue("csrf-token")) {
 		return true
 	}
-	s.serveProblem(w, r, one, problem{
+	s.serveProblem(w, r, one, errorPage{
 		Status: http.StatusForbidden, Title: "This form is out of date",
-		Why: "It is not from a page of this session, and nothing was done.", Remedy: "Go back, reload the page, and do it again.",
+		Message: "The form does not belong to the current session. hotspare ignored it.", Remedy: "Go back, reload the page, and try again.",
 	})
 	return false
 }
@@ -199,24 +199,24 @@ func remoteAddress(r *http.Request) string {
 	return host
 }
 
-// appearanceCookie holds how somebody wants the console to look.
-const appearanceCookie = "hotspare-look"
+// themeCookie holds how somebody wants the console to look.
+const themeCookie = "hotspare-look"
 
-// setAppearance remembers light, dark or as the system has it.
-func (s *Server) setAppearance(w http.ResponseWriter, r *http.Request) {
-	look := r.PostFormValue("look")
+// setTheme remembers light, dark or as the system has it.
+func (s *Server) setTheme(w http.ResponseWriter, r *http.Request) {
+	look := r.PostFormValue("theme")
 	age := int((365 * 24 * time.Hour).Seconds())
 	if look != "light" && look != "dark" {
 		look, age = "", -1
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: appearanceCookie, Value: look, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
+		Name: themeCookie, Value: look, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
 	})
 	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-func readAppearance(r *http.Request) string {
-	c, err := r.Cookie(appearanceCookie)
+func readTheme(r *http.Request) string {
+	c, err := r.Cookie(themeCookie)
 	if err != nil || c.Value != "light" && c.Value != "dark" {
 		return ""
 	}

@@ -38,7 +38,7 @@ func TestATokenOpensASession(t *testing.T) {
 	if a := b.get("/signin?next=/pools"); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/pools" {
 		t.Errorf("who is in is asked again: %s", a.Status)
 	}
-	if a := b.post("/signout", url.Values{"mark": {b.mark()}}); a.StatusCode != http.StatusSeeOther {
+	if a := b.post("/signout", url.Values{"csrf-token": {b.mark()}}); a.StatusCode != http.StatusSeeOther {
 		t.Errorf("signing out: %s", a.Status)
 	}
 	b.jar["hotspare-session-1"] = c.Value
@@ -74,11 +74,11 @@ func TestWhatIsNoTokenIsRefused(t *testing.T) {
 		status int
 		want   string
 	}{
-		"nothing":               {" ", nil, http.StatusBadRequest, "no token"},
-		"two words":             {"one two", nil, http.StatusBadRequest, "no token"},
-		"one of nobody":         {"made-up", nil, http.StatusUnauthorized, "does not know this token"},
+		"nothing":               {" ", nil, http.StatusBadRequest, "not a token"},
+		"two words":             {"one two", nil, http.StatusBadRequest, "not a token"},
+		"one of nobody":         {"made-up", nil, http.StatusUnauthorized, "does not accept this token"},
 		"when the hub is away":  {"any", errors.New("asking the hub who this is: connection refused"), http.StatusBadGateway, "connection refused"},
-		"more than a token has": {strings.Repeat("a", 100<<10), nil, http.StatusBadRequest, "no token"},
+		"more than a token has": {strings.Repeat("a", 100<<10), nil, http.StatusBadRequest, "not a token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
@@ -147,7 +147,7 @@ func TestALinkLetsTheAdminInOnce(t *testing.T) {
 		t.Errorf("%s", a.text)
 	}
 	other := r.browser()
-	if a := other.get("/enter?code=" + code); a.StatusCode != http.StatusUnauthorized || len(other.jar) != 0 || !strings.Contains(a.text, "used already") {
+	if a := other.get("/enter?code=" + code); a.StatusCode != http.StatusUnauthorized || len(other.jar) != 0 || !strings.Contains(a.text, "already been used") {
 		t.Errorf("a second time: %s\n%s", a.Status, a.text)
 	}
 	r.clock.Step(2 * time.Minute)
@@ -191,7 +191,7 @@ func TestAfterSigningInNobodyIsSentElsewhere(t *testing.T) {
 
 func TestASessionEnds(t *testing.T) {
 	for name, end := range map[string]func(*rig, *person){
-		"when it is not used":                  func(r *rig, _ *person) { r.clock.Step(session.Idle) },
+		"when it is not used":                  func(r *rig, _ *person) { r.clock.Step(session.IdleTimeout) },
 		"when the hub knows the token no more": func(_ *rig, p *person) { p.lose() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,19 +213,19 @@ func TestASessionEnds(t *testing.T) {
 func TestALookIsRemembered(t *testing.T) {
 	b := newRig(t, newHub(t)).browser()
 	for _, look := range []string{"dark", "light"} {
-		if a := b.post("/look", url.Values{"look": {look}, "back": {"/pools"}}); a.Header.Get("Location") != "/pools" {
+		if a := b.post("/theme", url.Values{"theme": {look}, "back": {"/pools"}}); a.Header.Get("Location") != "/pools" {
 			t.Errorf("back to %s", a.Header.Get("Location"))
 		}
-		if !strings.Contains(b.get("/signin").text, `data-look="`+look+`"`) {
+		if !strings.Contains(b.get("/signin").text, `data-theme="`+look+`"`) {
 			t.Errorf("it is not %s", look)
 		}
 	}
-	b.post("/look", url.Values{"look": {"system"}})
-	if strings.Contains(b.get("/signin").text, "data-look") {
+	b.post("/theme", url.Values{"theme": {"system"}})
+	if strings.Contains(b.get("/signin").text, "data-theme") {
 		t.Error("it is not the system's")
 	}
-	b.jar[appearanceCookie] = `"><script>`
-	if strings.Contains(b.get("/signin").text, "data-look") {
-		t.Error("anything is a look")
+	b.jar[themeCookie] = `"><script>`
+	if strings.Contains(b.get("/signin").text, "data-theme") {
+		t.Error("an unknown theme is set")
 	}
 }

@@ -73,7 +73,7 @@ func look(t *testing.T, may map[string]bool, path string, objects ...client.Obje
 	if l == nil {
 		t.Fatalf("there is no page at %s", path)
 	}
-	f, err := srv.buildPageData(t.Context(), &viewerSession{ID: "x", Mark: "y", Name: "ann", Who: &reader{c, may}}, l, r)
+	f, err := srv.buildPageData(t.Context(), &viewerSession{ID: "x", CSRFToken: "y", UserName: "ann", Viewer: &reader{c, may}}, l, r)
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +140,7 @@ func fleetObjects() []client.Object {
 
 func TestThePageOfTheFleet(t *testing.T) {
 	page := says(t, nil, "/fleet", fleetObjects(),
-		"fleet / laptop", "Plan", "1 instance without a place", "Used 1 of 4", "Free 3", "In flight 0", "Slack 1", "Limit none",
+		"fleet / laptop", "Plan", "1 instance without a data plane", "Used 1 of 4", "Free 3", "In flight 0", "Slack 1", "Limit none",
 		"Sufficient no data plane is made:", "1 Ready", "!as it was written", "!Not shown")
 	for _, part := range []string{`href="/fleet/fleet/laptop"`, `aria-label="dev: 1 unit used, 3 free, slack 1."`, `class="used" x="0%" width="25%"`} {
 		if !strings.Contains(page, part) {
@@ -152,8 +152,8 @@ func TestThePageOfTheFleet(t *testing.T) {
 func TestThePageOfARegion(t *testing.T) {
 	says(t, nil, "/fleet/fleet/laptop", fleetObjects(),
 		"What to do", "team-a/k2 : Delete it, and order another size.", "hotspare -n team-a kubectl delete serviceinstance k2",
-		"laptop-1", "keep NotEmpty 1 instance on it", "Wants more than 1 unit free, and room for the biggest size, 2 units",
-		"UnknownSize", "waits")
+		"laptop-1", "keep NotEmpty 1 instance on it", "Desired more than 1 unit free, and room for the biggest size, 2 units",
+		"UnknownSize", "waiting")
 }
 
 // Nothing in the pages is drawn by inline styles or scripts: the browser is told to refuse them.
@@ -177,11 +177,11 @@ func TestARegionThatIsNotThere(t *testing.T) {
 		may  map[string]bool
 		want string
 	}{
-		"of no such name":        {"/fleet/fleet/moon", nil, "There is no such region: Namespace fleet has no FleetRegion moon."},
-		"of another namespace":   {"/fleet/default/laptop", nil, "There is no such region: Namespace default has no FleetRegion laptop."},
-		"that may not be seen":   {"/fleet/fleet/laptop", map[string]bool{}, "You may not see this region: You may not list FleetRegions in namespace fleet."},
-		"where others are seen":  {"/fleet/fleet/laptop", map[string]bool{"fleetregions team-a": true}, "You may not see this region: You may not list FleetRegions in namespace fleet."},
-		"in a namespace of ours": {"/fleet/team-a/moon", map[string]bool{"fleetregions team-a": true}, "There is no such region: Namespace team-a has no FleetRegion moon."},
+		"of no such name":        {"/fleet/fleet/moon", nil, "Region not found: Namespace fleet has no FleetRegion moon."},
+		"of another namespace":   {"/fleet/default/laptop", nil, "Region not found: Namespace default has no FleetRegion laptop."},
+		"that may not be seen":   {"/fleet/fleet/laptop", map[string]bool{}, "You do not have access to this region: You do not have permission to list FleetRegions in namespace fleet."},
+		"where others are seen":  {"/fleet/fleet/laptop", map[string]bool{"fleetregions team-a": true}, "You do not have access to this region: You do not have permission to list FleetRegions in namespace fleet."},
+		"in a namespace of ours": {"/fleet/team-a/moon", map[string]bool{"fleetregions team-a": true}, "Region not found: Namespace team-a has no FleetRegion moon."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := look(t, c.may, c.path, fleetObjects()...); err == nil || err.Error() != c.want {
@@ -197,20 +197,20 @@ func TestWhoMaySeeLittleOfAFleet(t *testing.T) {
 	fleet := map[string]bool{"fleetregions fleet": true, "dataplanes fleet": true, "clusterpools fleet": true, "instancetypes": true}
 	for _, path := range []string{"/fleet?namespace=fleet", "/fleet/fleet/laptop"} {
 		says(t, fleet, path, fleetObjects(),
-			"what the hub's controllers have last written", "Plan as it was written", "Used 3 of 4", "You may not list ServiceInstances in all namespaces.",
-			"You may not list FleetRegions in all namespaces.", "!NotNeeded")
+			"what the hub's controllers last wrote to status", "Plan as it was written", "Used 3 of 4", "You do not have permission to list ServiceInstances in all namespaces.",
+			"You do not have permission to list FleetRegions in all namespaces.", "!NotNeeded")
 	}
 	delete(fleet, "instancetypes")
-	says(t, fleet, "/fleet/fleet/laptop", fleetObjects(), "Ready for 60m – – 3 /4", "more than 1 unit free", "!biggest size", "You may not list InstanceTypes")
-	says(t, map[string]bool{}, "/fleet", fleetObjects(), "You may not list FleetRegions in all namespaces.", "!laptop", "!No regions")
+	says(t, fleet, "/fleet/fleet/laptop", fleetObjects(), "Ready for 60m – – 3 /4", "more than 1 unit free", "!biggest size", "You do not have permission to list InstanceTypes")
+	says(t, map[string]bool{}, "/fleet", fleetObjects(), "You do not have permission to list FleetRegions in all namespaces.", "!laptop", "!No regions")
 }
 
 // Pools that may not be seen are taken to be there: to make one would be wrong advice.
 func TestPoolsThatMayNotBeSeenAreNotMissing(t *testing.T) {
 	all := map[string]bool{"fleetregions": true, "dataplanes": true, "instancetypes": true, "serviceinstances": true}
-	says(t, all, "/fleet/fleet/laptop", fleetObjects()[:2], "!Make ClusterPool", "You may not list ClusterPools")
+	says(t, all, "/fleet/fleet/laptop", fleetObjects()[:2], "!Make ClusterPool", "You do not have permission to list ClusterPools")
 	all["clusterpools"] = true
-	says(t, all, "/fleet/fleet/laptop", fleetObjects()[:2], "!You may not list")
+	says(t, all, "/fleet/fleet/laptop", fleetObjects()[:2], "!You do not have permission to list")
 }
 
 func TestAnEmptyFleetSaysWhatToType(t *testing.T) {
@@ -236,15 +236,15 @@ func TestThePageOfInventories(t *testing.T) {
 	says(t, nil, "/inventory", inventoryObjects(),
 		"default / dev", "ToBeUpdated 1", "foo ToBeUpdated dev-1 alice 3/3 60m", "hotspare claim release alice -n default",
 		"typo BrokenByConfiguration – – 2/3", "there is no such path: &lt;b&gt;", "hotspare -n default kubectl edit clusterdeploymentcustomization typo",
-		"next Not looked at", "team-a / lone nobody")
+		"next Not checked", "team-a / lone nobody")
 	says(t, nil, "/inventory?namespace=team-a", inventoryObjects(), "team-a / lone", "!default / dev")
 }
 
 func TestWhoMaySeeLittleOfInventories(t *testing.T) {
 	says(t, map[string]bool{"clusterpools default": true}, "/inventory?namespace=default", inventoryObjects(),
-		"foo ToBeUpdated dev-1 –", "whether it is, you may not see", "!Nothing: the pool",
-		"You may not list ClusterDeploymentCustomizations in namespace default.", "You may not list ClusterDeployments in all namespaces.")
-	says(t, map[string]bool{}, "/inventory", inventoryObjects(), "You may not list ClusterPools in all namespaces.", "!No inventories")
+		"foo ToBeUpdated dev-1 –", "permission to see whether it is", "!Nothing: the pool",
+		"You do not have permission to list ClusterDeploymentCustomizations in namespace default.", "You do not have permission to list ClusterDeployments in all namespaces.")
+	says(t, map[string]bool{}, "/inventory", inventoryObjects(), "You do not have permission to list ClusterPools in all namespaces.", "!No inventories")
 }
 
 func TestAnEmptyInventorySaysWhatToType(t *testing.T) {
@@ -289,14 +289,14 @@ func TestThePageOfActivity(t *testing.T) {
 	says(t, nil, "/activity?kind=ClusterClaim", objects, "Bound", "!FailedToStart")
 	says(t, nil, "/activity?namespace=team-a", objects, "Bound", "!FailedToStart", "Show all")
 	says(t, nil, "/activity?namespace=default", append(inventoryObjects(), objects...), "Created", "FailedToStart", "!Bound")
-	says(t, map[string]bool{"events": true}, "/activity?namespace=default", append(inventoryObjects(), objects...), "Created", "!FailedToStart", "!You may not")
-	if own := says(t, nil, "/activity?namespace=team-a&kind=ClusterClaim&name=alice", objects, "Bound"); strings.Contains(own, "Only what") {
+	says(t, map[string]bool{"events": true}, "/activity?namespace=default", append(inventoryObjects(), objects...), "Created", "!FailedToStart", "!You do not have")
+	if own := says(t, nil, "/activity?namespace=team-a&kind=ClusterClaim&name=alice", objects, "Bound"); strings.Contains(own, "Show only") {
 		t.Error("the page of all that has happened to a claim leads to itself")
 	}
-	says(t, nil, "/activity?name=ALI&kind=ClusterPool", objects, "3 events, and none that this filter lets through")
-	says(t, nil, "/activity", nil, "Nothing has happened lately")
-	says(t, map[string]bool{"events team-a": true}, "/activity", objects, "You may not list Events in all namespaces.", "!Nothing has happened", "!Bound")
-	says(t, map[string]bool{"events team-a": true}, "/activity?namespace=team-a", objects, "Bound", "!You may not")
+	says(t, nil, "/activity?name=ALI&kind=ClusterPool", objects, "No event matches this filter. There are 3 events in total.")
+	says(t, nil, "/activity", nil, "No recent events")
+	says(t, map[string]bool{"events team-a": true}, "/activity", objects, "You do not have permission to list Events in all namespaces.", "!No recent events", "!Bound")
+	says(t, map[string]bool{"events team-a": true}, "/activity?namespace=team-a", objects, "Bound", "!You do not have")
 }
 
 // The form has what was chosen: without a script it is all there is.

@@ -22,7 +22,7 @@ func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
 	admin := h.AdminConfig()
 	s, err := console.New(ctx, console.Options{
 		Hub:     console.NewHub(ctx, admin, admin, version.Get(), clock.RealClock{}),
-		Key:     o.consoleStand.Plate.Key,
+		Key:     o.consoleStand.Endpoint.Key,
 		Port:    o.consoleStand.Port(),
 		Version: version.Get(),
 		Clock:   clock.RealClock{},

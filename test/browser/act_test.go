@@ -70,7 +70,7 @@ func actsOnAPool(t *testing.T, h *hub, p *tab, pool string) {
 	p.shoot("claim-form")
 	p.accessible("the form of a claim")
 	p.submit("#claim button", "Claim")
-	p.shows("Not done", `lifetime "soon"`, "8h")
+	p.shows("Failed:", `lifetime "soon"`, "8h")
 	p.shoot("refused")
 
 	t.Log("a claim is made and served")
@@ -78,7 +78,7 @@ func actsOnAPool(t *testing.T, h *hub, p *tab, pool string) {
 	p.enter("#claim-name", mine)
 	p.enter("#claim-life", "90m")
 	p.submit("#claim button", "Claim")
-	p.shows("Claim " + mine + " is made")
+	p.shows("Claim " + mine + " created")
 	p.reloadUntil("the claim has its cluster", claimed(mine)+`?.innerText.includes("Running")`)
 	p.shows("in 89m")
 	if got := h.hotspare(t, "kubectl", "get", "clusterclaim", mine, "-o", "jsonpath={.spec.clusterPoolName} {.spec.lifetime}"); got != pool+" 90m" {
@@ -89,14 +89,14 @@ func actsOnAPool(t *testing.T, h *hub, p *tab, pool string) {
 	p.click("button", "Claim a cluster")
 	p.enter("#claim-name", mine)
 	p.submit("#claim button", "Claim")
-	p.shows("Not done", "already", "another name")
+	p.shows("Failed:", "already has", "another name")
 
 	t.Log("its cluster goes to sleep, and wakes up")
 	p.submit("#claim-"+mine+" button", "Hibernate")
-	p.shows("goes to sleep")
+	p.shows("is hibernating")
 	p.reloadUntil("it sleeps", claimed(mine)+`?.innerText.includes("Hibernating")`)
 	p.submit("#claim-"+mine+" button", "Resume")
-	p.shows("wakes up")
+	p.shows("is resuming")
 	p.reloadUntil("it runs", claimed(mine)+`?.innerText.includes("Running")`)
 
 	t.Log("the pool is resized")
@@ -106,19 +106,19 @@ func actsOnAPool(t *testing.T, h *hub, p *tab, pool string) {
 	p.shoot("resize-form")
 	p.accessible("the form for a size")
 	p.submit("#resize button", "Resize")
-	p.shows("keeps 5 spare, 2 of them running")
+	p.shows("keeps 5 spare clusters, 2 of them running")
 	p.reloadUntil("it has them", `document.querySelectorAll(".tile.standby").length === 3 && document.querySelectorAll(".tile.assignable").length === 2`)
 
 	t.Log("a release asks first, and can be called off")
 	p.click("#claim-"+mine+" button", "Release")
-	p.shows("Release claim "+mine+"?", "is destroyed")
+	p.shows("Release claim "+mine+"?", "This destroys cluster")
 	p.shoot("release-asks")
 	p.accessible("the question before a release")
-	p.click("#release-"+mine+" button", "Keep it")
+	p.click("#release-"+mine+" button", "Keep claim")
 	p.until("the question goes", `!document.querySelector("#release-`+mine+`")?.checkVisibility()`)
 	p.click("#claim-"+mine+" button", "Release")
-	p.submit("#release-"+mine+" button", "Release it")
-	p.shows("Claim " + mine + " is released")
+	p.submit("#release-"+mine+" button", "Release claim")
+	p.shows("Claim " + mine + " released")
 	p.reloadUntil("it is gone", "!"+claimed(mine))
 	if out, err := h.run("", "kubectl", "get", "clusterclaim", mine); err == nil {
 		t.Errorf("the claim is there:\n%s", out)
@@ -147,13 +147,13 @@ func TestAnotherSiteCannotAct(t *testing.T) {
 	p := signedIn(t, h)
 	fakes(p, h, "coveted")
 	h.hotspare(t, "claim", "create", "coveted", "--name", "precious", "--wait")
-	mark := ask[string](p, `document.querySelector("main input[name=mark]").value`)
+	mark := ask[string](p, `document.querySelector("main input[name=csrf-token]").value`)
 
 	// Another port of the same computer: browsers send it the same cookies.
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, aPage, fmt.Sprintf(`<form method="post" action="%s/pools/default/coveted/release">
-			<input type="hidden" name="mark" value="%s"><input type="hidden" name="claim" value="precious"><button>A gift</button></form>
-			<form method="post" action="%s/signout"><input type="hidden" name="mark" value="%s"><button>Another</button></form>`, h.console, mark, h.console, mark))
+			<input type="hidden" name="csrf-token" value="%s"><input type="hidden" name="claim" value="precious"><button>A gift</button></form>
+			<form method="post" action="%s/signout"><input type="hidden" name="csrf-token" value="%s"><button>Another</button></form>`, h.console, mark, h.console, mark))
 	}))
 	defer evil.Close()
 	p.allow(host(evil.URL))
@@ -161,14 +161,14 @@ func TestAnotherSiteCannotAct(t *testing.T) {
 	for _, button := range []string{"A gift", "Another"} {
 		p.do("going to another site", navigate(evil.URL))
 		p.submit("button", button)
-		p.shows("Another site sent this", "nothing was done")
+		p.shows("Request from another site", "hotspare ignored it")
 	}
 	p.shoot("another-site")
 	p.visit("/pools/default/coveted")
 	p.shows("precious", "Sign out")
 
 	t.Log("nor can a form of a session that has ended, or one without a mark")
-	p.post("/pools/default/coveted/release", map[string]string{"claim": "precious", "mark": "made-up"})
+	p.post("/pools/default/coveted/release", map[string]string{"claim": "precious", "csrf-token": "made-up"})
 	p.shows("This form is out of date")
 	p.post("/pools/default/coveted/release", map[string]string{"claim": "precious"})
 	p.shows("This form is out of date")

@@ -34,10 +34,10 @@ func TestThePages(t *testing.T) {
 func TestWhatIsNotThereIsSaid(t *testing.T) {
 	p := signedIn(t, demo(t))
 	p.expect("404")
-	p.checked("problem", "/pools/default/never", "There is no such pool", "default")
+	p.checked("problem", "/pools/default/never", "Pool not found", "default")
 	for _, path := range []string{"/nowhere", "/fleet/fleet/never", "/pools/default", "/pools/default/dev/never"} {
 		p.visit(path)
-		p.shows("There is no")
+		p.shows("not found")
 	}
 }
 
@@ -46,7 +46,7 @@ func TestOneChoosesLightOrDark(t *testing.T) {
 	p := signedIn(t, demo(t))
 	ground := func() string { return ask[string](p, "getComputedStyle(document.body).backgroundColor") }
 	light := ground()
-	p.submit(".look button", "")
+	p.submit(".theme button", "")
 	p.until("it is dark", "getComputedStyle(document.body).backgroundColor !== "+quote(light))
 	dim := ground()
 	p.visit("/pools")
@@ -54,7 +54,7 @@ func TestOneChoosesLightOrDark(t *testing.T) {
 		t.Error("the next page is not dark")
 	}
 	p.look(dark)
-	p.submit(".look button", "")
+	p.submit(".theme button", "")
 	p.until("it is light though the system is dark", "getComputedStyle(document.body).backgroundColor === "+quote(light))
 	p.accessible("light, where the system is dark")
 	if got := p.path(); got != "/pools" {

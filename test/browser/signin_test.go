@@ -72,12 +72,12 @@ func TestALinkLetsOneInOnce(t *testing.T) {
 	second := open(t, h.console)
 	second.expect("401")
 	second.do("following the link again", chromedp.Navigate(at))
-	second.shows("has been used", "hotspare console")
+	second.shows("has already been used", "hotspare console")
 	if second.sees("nav a", "Pools") || len(second.cookies()) > 0 {
 		t.Errorf("a link has let a second one in:\n%s", second.text())
 	}
 	second.do("following a forged link", chromedp.Navigate(at[:len(at)-3]+"AAA"))
-	second.shows("cannot be used")
+	second.shows("is not valid")
 	second.accessible("a link that is used")
 
 	t.Log("who signs out is out, in all tabs, and also by going back")
@@ -115,7 +115,7 @@ func TestATokenLetsOneIn(t *testing.T) {
 	for _, bad := range []string{"no-token-of-anybody", "eyJhbGciOiJub25lIn0.e30."} {
 		p.enter("input[name=token]", bad)
 		p.submit("form button", "Sign in")
-		p.shows("The hub does not know this token")
+		p.shows("The hub does not accept this token")
 		if strings.Contains(p.html(), bad) || strings.Contains(p.path(), bad) {
 			t.Error("the page repeats the token")
 		}
@@ -133,13 +133,13 @@ func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 	h := demo(t)
 	p := open(t, h.console)
 	p.enterByToken(viewer(t, h))
-	p.shows("You may not list ClusterPools in all namespaces")
+	p.shows("You do not have permission to list ClusterPools in all namespaces")
 	p.shoot("viewer-everywhere")
 	p.accessible("the overview of who may see little")
 	p.enter("input[name=namespace]", "team")
-	p.submit("button", "Look there")
+	p.submit("button", "Show")
 	p.until("it looks at the namespace", `location.search === "?namespace=team"`)
-	p.shows("theirs", "You may not list ClusterDeployments")
+	p.shows("theirs", "You do not have permission to list ClusterDeployments")
 	p.shoot("viewer-team")
 	p.accessible("the overview of a namespace")
 
@@ -163,7 +163,7 @@ func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 		"/?namespace=default", "/pools?namespace=default", "/inventory?namespace=default", "/fleet?namespace=fleet", "/activity?namespace=default",
 	} {
 		p.visit(path)
-		p.shows("You may not")
+		p.shows("You do not have")
 		for _, secret := range []string{"scarce", "forgetful", "pull-request-4711", "laptop-", "ours"} {
 			if strings.Contains(p.html(), secret) {
 				t.Errorf("%s tells of %s:\n%s", path, secret, p.text())
@@ -172,11 +172,11 @@ func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 	}
 
 	t.Log("a form that is made by hand is refused by the hub")
-	mark := ask[string](p, `document.querySelector("input[name=mark]").value`)
-	p.post("/pools/team/theirs/release?namespace=team", map[string]string{"mark": mark, "claim": "ours"})
-	p.shows("Not done", "cannot delete")
-	p.post("/pools/team/theirs/resize?namespace=team", map[string]string{"mark": mark, "size": "9", "size-was": "2", "running": "1", "running-was": "1"})
-	p.shows("Not done", "cannot patch")
+	mark := ask[string](p, `document.querySelector("input[name=csrf-token]").value`)
+	p.post("/pools/team/theirs/release?namespace=team", map[string]string{"csrf-token": mark, "claim": "ours"})
+	p.shows("Failed:", "cannot delete")
+	p.post("/pools/team/theirs/resize?namespace=team", map[string]string{"csrf-token": mark, "size": "9", "size-was": "2", "running": "1", "running-was": "1"})
+	p.shows("Failed:", "cannot patch")
 	if got := h.hotspare(t, "kubectl", "get", "clusterclaims,clusterpools", "-n", "team", "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.size}"); got != "ours theirs 2" {
 		t.Errorf("there is now %s", got)
 	}

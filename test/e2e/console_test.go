@@ -73,7 +73,7 @@ func (v *visitor) post(path string, form url.Values) (int, string) {
 	v.Helper()
 	_, page := v.get("/")
 	if found := formMark.FindStringSubmatch(page); found != nil {
-		form.Set("mark", found[1])
+		form.Set("csrf-token", found[1])
 	}
 	req, err := http.NewRequestWithContext(v.Context(), http.MethodPost, v.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -83,7 +83,7 @@ func (v *visitor) post(path string, form url.Values) (int, string) {
 	return v.answer(v.http.Do(req))
 }
 
-var formMark = regexp.MustCompile(`name="mark" value="([^"]+)"`)
+var formMark = regexp.MustCompile(`name="csrf-token" value="([^"]+)"`)
 
 func (v *visitor) signIn(token string) {
 	v.Helper()
@@ -137,17 +137,17 @@ func TestOurConsoleShowsAndDoesWhatTheViewerMay(t *testing.T) {
 
 	t.Log("what the admin does in the browser is done, and shown")
 	admin.until(page, "Assignable", "Standby", "Claim a cluster")
-	if _, text := admin.post(page+"/claim", url.Values{"claim": {"mine"}, "lifetime": {"8h"}}); !strings.Contains(text, "Claim mine is made") {
+	if _, text := admin.post(page+"/claim", url.Values{"claim": {"mine"}, "lifetime": {"8h"}}); !strings.Contains(text, "Claim mine created") {
 		t.Fatalf("claiming: %s", text)
 	}
 	claim := claimOn(p, "mine")
 	cd := h.served(t, claim)
 	admin.until(page, "claim mine", "in 7h", cd.Name)
-	if _, text := admin.post(page+"/hibernate", url.Values{"claim": {"mine"}}); !strings.Contains(text, "goes to sleep") {
+	if _, text := admin.post(page+"/hibernate", url.Values{"claim": {"mine"}}); !strings.Contains(text, "is hibernating") {
 		t.Errorf("hibernating: %s", text)
 	}
 	admin.until(page, "/resume")
-	if _, text := admin.post(page+"/resize", url.Values{"size": {"3"}, "size-was": {"2"}, "running": {"1"}, "running-was": {"1"}}); !strings.Contains(text, "keeps 3 spare") {
+	if _, text := admin.post(page+"/resize", url.Values{"size": {"3"}, "size-was": {"2"}, "running": {"1"}, "running-was": {"1"}}); !strings.Contains(text, "keeps 3 spare clusters") {
 		t.Errorf("resizing: %s", text)
 	}
 
@@ -158,19 +158,19 @@ func TestOurConsoleShowsAndDoesWhatTheViewerMay(t *testing.T) {
 	token := strings.TrimSpace(h.kubectl(t, "create", "token", "viewer", "-n", ns))
 	viewer := h.visitor(t)
 	viewer.signIn(token)
-	viewer.until(page, "seen", "mine", "You may not list ClusterDeployments in all namespaces")
-	if _, text := viewer.get(page); strings.Contains(text, "Claim a cluster") || strings.Contains(text, "Release it") || strings.Contains(text, "tile-") {
+	viewer.until(page, "seen", "mine", "You do not have permission to list ClusterDeployments in all namespaces")
+	if _, text := viewer.get(page); strings.Contains(text, "Claim a cluster") || strings.Contains(text, "Release claim") || strings.Contains(text, "tile-") {
 		t.Errorf("it offers or shows what the viewer may not do or see:\n%s", text)
 	}
-	if _, text := viewer.get("/"); !strings.Contains(text, "You may not list ClusterPools in all namespaces") {
+	if _, text := viewer.get("/"); !strings.Contains(text, "You do not have permission to list ClusterPools in all namespaces") {
 		t.Error("it does not tell what it leaves out")
 	}
 	if _, text := viewer.post(page+"/release", url.Values{"claim": {"mine"}}); !strings.Contains(text, "forbidden") {
 		t.Errorf("releasing without the right: %s", text)
 	}
 	h.kubectl(t, "create", "rolebinding", "admin", "--clusterrole=hive-cluster-pool-admin", "--serviceaccount="+ns+":viewer", "-n", ns)
-	viewer.until(page, "Release it")
-	if _, text := viewer.post(page+"/release", url.Values{"claim": {"mine"}}); !strings.Contains(text, "Claim mine is released") {
+	viewer.until(page, "Release claim")
+	if _, text := viewer.post(page+"/release", url.Values{"claim": {"mine"}}); !strings.Contains(text, "Claim mine released") {
 		t.Errorf("releasing with the right: %s", text)
 	}
 	h.gone(t, claim)

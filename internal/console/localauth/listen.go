@@ -21,8 +21,8 @@ func CheckAddress(address string) error { return addressFlag.CheckAddress(addres
 // A ConsoleListener is where a console is served on this computer, until Close.
 type Listener struct {
 	net.Listener
-	Plate Endpoint
-	path  string
+	Endpoint Endpoint
+	path     string
 }
 
 // Listen listens for browsers, and says in a data folder where, with a new key. Port 0
@@ -50,8 +50,8 @@ func Listen(dir, address string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Listener{Listener: l, Plate: Endpoint{URL: "http://" + l.Addr().String() + "/", Key: NewKey()}, path: path}
-	if err := s.Plate.WriteFile(path); err != nil {
+	s := &Listener{Listener: l, Endpoint: Endpoint{URL: "http://" + l.Addr().String() + "/", Key: NewKey()}, path: path}
+	if err := s.Endpoint.WriteFile(path); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return s, nil
@@ -83,6 +83,6 @@ func (s *Listener) Close() error {
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
-	s.Plate.Key = nil
-	return errors.Join(err, s.Plate.WriteFile(s.path), removeLinkPage(filepath.Dir(s.path)))
+	s.Endpoint.Key = nil
+	return errors.Join(err, s.Endpoint.WriteFile(s.path), removeLinkPage(filepath.Dir(s.path)))
 }

@@ -65,9 +65,9 @@ func (k Key) signCode(raw []byte) []byte {
 
 // What is wrong with a code.
 var (
-	ErrForged  = errors.New("this is no code of this console")
+	ErrForged  = errors.New("this console did not create this code")
 	ErrExpired = errors.New("this code is older than a minute")
-	ErrUsed    = errors.New("this code has been used already")
+	ErrUsed    = errors.New("this code has already been used")
 )
 
 // A CodeVerifier lets each code in once. Its methods may be called by several goroutines.

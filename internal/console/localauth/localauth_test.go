@@ -124,7 +124,7 @@ func TestTheConsoleKeepsItsPort(t *testing.T) {
 	if second.Addr().String() != where {
 		t.Errorf("at %s, and last time at %s", second.Addr(), where)
 	}
-	if string(second.Plate.Key) == string(first.Plate.Key) {
+	if string(second.Endpoint.Key) == string(first.Endpoint.Key) {
 		t.Error("the key of last time")
 	}
 	t.Run("unless somebody else has it", func(t *testing.T) {

@@ -20,10 +20,10 @@ import (
 type Filter struct {
 	// Kind is exact; Name is part of one, in whatever case. Empty ones let all through.
 	Kind, Name string
-	// Warnings lets nothing else through.
-	Warnings bool
-	// Show is how many are shown at most.
-	Show int
+	// WarningsOnly lets nothing else through.
+	WarningsOnly bool
+	// Limit is how many are shown at most.
+	Limit int
 }
 
 // How many events a page shows, and how many more with each step.
@@ -34,9 +34,9 @@ const (
 
 // ParseFilter reads a filter from a page's query. What makes no sense is left out.
 func ParseFilter(q url.Values) Filter {
-	f := Filter{Kind: q.Get("kind"), Name: strings.TrimSpace(q.Get("name")), Warnings: q.Get("type") == corev1.EventTypeWarning, Show: eventsPerPage}
+	f := Filter{Kind: q.Get("kind"), Name: strings.TrimSpace(q.Get("name")), WarningsOnly: q.Get("type") == corev1.EventTypeWarning, Limit: eventsPerPage}
 	if n, err := strconv.Atoi(q.Get("show")); err == nil && n > 0 {
-		f.Show = min(n, maxEvents)
+		f.Limit = min(n, maxEvents)
 	}
 	return f
 }
@@ -49,47 +49,47 @@ func (f Filter) PageURL(namespace string) string {
 			q.Set(name, value)
 		}
 	}
-	if f.Warnings {
+	if f.WarningsOnly {
 		q.Set("type", corev1.EventTypeWarning)
 	}
-	if f.Show != eventsPerPage && f.Show > 0 {
-		q.Set("show", strconv.Itoa(f.Show))
+	if f.Limit != eventsPerPage && f.Limit > 0 {
+		q.Set("show", strconv.Itoa(f.Limit))
 	}
 	return strings.TrimSuffix("/activity?"+q.Encode(), "?")
 }
 
-// Set reports whether the filter keeps anything back.
-func (f Filter) Set() bool { return f.Kind != "" || f.Name != "" || f.Warnings }
+// IsSet reports whether the filter keeps anything back.
+func (f Filter) IsSet() bool { return f.Kind != "" || f.Name != "" || f.WarningsOnly }
 
 func (f Filter) matchesEvent(e *corev1.Event) bool {
 	return (f.Kind == "" || e.InvolvedObject.Kind == f.Kind) &&
 		strings.Contains(strings.ToLower(e.InvolvedObject.Name), strings.ToLower(f.Name)) &&
-		(!f.Warnings || e.Type == corev1.EventTypeWarning)
+		(!f.WarningsOnly || e.Type == corev1.EventTypeWarning)
 }
 
 // Activity is what has happened, newest first.
 type Activity struct {
 	Filter Filter
 	// Kinds are those that can be chosen.
-	Kinds  []Choice
+	Kinds  []KindChoice
 	Events []EventGroup
 	// Hidden is how many more there are, with the filter as it is; More leads to them.
 	Hidden int
 	More   string
-	// All is how many there are without the filter.
-	All int
+	// Total is how many there are without the filter.
+	Total int
 }
 
 // A Choice is a kind, and what people call it.
-type Choice struct{ Kind, Word string }
+type KindChoice struct{ Kind, Label string }
 
 // An EventGroup is something that has happened, perhaps often.
 type EventGroup struct {
 	Event
 	// First is when it happened for the first time; zero when it did once.
 	First Moment
-	// Only is the page of all that has happened to the same thing; empty on that page.
-	Only string
+	// FilterLink is the page of all that has happened to the same thing; empty on that page.
+	FilterLink string
 }
 
 // NewActivity tells of the events of hotspare's kinds in a namespace, or in all.
@@ -104,7 +104,7 @@ func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time)
 			continue
 		}
 		kinds[e.InvolvedObject.Kind] = true
-		out.All++
+		out.Total++
 		if !f.matchesEvent(e) {
 			continue
 		}
@@ -120,20 +120,20 @@ func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time)
 		kinds[f.Kind] = true // so that it can be seen, and taken back
 	}
 	for k := range kinds {
-		out.Kinds = append(out.Kinds, Choice{k, KindName(k)})
+		out.Kinds = append(out.Kinds, KindChoice{k, KindName(k)})
 	}
-	slices.SortFunc(out.Kinds, func(a, b Choice) int { return strings.Compare(a.Word, b.Word) })
+	slices.SortFunc(out.Kinds, func(a, b KindChoice) int { return strings.Compare(a.Label, b.Label) })
 	slices.SortFunc(all, func(a, b EventGroup) int {
 		return cmp.Or(b.At.At.Compare(a.At.At), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Name, b.Name), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
-	out.Events = all[:min(len(all), f.Show)]
+	out.Events = all[:min(len(all), f.Limit)]
 	for n := range out.Events {
-		out.Events[n].setOnlyLink(f, namespace)
+		out.Events[n].setFilterLink(f, namespace)
 	}
-	if out.Hidden = len(all) - len(out.Events); out.Hidden > 0 && f.Show < maxEvents {
+	if out.Hidden = len(all) - len(out.Events); out.Hidden > 0 && f.Limit < maxEvents {
 		more := f
-		more.Show = min(maxEvents, f.Show+eventsPerPage)
+		more.Limit = min(maxEvents, f.Limit+eventsPerPage)
 		out.More = more.PageURL(namespace)
 	}
 	return out
@@ -168,7 +168,7 @@ func groupKeyOf(e *corev1.Event) eventGroupKey {
 func newEventGroup(e *corev1.Event, now time.Time) EventGroup {
 	one := EventGroup{Event: NewEvents([]corev1.Event{*e}, now)[0]}
 	one.Link = ObjectLink(one.Kind, one.Namespace, one.Name)
-	if first := firstOccurrence(e); one.Times > 1 && first.Before(one.At.At) {
+	if first := firstOccurrence(e); one.Count > 1 && first.Before(one.At.At) {
 		one.First = PastMoment(first, now)
 	}
 	return one
@@ -186,13 +186,13 @@ func (h *EventGroup) mergeOccurrence(other EventGroup) {
 			first = f
 		}
 	}
-	h.Times += other.Times
+	h.Count += other.Count
 	h.At, h.First = late.At, first
 }
 
-func (h *EventGroup) setOnlyLink(f Filter, namespace string) {
+func (h *EventGroup) setFilterLink(f Filter, namespace string) {
 	if f.Kind != h.Kind || f.Name != h.Name || namespace != h.Namespace {
-		h.Only = Filter{Kind: h.Kind, Name: h.Name, Show: eventsPerPage}.PageURL(h.Namespace)
+		h.FilterLink = Filter{Kind: h.Kind, Name: h.Name, Limit: eventsPerPage}.PageURL(h.Namespace)
 	}
 }
 

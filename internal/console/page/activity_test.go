@@ -56,12 +56,12 @@ func (h EventGroup) inWords() string {
 	if h.Warning {
 		words = "!" + words
 	}
-	words += " " + h.At.Words
-	if h.Times > 1 {
-		words += fmt.Sprintf(" ×%d", h.Times)
+	words += " " + h.At.Text
+	if h.Count > 1 {
+		words += fmt.Sprintf(" ×%d", h.Count)
 	}
 	if !h.First.Zero() {
-		words += " first " + h.First.Words
+		words += " first " + h.First.Text
 	}
 	return words
 }
@@ -159,16 +159,16 @@ func TestOlderEventsAreAStepAway(t *testing.T) {
 }
 
 func TestNobodyAsksForTooMuch(t *testing.T) {
-	if f := ParseFilter(url.Values{"show": {"999999999"}}); f.Show != maxEvents {
-		t.Errorf("%d are shown", f.Show)
+	if f := ParseFilter(url.Values{"show": {"999999999"}}); f.Limit != maxEvents {
+		t.Errorf("%d are shown", f.Limit)
 	}
 }
 
 func TestLinksOfEvents(t *testing.T) {
-	a := NewActivity(some(), Filter{Show: 10}, "", noon)
+	a := NewActivity(some(), Filter{Limit: 10}, "", noon)
 	var got []string
 	for _, h := range a.Events {
-		got = append(got, h.Link+" "+h.Only)
+		got = append(got, h.Link+" "+h.FilterLink)
 	}
 	want := []string{
 		"/fleet/fleet/Laptop /activity?kind=FleetRegion&name=Laptop&namespace=fleet",
@@ -178,11 +178,11 @@ func TestLinksOfEvents(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	own := NewActivity(some(), Filter{Kind: "ClusterPool", Name: "dev", Show: 10}, "default", noon)
-	if len(own.Events) != 1 || own.Events[0].Only != "" {
+	own := NewActivity(some(), Filter{Kind: "ClusterPool", Name: "dev", Limit: 10}, "default", noon)
+	if len(own.Events) != 1 || own.Events[0].FilterLink != "" {
 		t.Errorf("the page of its own events leads to itself: %+v", own.Events)
 	}
-	if all := NewActivity(some(), Filter{Kind: "ClusterPool", Name: "dev", Show: 10}, "", noon); all.Events[0].Only == "" {
+	if all := NewActivity(some(), Filter{Kind: "ClusterPool", Name: "dev", Limit: 10}, "", noon); all.Events[0].FilterLink == "" {
 		t.Error("what happens in all namespaces does not lead to what happens in one")
 	}
 }
@@ -190,10 +190,10 @@ func TestLinksOfEvents(t *testing.T) {
 // What is chosen stays in the list, so that it can be taken back.
 func TestKindsToChooseFrom(t *testing.T) {
 	a := NewActivity(some(), Filter{Kind: "DataPlane"}, "", noon)
-	if diff := cmp.Diff([]Choice{{"ClusterDeployment", "cluster"}, {"DataPlane", "data plane"}, {"ClusterPool", "pool"}, {"FleetRegion", "region"}}, a.Kinds); diff != "" {
+	if diff := cmp.Diff([]KindChoice{{"ClusterDeployment", "cluster"}, {"DataPlane", "data plane"}, {"ClusterPool", "pool"}, {"FleetRegion", "region"}}, a.Kinds); diff != "" {
 		t.Error(diff)
 	}
-	if a.All != 3 || len(a.Events) != 0 {
+	if a.Total != 3 || len(a.Events) != 0 {
 		t.Errorf("%+v", a)
 	}
 }

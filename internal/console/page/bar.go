@@ -11,7 +11,7 @@ import (
 
 // A Bar draws units. Places and widths are in percent of its own width.
 type Bar struct {
-	Parts []Part
+	Segments []UnitSegment
 	// Ticks are where one unit ends and the next begins; nil when they would be too near.
 	Ticks []string
 	// Marks are lines across it.
@@ -21,7 +21,7 @@ type Bar struct {
 }
 
 // A Part is a stretch of a bar.
-type Part struct {
+type UnitSegment struct {
 	// What is Used, Free, Coming or Asked.
 	What  string
 	X, W  string
@@ -33,19 +33,19 @@ type Mark struct{ What, X string }
 
 // What parts and marks of a bar are.
 const (
-	Used   = "Used"
-	Free   = "Free"
-	Coming = "Coming"
-	Asked  = "Asked"
-	Slack  = "Slack"
-	Limit  = "Limit"
+	Used     = "Used"
+	Free     = "Free"
+	InFlight = "InFlight"
+	Pending  = "Pending"
+	Slack    = "Slack"
+	Limit    = "Limit"
 )
 
 // maxTicks is how many units of a bar can be told apart on a phone.
 const maxTicks = 40
 
 // newBar draws parts on a scale that has all of them and at least so many units.
-func newBar(least int, parts ...Part) Bar {
+func newBar(least int, parts ...UnitSegment) Bar {
 	total := 0
 	for _, p := range parts {
 		total += max(0, p.Units)
@@ -58,7 +58,7 @@ func newBar(least int, parts ...Part) Bar {
 			continue
 		}
 		p.X, p.W = formatPercent(at, scale), formatPercent(p.Units, scale)
-		b.Parts = append(b.Parts, p)
+		b.Segments = append(b.Segments, p)
 		at += p.Units
 	}
 	if scale <= maxTicks {
@@ -84,8 +84,8 @@ func newTypeBar(t fleetforecast.Type, coming int) Bar {
 		scale = max(scale, *t.Limit)
 	}
 	b := newBar(scale,
-		Part{What: Used, Units: t.UsedUnits}, Part{What: Free, Units: t.FreeUnits - coming},
-		Part{What: Coming, Units: coming}, Part{What: Asked, Units: t.PendingUnits})
+		UnitSegment{What: Used, Units: t.UsedUnits}, UnitSegment{What: Free, Units: t.FreeUnits - coming},
+		UnitSegment{What: InFlight, Units: coming}, UnitSegment{What: Pending, Units: t.PendingUnits})
 	if t.SlackUnits > 0 && there > 0 {
 		b.Marks = append(b.Marks, Mark{Slack, formatPercent(there-t.SlackUnits, scale)})
 	}
@@ -100,10 +100,10 @@ func newTypeBar(t fleetforecast.Type, coming int) Bar {
 func describeTypeBar(t fleetforecast.Type, coming int) string {
 	words := []string{humanize.FormatCount(t.UsedUnits, "unit") + " used", fmt.Sprintf("%d free", t.FreeUnits-coming)}
 	if coming > 0 {
-		words = append(words, fmt.Sprintf("%d coming", coming))
+		words = append(words, fmt.Sprintf("%d in flight", coming))
 	}
 	if t.PendingUnits > 0 {
-		words = append(words, fmt.Sprintf("%d asked for without a place", t.PendingUnits))
+		words = append(words, fmt.Sprintf("%d pending", t.PendingUnits))
 	}
 	words = append(words, fmt.Sprintf("slack %d", t.SlackUnits))
 	if t.Limit != nil {
@@ -114,7 +114,7 @@ func describeTypeBar(t fleetforecast.Type, coming int) string {
 
 // newRoomBar draws what a data plane has of a type.
 func newRoomBar(r fleetforecast.Room) Bar {
-	b := newBar(0, Part{What: Used, Units: r.UsedUnits}, Part{What: Free, Units: r.MaxUnits - r.UsedUnits})
+	b := newBar(0, UnitSegment{What: Used, Units: r.UsedUnits}, UnitSegment{What: Free, Units: r.MaxUnits - r.UsedUnits})
 	b.Label = fmt.Sprintf("%s: %d of %s used.", r.Type, r.UsedUnits, humanize.FormatCount(r.MaxUnits, "unit"))
 	return b
 }

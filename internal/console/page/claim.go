@@ -16,10 +16,10 @@ import (
 func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	out := Claim{
 		Namespace: c.Namespace, Name: c.Name, State: clusterstate.OfClaim(c), Cluster: c.Spec.Namespace,
-		Age: PastMoment(c.CreationTimestamp.Time, now), Why: claimProblem(c), Releasing: c.DeletionTimestamp != nil,
+		Age: PastMoment(c.CreationTimestamp.Time, now), Problem: claimProblem(c), Releasing: c.DeletionTimestamp != nil,
 	}
 	if c.Status.Position != nil {
-		out.Place = humanize.Ordinal(int(*c.Status.Position))
+		out.Position = humanize.Ordinal(int(*c.Status.Position))
 	}
 	if ready := c.Status.EstimatedReadyTime; ready != nil && out.State == clusterstate.Waiting {
 		out.Expected = FutureMoment(ready.Time, now)
@@ -29,9 +29,9 @@ func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	}
 	switch out.State {
 	case clusterstate.Running, clusterstate.Resuming:
-		out.Awake = true
+		out.CanHibernate = true
 	case clusterstate.Hibernating:
-		out.Asleep = true
+		out.CanResume = true
 	}
 	return out
 }

@@ -16,12 +16,12 @@ type Event struct {
 	At Moment
 	// Kind, Namespace and Name are those of what it happened to.
 	Kind, Namespace, Name string
-	// What is the kind in a word, Where the name as people say it.
-	What, Where     string
-	Reason, Message string
-	Warning         bool
-	// Times is how often.
-	Times int32
+	// KindLabel is the kind in a word, Where the name as people say it.
+	KindLabel, ObjectLabel string
+	Reason, Message        string
+	Warning                bool
+	// Count is how often.
+	Count int32
 	// Link is the page of what it happened to; empty without one.
 	Link string
 }
@@ -38,16 +38,16 @@ func NewEvents(list []corev1.Event, now time.Time) []Event {
 		o := e.InvolvedObject
 		one := Event{
 			ID: string(e.UID), At: PastMoment(lastOccurrence(e), now), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
-			Reason: e.Reason, Message: e.Message, Warning: e.Type == corev1.EventTypeWarning, Times: 1,
+			Reason: e.Reason, Message: e.Message, Warning: e.Type == corev1.EventTypeWarning, Count: 1,
 		}
 		if e.Series != nil {
-			one.Times = e.Series.Count
+			one.Count = e.Series.Count
 		} else if e.Count > 0 {
-			one.Times = e.Count
+			one.Count = e.Count
 		}
-		one.What, one.Where = KindName(o.Kind), o.Namespace+"/"+o.Name
+		one.KindLabel, one.ObjectLabel = KindName(o.Kind), o.Namespace+"/"+o.Name
 		if o.Namespace == o.Name || o.Namespace == "" { // a cluster lives in a namespace of its own
-			one.Where = o.Name
+			one.ObjectLabel = o.Name
 		}
 		if o.Kind == "ClusterPool" {
 			one.Link = PoolLink(o.Namespace, o.Name)

@@ -14,55 +14,55 @@ import (
 
 // Fleet is what there is of fleets. The words are those of hotspare fleet explain.
 type Fleet struct {
-	// Written is set when the viewer may not see all that is decided from: then this is
+	// Recorded is set when the viewer may not see all that is decided from: then this is
 	// what the hub's controllers have last written, and not worked out anew.
-	Written bool
-	Regions []Region
+	Recorded bool
+	Regions  []Region
 	// Others are data planes about which nothing is decided.
 	Others []OtherPlane
-	// One is the only region that the page is about; nil when it is about all.
-	One *Region
+	// Single is the only region that the page is about; nil when it is about all.
+	Single *Region
 }
 
 // A Region is one with all that is in it.
 type Region struct {
 	fleetforecast.Region
 	Link string
-	// Looks is when its controller looks again though nothing has changed; it may be zero.
-	Looks Moment
-	Types []Type
+	// NextCheck is when its controller looks again though nothing has changed; it may be zero.
+	NextCheck Moment
+	Types     []Type
 	// Phases has how many data planes there are in each, in the order in which people
 	// want to know of them.
 	Phases []Count
 	Planes []Plane
 	// Waiting are the instances that find no place, Placed those that are being given one.
 	Waiting, Placed []Instance
-	// Act is what a person can do, Patience what needs no more than time.
-	Act, Patience []fleetforecast.Task
+	// Actions is what a person can do, Patience what needs no more than time.
+	Actions, Waits []fleetforecast.Task
 }
 
 // A Type is what a region has of one.
 type Type struct {
 	fleetforecast.Type
 	Tone string
-	// Coming is how many of the free units come with data planes on their way, Now the others.
-	Coming, Now int
-	Bar         Bar
+	// InFlightUnits is how many of the free units come with data planes on their way, Now the others.
+	InFlightUnits, ReadyFreeUnits int
+	Bar                           Bar
 }
 
 // A Plane is a data plane, and what becomes of it.
 type Plane struct {
 	fleetforecast.Plane
 	Tone string
-	// For is since when it is in its phase.
-	For   Moment
-	Rooms []Room
-	// Verb and Reason are of what is decided about removing it; both may be empty.
-	Verb, Reason string
-	// Words say what becomes of it, and why; GivenUp is when it will have failed, of one
+	// PhaseAge is since when it is in its phase.
+	PhaseAge Moment
+	Rooms    []Room
+	// Removal and Reason are of what is decided about removing it; both may be empty.
+	Removal, RemovalReason string
+	// Outcome say what becomes of it, and why; GivenUp is when it will have failed, of one
 	// that is on its way.
-	Words   string
-	GivenUp Moment
+	Outcome  string
+	TimesOut Moment
 }
 
 // A Room is what a data plane has of a type.
@@ -94,7 +94,7 @@ func NewFleet(h *fleetforecast.Hub, namespace string, written bool, now time.Tim
 	regions := h.RegionsInNamespace(namespace)
 	slices.SortFunc(regions, compareByKey[*v1alpha1.FleetRegion])
 	v := viewRegions(h, regions, written, now)
-	f := Fleet{Written: written}
+	f := Fleet{Recorded: written}
 	for _, r := range v.Regions {
 		f.Regions = append(f.Regions, newRegion(r, now))
 	}
@@ -117,7 +117,7 @@ func NewSingleRegion(h *fleetforecast.Hub, namespace, name string, written bool,
 		if r.Name == name {
 			v := viewRegions(h, []*v1alpha1.FleetRegion{r}, written, now)
 			one := newRegion(v.Regions[0], now)
-			return Fleet{Written: written, One: &one}, true
+			return Fleet{Recorded: written, Single: &one}, true
 		}
 	}
 	return Fleet{}, false
@@ -142,7 +142,7 @@ func compareByKey[T namedObject](a, b T) int {
 func newRegion(r fleetforecast.Region, now time.Time) Region {
 	out := Region{Region: r, Link: FleetLink(r.Namespace, r.Name)}
 	if r.LooksAgain > 0 {
-		out.Looks = FutureMoment(now.Add(r.LooksAgain), now)
+		out.NextCheck = FutureMoment(now.Add(r.LooksAgain), now)
 	}
 	coming := map[string]int{}
 	for _, p := range r.DataPlanes {
@@ -160,7 +160,7 @@ func newRegion(r fleetforecast.Region, now time.Time) Region {
 	}
 	for _, t := range r.Types {
 		c := min(coming[t.Name], t.FreeUnits)
-		out.Types = append(out.Types, Type{Type: t, Tone: toneFor(string(t.Decision.Reason)), Coming: c, Now: t.FreeUnits - c, Bar: newTypeBar(t, c)})
+		out.Types = append(out.Types, Type{Type: t, Tone: toneFor(string(t.Decision.Reason)), InFlightUnits: c, ReadyFreeUnits: t.FreeUnits - c, Bar: newTypeBar(t, c)})
 	}
 	for _, i := range r.Instances {
 		one := Instance{i, PastMoment(i.Created, now)}
@@ -170,12 +170,12 @@ func newRegion(r fleetforecast.Region, now time.Time) Region {
 			out.Placed = append(out.Placed, one)
 		}
 	}
-	out.Act, out.Patience = r.ListTasks()
+	out.Actions, out.Waits = r.ListTasks()
 	return out
 }
 
 func newPlane(p fleetforecast.Plane, now time.Time) Plane {
-	out := Plane{Plane: p, Tone: toneFor(p.Phase), For: PastMoment(p.Since, now)}
+	out := Plane{Plane: p, Tone: toneFor(p.Phase), PhaseAge: PastMoment(p.Since, now)}
 	if p.Heard() == fleetforecast.AgentSilent {
 		out.Tone = toneBad
 	}
@@ -184,21 +184,21 @@ func newPlane(p fleetforecast.Plane, now time.Time) Plane {
 			out.Rooms = append(out.Rooms, Room{r, newRoomBar(r)})
 		}
 	}
-	out.Verb, out.Reason = p.RemovalDecision()
+	out.Removal, out.RemovalReason = p.RemovalDecision()
 	if p.GivenUp != nil {
-		out.GivenUp = FutureMoment(*p.GivenUp, now)
+		out.TimesOut = FutureMoment(*p.GivenUp, now)
 	}
 	p.GivenUp = nil // it is told apart, since it ticks
-	out.Words = p.DescribeOutcome(now)
+	out.Outcome = p.DescribeOutcome(now)
 	return out
 }
 
 // How things are, for icons and colours: well, under way, or wanting a person.
 const (
-	toneGood = "good"
-	toneWait = "wait"
-	toneBad  = "bad"
-	toneOver = "over"
+	toneGood     = "good"
+	toneWait     = "wait"
+	toneBad      = "bad"
+	toneDeleting = "deleting"
 )
 
 // tones are those of reasons and of phases of data planes. Others have none.
@@ -222,8 +222,8 @@ var tones = map[string]string{
 	string(v1alpha1.PhaseProvisioning):    toneWait,
 	string(v1alpha1.PhaseProvisioned):     toneWait,
 	string(v1alpha1.PhaseWaitingForAgent): toneWait,
-	string(v1alpha1.PhaseDeprovisioning):  toneOver,
-	string(v1alpha1.PhaseCleanup):         toneOver,
+	string(v1alpha1.PhaseDeprovisioning):  toneDeleting,
+	string(v1alpha1.PhaseCleanup):         toneDeleting,
 	string(v1alpha1.PhaseFailed):          toneBad,
 }
 

@@ -71,7 +71,7 @@ func busy() *fleetforecast.Hub {
 }
 
 func figures(t Type) string {
-	return fmt.Sprintf("%d used, %d free, %d coming, %d asked", t.UsedUnits, t.Now, t.Coming, t.PendingUnits)
+	return fmt.Sprintf("%d used, %d free, %d in flight, %d pending", t.UsedUnits, t.ReadyFreeUnits, t.InFlightUnits, t.PendingUnits)
 }
 
 func TestARegionsFigures(t *testing.T) {
@@ -79,9 +79,9 @@ func TestARegionsFigures(t *testing.T) {
 		hub  *fleetforecast.Hub
 		want string
 	}{
-		"an empty region": {fleetHub(), "0 used, 0 free, 0 coming, 0 asked"},
+		"an empty region": {fleetHub(), "0 used, 0 free, 0 in flight, 0 pending"},
 		"what comes is told apart from what is free, and what finds no place is asked for": {
-			busy(), "3 used, 1 free, 4 coming, 2 asked",
+			busy(), "3 used, 1 free, 4 in flight, 2 pending",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,12 +102,12 @@ func TestARegionIsToldAsTheCommandLineDoes(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d %s", c.N, c.What))
 	}
 	for _, p := range r.Planes {
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s: %s %s", p.Name, p.Tone, p.For.Words, p.Verb, p.Reason, p.Words, p.GivenUp.Words)))
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s: %s %s", p.Name, p.Tone, p.PhaseAge.Text, p.Removal, p.RemovalReason, p.Outcome, p.TimesOut.Text)))
 	}
 	for _, i := range r.Waiting {
-		got = append(got, fmt.Sprintf("%s waits %s: %s", i.Name, i.Age.Words, i.Decision.Reason))
+		got = append(got, fmt.Sprintf("%s waits %s: %s", i.Name, i.Age.Text, i.Decision.Reason))
 	}
-	for _, do := range r.Patience {
+	for _, do := range r.Waits {
 		got = append(got, strings.Join(do.For, " ")+": "+do.Text)
 	}
 	want := []string{
@@ -121,14 +121,14 @@ func TestARegionIsToldAsTheCommandLineDoes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(r.Act) > 0 || f.Written {
-		t.Errorf("to do: %+v", r.Act)
+	if len(r.Actions) > 0 || f.Recorded {
+		t.Errorf("to do: %+v", r.Actions)
 	}
 }
 
 func TestOneRegionIsFoundByNamespaceAndName(t *testing.T) {
 	h := busy()
-	if f, found := NewSingleRegion(h, "fleet", "laptop", false, noon); !found || f.One == nil || f.One.Name != "laptop" {
+	if f, found := NewSingleRegion(h, "fleet", "laptop", false, noon); !found || f.Single == nil || f.Single.Name != "laptop" {
 		t.Errorf("%+v", f)
 	}
 	for _, at := range [][2]string{{"fleet", "moon"}, {"default", "laptop"}} {
@@ -149,12 +149,12 @@ func TestWhoSeesLittleIsToldWhatIsWritten(t *testing.T) {
 	}
 	f := NewFleet(h, "", true, noon)
 	r := f.Regions[0]
-	if got, want := figures(r.Types[0]), "3 used, 1 free, 4 coming, 2 asked"; got != want || !f.Written {
+	if got, want := figures(r.Types[0]), "3 used, 1 free, 4 in flight, 2 pending"; got != want || !f.Recorded {
 		t.Errorf("%s, want %s", got, want)
 	}
 	for _, p := range r.Planes {
-		if p.Verb != "" {
-			t.Errorf("of %s it is decided: %s", p.Name, p.Verb)
+		if p.Removal != "" {
+			t.Errorf("of %s it is decided: %s", p.Name, p.Removal)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestDataPlanesOfNoRegionAreOthers(t *testing.T) {
 // bar is a bar in words: each part with where it begins and how wide it is.
 func (b Bar) inWords() string {
 	var words []string
-	for _, p := range b.Parts {
+	for _, p := range b.Segments {
 		words = append(words, fmt.Sprintf("%s %s+%s", p.What, p.X, p.W))
 	}
 	for _, m := range b.Marks {
@@ -200,7 +200,7 @@ func TestBars(t *testing.T) {
 		"parts follow each other, and fill it": {
 			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1},
 			4,
-			"Used 0%+30%, Free 30%+10%, Coming 40%+40%, Asked 80%+20%, Slack 70%",
+			"Used 0%+30%, Free 30%+10%, InFlight 40%+40%, Pending 80%+20%, Slack 70%",
 		},
 		"a limit beyond what there is leaves room": {
 			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 1, FreeUnits: 2}, Limit: &six},
@@ -217,7 +217,7 @@ func TestBars(t *testing.T) {
 			fleetforecast.Type{TypeReport: scaling.TypeReport{FreeUnits: 2}, SlackUnits: 5}, 0, "Free 0%+100%, Slack 0%",
 		},
 		"what comes is never more than what is free: the agent of one is silent": {
-			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 2, FreeUnits: 2}}, 4, "Used 0%+50%, Coming 50%+50%",
+			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 2, FreeUnits: 2}}, 4, "Used 0%+50%, InFlight 50%+50%",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestBars(t *testing.T) {
 func TestABarSaysWhatItShows(t *testing.T) {
 	six := 6
 	b := newTypeBar(fleetforecast.Type{TypeReport: scaling.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
-	if got, want := b.Label, "dev: 3 units used, 1 free, 4 coming, 2 asked for without a place, slack 1, limit 6."; got != want {
+	if got, want := b.Label, "dev: 3 units used, 1 free, 4 in flight, 2 pending, slack 1, limit 6."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := newRoomBar(fleetforecast.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {

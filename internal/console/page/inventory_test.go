@@ -36,16 +36,16 @@ func TestAnInventory(t *testing.T) {
 	for _, p := range page.Pools {
 		got = append(got, fmt.Sprint(p.Link, " ", p.Counts))
 		for _, e := range p.Entries {
-			got = append(got, strings.Join([]string{e.Name, e.Word, e.Tone, e.Cluster, e.Tries(), e.Age.Words, e.Meaning, e.Entry.Message, fmt.Sprint(len(e.Remedy))}, "|"))
+			got = append(got, strings.Join([]string{e.Name, e.StatusLabel, e.Tone, e.Cluster, e.Tries(), e.Age.Text, e.Meaning, e.Entry.Message, fmt.Sprint(len(e.Remedy))}, "|"))
 		}
 	}
-	for _, e := range page.Spare {
-		got = append(got, strings.Join([]string{e.Name, e.Holder, e.Age.Words, fmt.Sprint(len(e.Remedy))}, "|"))
+	for _, e := range page.Unlisted {
+		got = append(got, strings.Join([]string{e.Name, e.UsedBy, e.Age.Text, fmt.Sprint(len(e.Remedy))}, "|"))
 	}
 	want := []string{
-		"/pools/default/dev [{BrokenByConfiguration 1} {Not looked at 1} {Missing 1} {Reserved 1}]",
+		"/pools/default/dev [{BrokenByConfiguration 1} {Not checked 1} {Missing 1} {Reserved 1}]",
 		"typo|BrokenByConfiguration|bad||3/3|3h|its patches do not apply to this pool's install-config|there is no such path|3",
-		"late|Not looked at|wait||||the pool has not looked at it yet||1",
+		"late|Not checked|wait||||the pool has not looked at it yet||1",
 		"gone|Missing|bad||2/3||listed, and not there, or being deleted||2",
 		"used|Reserved||dev-1|3/3||a cluster of this pool uses it, or is about to||0",
 		"lone|cluster dev-9, which is about to be made, or is gone|120m|0",
@@ -53,16 +53,16 @@ func TestAnInventory(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if page.Empty || !page.Pooled {
+	if page.Empty || !page.HasPools {
 		t.Errorf("%+v", page)
 	}
 }
 
 func TestAnEmptyInventorySaysSo(t *testing.T) {
-	if p := NewInventory(&inventoryview.Objects{}, false, noon); !p.Empty || p.Pooled {
+	if p := NewInventory(&inventoryview.Objects{}, false, noon); !p.Empty || p.HasPools {
 		t.Errorf("%+v", p)
 	}
-	if p := NewInventory(&inventoryview.Objects{Pools: []hivev1.ClusterPool{stocked("dev", nil)}}, false, noon); !p.Empty || !p.Pooled {
+	if p := NewInventory(&inventoryview.Objects{Pools: []hivev1.ClusterPool{stocked("dev", nil)}}, false, noon); !p.Empty || !p.HasPools {
 		t.Errorf("%+v", p)
 	}
 }
@@ -71,7 +71,7 @@ func TestAnEmptyInventorySaysSo(t *testing.T) {
 func TestClaimsThatCannotBeSeenAreNotDenied(t *testing.T) {
 	for blind, want := range map[bool]string{
 		false: "Nothing: the pool sees to it that the cluster is replaced.",
-		true:  "It stays so while its cluster is claimed; whether it is, you may not see.",
+		true:  "This status lasts while the cluster is claimed. You do not have permission to see whether it is.",
 	} {
 		p := stocked("dev", map[string]hivev1.InventoryEntryStatus{
 			"a": {Status: hivev1.InventoryToBeUpdated, ClusterDeployment: &hivev1.ClusterDeploymentReference{Name: "dev-1"}},

@@ -17,56 +17,56 @@ type Overview struct {
 	Pools []Pool
 	// Cards are the pools that have a card: of many those first that want something. More
 	// is how many have none.
-	Cards []Pool
-	More  int
-	// Wanted is how many spare clusters all pools should have, Ready how many can be
+	Cards       []Pool
+	HiddenPools int
+	// Desired is how many spare clusters all pools should have, Ready how many can be
 	// claimed at once.
-	Wanted, Ready int
-	Clusters      []Count
-	Asleep        int
-	Broken        int
-	Served        int
-	Waiting       int
-	Longest       Moment
-	Regions       int
-	// Pending are regions whose last decision is to make a data plane.
-	Pending  int
-	Troubles []Trouble
+	Desired, Ready int
+	Clusters       []Count
+	Hibernating    int
+	Broken         int
+	Served         int
+	Waiting        int
+	LongestWait    Moment
+	Regions        int
+	// Growing are regions whose last decision is to make a data plane.
+	Growing  int
+	Problems []Problem
 	Events   []Event
 	Empty    bool
-	// Blind is set when clusters may not be seen: how many are broken or asleep is not known.
-	Blind bool
+	// ClustersHidden is set when clusters may not be seen: how many are broken or asleep is not known.
+	ClustersHidden bool
 }
 
 // NewOverview makes it of everything that is seen.
 func NewOverview(s Snapshot, regions []v1alpha1.FleetRegion, events []corev1.Event, now time.Time) Overview {
-	o := Overview{Pools: NewPools(s, now), Regions: len(regions), Blind: s.Blind}
+	o := Overview{Pools: NewPools(s, now), Regions: len(regions), ClustersHidden: s.ClustersHidden}
 	for _, p := range o.Pools {
-		o.Wanted += p.Size
+		o.Desired += p.Size
 		o.Ready += p.Ready
-		o.Troubles = append(o.Troubles, p.Troubles...)
+		o.Problems = append(o.Problems, p.Problems...)
 	}
 	all := buildTiles(s, now)
 	o.Clusters = countTiles(all)
 	for _, t := range all {
 		switch {
-		case t.Part == phaseHeadings[pool.Broken], t.State == clusterstate.Failed:
+		case t.Phase == phaseHeadings[pool.Broken], t.State == clusterstate.Failed:
 			o.Broken++
 		case t.State == clusterstate.Hibernating:
-			o.Asleep++
+			o.Hibernating++
 		}
 	}
-	o.Cards, o.More = selectCards(o.Pools)
+	o.Cards, o.HiddenPools = selectCards(o.Pools)
 	o.countClaims(s.Claims, now)
 	for i := range regions {
 		if slices.ContainsFunc(regions[i].Status.InstanceTypes, isCreateDecision) {
-			o.Pending++
+			o.Growing++
 		}
 	}
-	o.Troubles = append(o.Troubles, findClusterTroubles(s.Clusters, now)...)
-	o.Troubles = append(o.Troubles, findClaimTroubles(s.Claims, now)...)
-	o.Troubles = append(o.Troubles, findRegionTroubles(regions, now)...)
-	slices.SortStableFunc(o.Troubles, worstFirst)
+	o.Problems = append(o.Problems, findClusterProblems(s.Clusters, now)...)
+	o.Problems = append(o.Problems, findClaimProblems(s.Claims, now)...)
+	o.Problems = append(o.Problems, findRegionProblems(regions, now)...)
+	slices.SortStableFunc(o.Problems, compareProblems)
 	o.Events = FirstEvents(NewEvents(events, now), maxOverviewEvents)
 	o.Empty = len(s.Pools) == 0 && len(s.Claims) == 0 && len(s.Clusters) == 0 && len(regions) == 0
 	return o
@@ -94,7 +94,7 @@ func (p *Pool) attentionRank() int {
 	switch {
 	case p.Waiting > 0:
 		return 2
-	case broken || len(p.Troubles) > 0:
+	case broken || len(p.Problems) > 0:
 		return 1
 	default:
 		return 0
@@ -111,8 +111,8 @@ func (o *Overview) countClaims(claims []hivev1.ClusterClaim, now time.Time) {
 		switch clusterstate.OfClaim(c) {
 		case clusterstate.Waiting:
 			o.Waiting++
-			if o.Longest.Zero() || c.CreationTimestamp.Time.Before(o.Longest.At) {
-				o.Longest = PastMoment(c.CreationTimestamp.Time, now)
+			if o.LongestWait.Zero() || c.CreationTimestamp.Time.Before(o.LongestWait.At) {
+				o.LongestWait = PastMoment(c.CreationTimestamp.Time, now)
 			}
 		case clusterstate.Releasing:
 		default:
@@ -121,11 +121,11 @@ func (o *Overview) countClaims(claims []hivev1.ClusterClaim, now time.Time) {
 	}
 }
 
-func worstFirst(a, b Trouble) int {
+func compareProblems(a, b Problem) int {
 	switch {
-	case a.Bad == b.Bad:
+	case a.NeedsAction == b.NeedsAction:
 		return 0
-	case a.Bad:
+	case a.NeedsAction:
 		return -1
 	default:
 		return 1

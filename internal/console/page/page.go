@@ -14,8 +14,8 @@ type Moment struct {
 	At time.Time
 	// Kind is Ago or Until; a browser keeps the words up to date by it.
 	Kind string
-	// Words are those of when the page was made.
-	Words string
+	// Text are those of when the page was made.
+	Text string
 }
 
 // Kinds of Moments.
@@ -26,16 +26,16 @@ const (
 
 // PastMoment is a moment that has been.
 func PastMoment(at, now time.Time) Moment {
-	return Moment{At: at.UTC(), Kind: Ago, Words: duration.HumanDuration(max(0, now.Sub(at)))}
+	return Moment{At: at.UTC(), Kind: Ago, Text: duration.HumanDuration(max(0, now.Sub(at)))}
 }
 
 // FutureMoment is a moment that is to come, or should have come.
 func FutureMoment(at, now time.Time) Moment {
 	m := Moment{At: at.UTC(), Kind: Until}
 	if left := at.Sub(now); left >= 0 {
-		m.Words = "in " + duration.HumanDuration(left)
+		m.Text = "in " + duration.HumanDuration(left)
 	} else {
-		m.Words = duration.HumanDuration(-left) + " ago"
+		m.Text = duration.HumanDuration(-left) + " ago"
 	}
 	return m
 }
@@ -56,35 +56,35 @@ type Count struct {
 }
 
 // A Stretch is a part of a bar that is 100 long.
-type Stretch struct {
+type PhaseSegment struct {
 	What        string
 	From, Width float64
 }
 
-// newStretches has a stretch for each count.
-func newStretches(counts []Count) []Stretch {
+// newPhaseSegments has a stretch for each count.
+func newPhaseSegments(counts []Count) []PhaseSegment {
 	all := 0
 	for _, c := range counts {
 		all += c.N
 	}
-	var out []Stretch
+	var out []PhaseSegment
 	from := 0.0
 	for _, c := range counts {
 		width := 100 * float64(c.N) / float64(all)
-		out = append(out, Stretch{c.What, from, width})
+		out = append(out, PhaseSegment{c.What, from, width})
 		from += width
 	}
 	return out
 }
 
 // A Trouble is something that is not as it should be.
-type Trouble struct {
-	// Bad is set when it wants a person; otherwise it may pass by itself.
-	Bad bool
-	// Where it is: "pool default/dev".
-	Where string
-	// What it is, in a word or two, and Why in a sentence with what to do.
-	What, Why string
+type Problem struct {
+	// NeedsAction is set when it wants a person; otherwise it may pass by itself.
+	NeedsAction bool
+	// Object it is: "pool default/dev".
+	Object string
+	// Title it is, in a word or two, and Why in a sentence with what to do.
+	Title, Message string
 	// Since is when it began; zero when nobody knows.
 	Since Moment
 	// Link is the page that tells more; empty without one.

@@ -92,7 +92,7 @@ func TestEveryClusterIsATile(t *testing.T) {
 	p := page.NewSinglePool(&s.Pools[0], s, now)
 	var got []string
 	for _, tile := range p.Tiles {
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %s", tile.Name, tile.Part, tile.State, tile.Age.Words, tile.Claim, tile.Why)))
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %s", tile.Name, tile.Phase, tile.State, tile.Age.Text, tile.Claim, tile.Problem)))
 	}
 	want := []string{
 		"r Assignable Running 60m",
@@ -122,14 +122,14 @@ func TestWhereClustersAreNotSeenTheirPoolTells(t *testing.T) {
 	p := pool("dev", 5, 2)
 	p.Status.Ready, p.Status.Standby = 2, 3
 	s := page.Snapshot{
-		Pools: []hivev1.ClusterPool{p}, Blind: true,
+		Pools: []hivev1.ClusterPool{p}, ClustersHidden: true,
 		Claims: []hivev1.ClusterClaim{claim("mine", "dev", time.Hour, served(hivev1.ReasonRunning)), claim("waits", "dev", time.Minute)},
 	}
 	got := page.NewSinglePool(&p, s, now)
-	if diff := cmp.Diff([]page.Count{{"Assignable", 2}, {"Standby", 3}, {"Claimed", 1}}, got.Counts); diff != "" || got.Ready != 2 || !got.Blind {
+	if diff := cmp.Diff([]page.Count{{"Assignable", 2}, {"Standby", 3}, {"Claimed", 1}}, got.Counts); diff != "" || got.Ready != 2 || !got.ClustersHidden {
 		t.Errorf("ready %d, counts (-want, +got):\n%s", got.Ready, diff)
 	}
-	if o := page.NewOverview(s, nil, nil, now); !o.Blind || o.Ready != 2 {
+	if o := page.NewOverview(s, nil, nil, now); !o.ClustersHidden || o.Ready != 2 {
 		t.Errorf("the overview has %d ready", o.Ready)
 	}
 }
@@ -159,8 +159,8 @@ func TestOfManyTilesTheBrokenOnesAreShown(t *testing.T) {
 			if n := len(p.Tiles); n > 0 {
 				last = p.Tiles[n-1].Name
 			}
-			if len(p.Tiles) != c.tiles || p.More != c.more || last != c.last {
-				t.Errorf("%d tiles up to %q, %d more", len(p.Tiles), last, p.More)
+			if len(p.Tiles) != c.tiles || p.HiddenTiles != c.more || last != c.last {
+				t.Errorf("%d tiles up to %q, %d more", len(p.Tiles), last, p.HiddenTiles)
 			}
 		})
 	}
@@ -216,20 +216,20 @@ func viewRegions(c page.Claim) string {
 	var b strings.Builder
 	b.WriteString(c.State)
 	for _, w := range []struct{ before, word string }{
-		{"", c.Place}, {"expected ", c.Expected.Words}, {"on ", c.Cluster}, {"ends ", c.Ends.Words},
+		{"", c.Position}, {"expected ", c.Expected.Text}, {"on ", c.Cluster}, {"ends ", c.Ends.Text},
 	} {
 		if w.word != "" {
 			b.WriteString(" " + w.before + w.word)
 		}
 	}
-	if c.Awake {
+	if c.CanHibernate {
 		b.WriteString(" awake")
 	}
-	if c.Asleep {
+	if c.CanResume {
 		b.WriteString(" asleep")
 	}
-	if c.Why != "" {
-		b.WriteString(": " + c.Why)
+	if c.Problem != "" {
+		b.WriteString(": " + c.Problem)
 	}
 	return b.String()
 }
@@ -247,8 +247,8 @@ func TestClaimsThatWaitStandFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"early", "late", "old"}, names); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	if got.Waiting != 2 || got.Longest.Words != "10m" {
-		t.Errorf("%d wait, the longest for %s", got.Waiting, got.Longest.Words)
+	if got.Waiting != 2 || got.LongestWait.Text != "10m" {
+		t.Errorf("%d wait, the longest for %s", got.Waiting, got.LongestWait.Text)
 	}
 }
 
@@ -278,25 +278,25 @@ func TestTheOverviewTellsWhatWantsAPerson(t *testing.T) {
 	}
 	o := page.NewOverview(s, []v1alpha1.FleetRegion{region}, nil, now)
 	var got []string
-	for _, x := range o.Troubles {
-		got = append(got, fmt.Sprintf("%t %s: %s: %s %s", x.Bad, x.Where, x.What, x.Why, x.Link))
+	for _, x := range o.Problems {
+		got = append(got, fmt.Sprintf("%t %s: %s: %s %s", x.NeedsAction, x.Object, x.Title, x.Message, x.Link))
 	}
 	want := []string{
-		"true pool ns/dev: Something is missing: ClusterImageSet x does not exist: create it. /pools/ns/dev",
-		"true pool ns/odd: Cannot be read: spec.size is a text /pools/ns/odd",
+		"true pool ns/dev: Missing dependencies: ClusterImageSet x does not exist: create it. /pools/ns/dev",
+		"true pool ns/odd: Cannot be decoded: spec.size is a text /pools/ns/odd",
 		"true cluster m: Broken: All attempts failed: no quota. /pools/ns/dev",
-		"true cluster w: Cannot be reached: No answer. /pools/ns/dev",
-		"true claim ns/lost: Its cluster is gone: It is ClusterDeleted. /pools/ns/dev",
+		"true cluster w: Unreachable: No answer. /pools/ns/dev",
+		"true claim ns/lost: Cluster deleted: It is ClusterDeleted. /pools/ns/dev",
 		"true claim ns/nowhere: Cannot be served: There is no pool gone. /pools/ns/gone",
-		"false pool ns/dev: No room to grow: maxSize is reached. /pools/ns/dev",
-		"false pool ns/dev: 2 broken spares: All attempts failed: no quota. /pools/ns/dev",
-		"false region ns/us-east-1: No room for some size: No room for x2. /fleet/ns/us-east-1",
+		"false pool ns/dev: At capacity: maxSize is reached. /pools/ns/dev",
+		"false pool ns/dev: 2 broken spare clusters: All attempts failed: no quota. /pools/ns/dev",
+		"false region ns/us-east-1: No capacity for some sizes: No room for x2. /fleet/ns/us-east-1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("troubles (-want, +got):\n%s", diff)
 	}
 	figures := fmt.Sprintf("ready %d of %d, waiting %d for %s, served %d, asleep %d, broken %d, regions %d, %d about to grow",
-		o.Ready, o.Wanted, o.Waiting, o.Longest.Words, o.Served, o.Asleep, o.Broken, o.Regions, o.Pending)
+		o.Ready, o.Desired, o.Waiting, o.LongestWait.Text, o.Served, o.Hibernating, o.Broken, o.Regions, o.Growing)
 	if want := "ready 2 of 3, waiting 2 for 60m, served 2, asleep 1, broken 3, regions 1, 1 about to grow"; figures != want {
 		t.Errorf("got  %s\nwant %s", figures, want)
 	}
@@ -323,7 +323,7 @@ func TestEventsAreNewestFirstAndOfHotspareOnly(t *testing.T) {
 	}, now)
 	var lines []string
 	for _, e := range got {
-		lines = append(lines, fmt.Sprintf("%s %s %s %s ×%d %t %s", e.At.Words, e.What, e.Where, e.Reason, e.Times, e.Warning, e.Link))
+		lines = append(lines, fmt.Sprintf("%s %s %s %s ×%d %t %s", e.At.Text, e.KindLabel, e.ObjectLabel, e.Reason, e.Count, e.Warning, e.Link))
 	}
 	want := []string{
 		"1s claim ns/mine Conflict ×7 true ",
@@ -348,8 +348,8 @@ func TestMomentsSayHowFarAwayTheyAre(t *testing.T) {
 		"in 5m":   page.FutureMoment(now.Add(5*time.Minute), now),
 		"10s ago": page.FutureMoment(now.Add(-10*time.Second), now),
 	} {
-		if m.Words != want || m.Stamp() == "" || m.Zero() {
-			t.Errorf("got %q, want %q", m.Words, want)
+		if m.Text != want || m.Stamp() == "" || m.Zero() {
+			t.Errorf("got %q, want %q", m.Text, want)
 		}
 	}
 }
@@ -360,8 +360,8 @@ func TestAnOverviewOfManyPools(t *testing.T) {
 	for i := range 12 {
 		s.Pools = append(s.Pools, pool(fmt.Sprintf("p%02d", i), 1, 1))
 	}
-	if o := page.NewOverview(s, nil, nil, now); len(o.Cards) != 12 || o.More != 0 {
-		t.Errorf("of 12 pools %d are shown, and %d more", len(o.Cards), o.More)
+	if o := page.NewOverview(s, nil, nil, now); len(o.Cards) != 12 || o.HiddenPools != 0 {
+		t.Errorf("of 12 pools %d are shown, and %d more", len(o.Cards), o.HiddenPools)
 	}
 	s.Pools = append(s.Pools,
 		pool("x-missing", 1, 1, is(hivev1.PoolMissingDependencies, corev1.ConditionTrue, "X", "No image set.")),
@@ -376,7 +376,7 @@ func TestAnOverviewOfManyPools(t *testing.T) {
 		got = append(got, p.Name)
 	}
 	want := "y-waits x-missing z-broken p00 p01 p02 p03 p04 p05 p06 p07 p08"
-	if strings.Join(got, " ") != want || o.More != 4 || len(o.Pools) != 16 {
-		t.Errorf("got %v and %d more\nwant %s and 4", got, o.More, want)
+	if strings.Join(got, " ") != want || o.HiddenPools != 4 || len(o.Pools) != 16 {
+		t.Errorf("got %v and %d more\nwant %s and 4", got, o.HiddenPools, want)
 	}
 }

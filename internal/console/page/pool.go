@@ -20,13 +20,13 @@ type Snapshot struct {
 	Pools    []hivev1.ClusterPool
 	Claims   []hivev1.ClusterClaim
 	Clusters []hivev1.ClusterDeployment
-	// Blind is set when clusters may not be seen: then pools and claims tell of them.
-	Blind bool
+	// ClustersHidden is set when clusters may not be seen: then pools and claims tell of them.
+	ClustersHidden bool
 }
 
 // selectPool is the part of a scene that belongs to a pool.
 func (s *Snapshot) selectPool(p *hivev1.ClusterPool) Snapshot {
-	part := Snapshot{Pools: []hivev1.ClusterPool{*p}, Blind: s.Blind}
+	part := Snapshot{Pools: []hivev1.ClusterPool{*p}, ClustersHidden: s.ClustersHidden}
 	for i := range s.Claims {
 		if c := &s.Claims[i]; c.Namespace == p.Namespace && c.Spec.ClusterPoolName == p.Name {
 			part.Claims = append(part.Claims, *c)
@@ -55,20 +55,20 @@ var phaseHeadings = map[pool.Phase]string{
 // A Tile is a cluster of a pool.
 type Tile struct {
 	Name string
-	// Part is the heading of its phase.
-	Part string
+	// Phase is the heading of its phase.
+	Phase string
 	// State is what it does, in a word.
 	State string
 	// Claim has it; empty: none.
 	Claim string
 	Age   Moment
-	// Why says what is wrong, or what it is at; it may be empty.
-	Why string
+	// Problem says what is wrong, or what it is at; it may be empty.
+	Problem string
 }
 
-// Doing is what a tile's cluster does, unless its part says so already.
-func (t Tile) Doing() string {
-	if t.Part == t.State || t.Part == phaseHeadings[pool.Broken] && t.State == clusterstate.Failed {
+// StateLabel is what a tile's cluster does, unless its part says so already.
+func (t Tile) StateLabel() string {
+	if t.Phase == t.State || t.Phase == phaseHeadings[pool.Broken] && t.State == clusterstate.Failed {
 		return ""
 	}
 	return strings.ToLower(t.State)
@@ -81,27 +81,27 @@ type Pool struct {
 	// Size is how many spare clusters it keeps, Running how many of them run, which
 	// RunningCount asks for.
 	Size, Running, RunningCount int
-	// Life is how long a claim lives that does not say; empty: until it is released.
-	Life string
+	// DefaultLifetime is how long a claim lives that does not say; empty: until it is released.
+	DefaultLifetime string
 	// Counts has the parts that are not empty, in the order of Tiles.
 	Counts []Count
 	// Ready is how many can be claimed at once, Waiting how many claims wait, the first
 	// of them since Longest.
 	Ready, Waiting int
-	Longest        Moment
+	LongestWait    Moment
 	// Bar is Counts as lengths.
-	Bar      []Stretch
+	Bar      []PhaseSegment
 	Tiles    []Tile
 	Claims   []Claim
 	Plan     string
-	Troubles []Trouble
+	Problems []Problem
 	Age      Moment
 	Facts    []Fact
 	Deleting bool
-	// Blind is set when its clusters may not be seen, so that there are no tiles.
-	Blind bool
-	// More is how many tiles Trim has left out.
-	More int
+	// ClustersHidden is set when its clusters may not be seen, so that there are no tiles.
+	ClustersHidden bool
+	// HiddenTiles is how many tiles Trim has left out.
+	HiddenTiles int
 }
 
 // TrimTiles leaves out tiles above a number; those of one part only, if that is named. What
@@ -110,19 +110,19 @@ func (p *Pool) TrimTiles(part string, most int) {
 	var broken, others []Tile
 	for _, t := range p.Tiles {
 		switch {
-		case part != "" && phaseSlug(t.Part) != part:
-		case t.Part == phaseHeadings[pool.Broken]:
+		case part != "" && phaseSlug(t.Phase) != part:
+		case t.Phase == phaseHeadings[pool.Broken]:
 			broken = append(broken, t)
 		default:
 			others = append(others, t)
 		}
 	}
 	if left := max(0, most-len(broken)); len(others) > left {
-		p.More = len(others) - left
+		p.HiddenTiles = len(others) - left
 		others = others[:left]
 	}
 	p.Tiles = slices.SortedStableFunc(slices.Values(append(others, broken...)), func(a, b Tile) int {
-		return cmp.Compare(tilePosition[a.Part], tilePosition[b.Part])
+		return cmp.Compare(phasePosition[a.Phase], phasePosition[b.Phase])
 	})
 }
 
@@ -147,14 +147,14 @@ type Claim struct {
 	Namespace, Name string
 	State           string
 	// Cluster is the one it has, Place its place among those that wait, such as 2nd.
-	Cluster, Place string
-	Age            Moment
+	Cluster, Position string
+	Age               Moment
 	// Expected is when it is likely to be served, Ends when its lifetime ends.
 	Expected, Ends Moment
-	Why            string
-	// Asleep and Awake say what can be told to its cluster: at most one is set.
-	Asleep, Awake bool
-	Releasing     bool
+	Problem        string
+	// CanResume and Awake say what can be told to its cluster: at most one is set.
+	CanResume, CanHibernate bool
+	Releasing               bool
 }
 
 // NewPools are all pools of a scene, by namespace and name.
@@ -182,14 +182,14 @@ func newPool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 		Deleting: p.DeletionTimestamp != nil,
 	}
 	if l := p.Spec.ClaimLifetime; l != nil && l.Default != nil {
-		out.Life = string(*l.Default)
+		out.DefaultLifetime = string(*l.Default)
 	}
 	out.Tiles = buildTiles(s, now)
-	out.Counts, out.Blind = countTiles(out.Tiles), s.Blind
-	if s.Blind {
+	out.Counts, out.ClustersHidden = countTiles(out.Tiles), s.ClustersHidden
+	if s.ClustersHidden {
 		out.Counts = countFromStatus(p, s.Claims)
 	}
-	out.Bar = newStretches(out.Counts)
+	out.Bar = newPhaseSegments(out.Counts)
 	for _, c := range out.Counts {
 		if c.What == phaseHeadings[pool.Assignable] {
 			out.Ready = c.N
@@ -202,12 +202,12 @@ func newPool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 			continue
 		}
 		out.Waiting++
-		if out.Longest.Zero() || c.CreationTimestamp.Time.Before(out.Longest.At) {
-			out.Longest = PastMoment(c.CreationTimestamp.Time, now)
+		if out.LongestWait.Zero() || c.CreationTimestamp.Time.Before(out.LongestWait.At) {
+			out.LongestWait = PastMoment(c.CreationTimestamp.Time, now)
 		}
 	}
 	slices.SortFunc(out.Claims, compareClaims)
-	out.Troubles = findPoolTroubles(p, now)
+	out.Problems = findPoolProblems(p, now)
 	return out
 }
 
@@ -228,13 +228,13 @@ func waitingRank(c Claim) int {
 	return 1
 }
 
-// tileOrder is that of tiles and counts: what can be had first, then what is to come.
-var tileOrder = []pool.Phase{pool.Assignable, pool.Standby, pool.Installing, pool.Claimed, pool.Broken, pool.Unreadable, pool.Removed, pool.Deleting}
+// phaseOrder is that of tiles and counts: what can be had first, then what is to come.
+var phaseOrder = []pool.Phase{pool.Assignable, pool.Standby, pool.Installing, pool.Claimed, pool.Broken, pool.Unreadable, pool.Removed, pool.Deleting}
 
-// tilePosition is a part's in that order.
-var tilePosition = func() map[string]int {
+// phasePosition is a part's in that order.
+var phasePosition = func() map[string]int {
 	out := map[string]int{}
-	for i, part := range tileOrder {
+	for i, part := range phaseOrder {
 		out[phaseHeadings[part]] = i
 	}
 	return out
@@ -248,12 +248,12 @@ func buildTiles(s Snapshot, now time.Time) []Tile {
 		cd := &s.Clusters[i]
 		phase := phases[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
 		out = append(out, Tile{
-			Name: cd.Name, Part: phaseHeadings[phase], State: clusterstate.OfCluster(cd),
-			Claim: clusterstate.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Why: clusterProblem(cd),
+			Name: cd.Name, Phase: phaseHeadings[phase], State: clusterstate.OfCluster(cd),
+			Claim: clusterstate.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Problem: clusterProblem(cd),
 		})
 	}
 	slices.SortFunc(out, func(a, b Tile) int {
-		return cmp.Or(cmp.Compare(tilePosition[a.Part], tilePosition[b.Part]), a.Age.At.Compare(b.Age.At), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(phasePosition[a.Phase], phasePosition[b.Phase]), a.Age.At.Compare(b.Age.At), strings.Compare(a.Name, b.Name))
 	})
 	return out
 }
@@ -282,10 +282,10 @@ func countFromStatus(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Coun
 func countTiles(tiles []Tile) []Count {
 	n := map[string]int{}
 	for _, t := range tiles {
-		n[t.Part]++
+		n[t.Phase]++
 	}
 	var out []Count
-	for _, part := range tileOrder {
+	for _, part := range phaseOrder {
 		if word := phaseHeadings[part]; n[word] > 0 {
 			out = append(out, Count{word, n[word]})
 		}

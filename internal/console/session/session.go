@@ -12,8 +12,8 @@ import (
 
 // How long a session lasts, at most and unused.
 const (
-	Limit = 12 * time.Hour
-	Idle  = time.Hour
+	MaxAge      = 12 * time.Hour
+	IdleTimeout = time.Hour
 )
 
 // How many there may be, and how many of one person.
@@ -26,24 +26,24 @@ const (
 )
 
 // ErrFull is when there are too many sessions for another.
-var ErrFull = errors.New("too many people are in: try again later")
+var ErrFull = errors.New("too many users are signed in: try again later")
 
 // A Message is told on the next page.
 type Message struct {
 	Text string
-	// Bad is set when something did not happen.
-	Bad bool
+	// Failed is set when something did not happen.
+	Failed bool
 }
 
 // A Session is a person who is in. What is exported never changes.
 type Session[V any] struct {
 	// ID is the secret that the person's browser keeps.
 	ID string
-	// Mark is the secret in each form of the person's pages.
-	Mark string
-	// Name is who it is, Who what they come with.
-	Name string
-	Who  V
+	// CSRFToken is the secret in each form of the person's pages.
+	CSRFToken string
+	// UserName is who it is, Who what they come with.
+	UserName string
+	Viewer   V
 
 	since time.Time
 	// what follows is the store's.
@@ -51,9 +51,9 @@ type Session[V any] struct {
 	messages []Message
 }
 
-// HasFormMark reports whether a form was on a page of this session.
-func (s *Session[V]) HasFormMark(mark string) bool {
-	return subtle.ConstantTimeCompare([]byte(s.Mark), []byte(mark)) == 1
+// HasCSRFToken reports whether a form was on a page of this session.
+func (s *Session[V]) HasCSRFToken(mark string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.CSRFToken), []byte(mark)) == 1
 }
 
 // A Store has the sessions of a console. Its methods may be called by several goroutines.
@@ -68,7 +68,7 @@ type Store[V any] struct {
 // Open lets somebody in. When they are in too often already, their session that has
 // been idle for longest ends.
 func (s *Store[V]) Open(name string, who V, now time.Time) (*Session[V], error) {
-	one := &Session[V]{ID: rand.Text(), Mark: rand.Text(), Name: name, Who: who, since: now, used: now}
+	one := &Session[V]{ID: rand.Text(), CSRFToken: rand.Text(), UserName: name, Viewer: who, since: now, used: now}
 	ended, err := s.insertSession(one, now)
 	s.notifyEnded(ended)
 	return one, err
@@ -84,7 +84,7 @@ func (s *Store[V]) insertSession(one *Session[V], now time.Time) (ended []*Sessi
 	var idlest *Session[V]
 	own := 0
 	for _, other := range s.sessions {
-		if other.Name != one.Name {
+		if other.UserName != one.UserName {
 			continue
 		}
 		own++
@@ -174,7 +174,7 @@ func (s *Store[V]) TakeMessages(one *Session[V]) []Message {
 }
 
 func (s *Session[V]) isExpired(now time.Time) bool {
-	return now.Sub(s.since) >= Limit || now.Sub(s.used) >= Idle
+	return now.Sub(s.since) >= MaxAge || now.Sub(s.used) >= IdleTimeout
 }
 
 func (s *Store[V]) removeExpired(now time.Time) (ended []*Session[V]) {

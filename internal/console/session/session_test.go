@@ -20,7 +20,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t}
-	r.End = func(s *session.Session[string]) { r.ended = append(r.ended, s.Who) }
+	r.End = func(s *session.Session[string]) { r.ended = append(r.ended, s.Viewer) }
 	return r
 }
 
@@ -38,15 +38,15 @@ func TestASessionLastsAsLongAsItIsUsedButNotForEver(t *testing.T) {
 		every time.Duration
 		lasts time.Duration
 	}{
-		"used all the time":   {10 * time.Minute, session.Limit},
-		"used just in time":   {session.Idle - time.Minute, session.Limit},
-		"unused for too long": {session.Idle, session.Idle},
+		"used all the time":   {10 * time.Minute, session.MaxAge},
+		"used just in time":   {session.IdleTimeout - time.Minute, session.MaxAge},
+		"unused for too long": {session.IdleTimeout, session.IdleTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			s := r.open("alice", "a", start)
 			var last time.Duration
-			for at := c.every; at < 2*session.Limit; at += c.every {
+			for at := c.every; at < 2*session.MaxAge; at += c.every {
 				if r.Find(s.ID, start.Add(at)) == nil {
 					last = at
 					break
@@ -96,7 +96,7 @@ func TestSessionsAreBoundedByPersonAndInAll(t *testing.T) {
 	if _, err := r.Open("one too many", "x", start.Add(time.Minute)); !errors.Is(err, session.ErrFull) {
 		t.Errorf("got %v, want %v", err, session.ErrFull)
 	}
-	if _, err := r.Open("later", "x", start.Add(2*session.Idle)); err != nil {
+	if _, err := r.Open("later", "x", start.Add(2*session.IdleTimeout)); err != nil {
 		t.Errorf("when the others are over: %v", err)
 	}
 }
@@ -104,10 +104,10 @@ func TestSessionsAreBoundedByPersonAndInAll(t *testing.T) {
 func TestOnlyAFormOfTheSessionIsTaken(t *testing.T) {
 	r := newRig(t)
 	a, b := r.open("alice", "a", start), r.open("alice", "b", start)
-	if !a.HasFormMark(a.Mark) || a.HasFormMark(b.Mark) || a.HasFormMark("") || a.HasFormMark(a.ID) {
+	if !a.HasCSRFToken(a.CSRFToken) || a.HasCSRFToken(b.CSRFToken) || a.HasCSRFToken("") || a.HasCSRFToken(a.ID) {
 		t.Error("the mark tells nothing")
 	}
-	if a.ID == b.ID || a.Mark == b.Mark || len(a.ID) < 26 {
+	if a.ID == b.ID || a.CSRFToken == b.CSRFToken || len(a.ID) < 26 {
 		t.Error("secrets that can be guessed")
 	}
 }
@@ -135,7 +135,7 @@ func TestWhoIsUnusedRests(t *testing.T) {
 	b := r.open("bob", "b", start)
 	r.Find(b.ID, start.Add(50*time.Second))
 	var rested []string
-	r.EndExpired(start.Add(time.Minute), time.Minute, func(s *session.Session[string]) { rested = append(rested, s.Who) })
+	r.EndExpired(start.Add(time.Minute), time.Minute, func(s *session.Session[string]) { rested = append(rested, s.Viewer) })
 	if len(rested) != 1 || rested[0] != "a" {
 		t.Errorf("rested: %v", rested)
 	}

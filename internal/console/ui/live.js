@@ -80,7 +80,7 @@
 
   function stale(why) {
     since = since || clock();
-    const text = (unsent ? "Nothing was sent: try again when this is gone. " : "") + why + " What you see is of " + since + ".";
+    const text = (unsent ? "Nothing was sent: try again when this message disappears. " : "") + why + " The page shows the state at " + since + ".";
     if (lost.textContent !== text) lost.textContent = text;
     lost.hidden = false;
     if (state) state.hidden = true;

@@ -26,7 +26,7 @@ import (
 )
 
 // ErrUnknown is when the hub does not know who somebody says they are, or not any more.
-var ErrUnknown = errors.New("the hub does not know this token, or not any longer")
+var ErrUnknown = errors.New("the hub does not accept this token, or no longer accepts it")
 
 // requestTimeout bounds every question to the hub.
 const requestTimeout = 20 * time.Second

@@ -15,7 +15,7 @@
   const ages = {
     ".events time": ["8s", "21s", "54s", "2m", "3m", "5m", "8m", "12m", "19m", "31m"],
     ".tile time": ["6h", "5h", "5h", "4h", "3h", "2h", "9h", "8h", "7h", "1h"],
-    ".troubles time": ["3h", "47m", "12m"],
+    ".problems time": ["3h", "47m", "12m"],
     "tr time[data-tick=ago]": ["12m", "4m", "3h", "2h"],
     "tr time[data-tick=until]": ["in 7h48m", "in 7h56m", "in 5h"],
     ".figure time, .ready time": ["12m"],

@@ -16,39 +16,39 @@ import (
 
 // conditionCheck is a status of a condition that should be another.
 type conditionCheck struct {
-	typ, what string
-	badStatus corev1.ConditionStatus
-	bad       bool
+	conditionType, title string
+	badStatus            corev1.ConditionStatus
+	needsAction          bool
 }
 
 var poolChecks = []conditionCheck{
-	{hivev1.PoolMissingDependencies, "Something is missing", corev1.ConditionTrue, true},
-	{hivev1.PoolCapacityAvailable, "No room to grow", corev1.ConditionFalse, false},
-	{hivev1.PoolInventoryValid, "Inventory", corev1.ConditionFalse, true},
-	{hivev1.PoolAllClustersCurrent, "Clusters are outdated", corev1.ConditionFalse, false},
+	{hivev1.PoolMissingDependencies, "Missing dependencies", corev1.ConditionTrue, true},
+	{hivev1.PoolCapacityAvailable, "At capacity", corev1.ConditionFalse, false},
+	{hivev1.PoolInventoryValid, "Invalid inventory", corev1.ConditionFalse, true},
+	{hivev1.PoolAllClustersCurrent, "Outdated clusters", corev1.ConditionFalse, false},
 }
 
-// findPoolTroubles are the conditions of a pool that are not as they should be.
-func findPoolTroubles(p *hivev1.ClusterPool, now time.Time) []Trouble {
+// findPoolProblems are the conditions of a pool that are not as they should be.
+func findPoolProblems(p *hivev1.ClusterPool, now time.Time) []Problem {
 	where, link := "pool "+p.Namespace+"/"+p.Name, PoolLink(p.Namespace, p.Name)
-	var out []Trouble
+	var out []Problem
 	if p.Unreadable != "" {
-		out = append(out, Trouble{Bad: true, Where: where, What: "Cannot be read", Why: p.Unreadable, Link: link})
+		out = append(out, Problem{NeedsAction: true, Object: where, Title: "Cannot be decoded", Message: p.Unreadable, Link: link})
 	}
 	for _, f := range poolChecks {
 		for _, c := range p.Status.Conditions {
-			if c.Type != f.typ || c.Status != f.badStatus || c.Reason == hivev1.ReasonInitialized {
+			if c.Type != f.conditionType || c.Status != f.badStatus || c.Reason == hivev1.ReasonInitialized {
 				continue
 			}
-			out = append(out, Trouble{
-				Bad: f.bad, Where: where, What: f.what, Why: c.Message,
+			out = append(out, Problem{
+				NeedsAction: f.needsAction, Object: where, Title: f.title, Message: c.Message,
 				Since: PastMoment(c.LastTransitionTime.Time, now), Link: link,
 			})
 		}
 	}
 	c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
 	if len(out) == 0 && c != nil && c.Reason == hivev1.ReasonBlocked { // else a condition of its own says what it waits for
-		out = append(out, Trouble{Bad: true, Where: where, What: "Waits for somebody", Why: c.Message, Since: PastMoment(c.LastTransitionTime.Time, now), Link: link})
+		out = append(out, Problem{NeedsAction: true, Object: where, Title: "Needs action", Message: c.Message, Since: PastMoment(c.LastTransitionTime.Time, now), Link: link})
 	}
 	return out
 }
@@ -75,7 +75,7 @@ func poolFacts(p *hivev1.ClusterPool) []Fact {
 		if l.Maximum != nil {
 			words = append(words, "at most "+string(*l.Maximum))
 		}
-		out = append(out, Fact{"Claims live", strings.Join(words, ", ")})
+		out = append(out, Fact{"Claim lifetime", strings.Join(words, ", ")})
 	}
 	if s.HibernateAfter != nil {
 		out = append(out, Fact{"Claimed clusters hibernate after", string(*s.HibernateAfter)})
@@ -94,20 +94,20 @@ func describePlatform(s hivev1.ClusterPoolSpec) string {
 	return words
 }
 
-// findClusterTroubles are clusters that want a person, or wanted one if their pool did not
+// findClusterProblems are clusters that want a person, or wanted one if their pool did not
 // replace them. Many of one pool are one trouble.
-func findClusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []Trouble {
-	var out []Trouble
+func findClusterProblems(clusters []hivev1.ClusterDeployment, now time.Time) []Problem {
+	var out []Problem
 	spares := map[hivev1.ClusterPoolReference]int{} // where in out those of a pool are
 	many := map[hivev1.ClusterPoolReference]int{}
 	for i := range clusters {
 		cd := &clusters[i]
-		t, found := findClusterTrouble(cd, now)
+		t, found := findClusterProblem(cd, now)
 		if !found {
 			continue
 		}
 		ref := clusterstate.PoolReference(cd)
-		if t.Bad || ref.PoolName == "" {
+		if t.NeedsAction || ref.PoolName == "" {
 			out = append(out, t)
 			continue
 		}
@@ -118,7 +118,7 @@ func findClusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []T
 			continue
 		}
 		one := &out[spares[key]]
-		one.Where, one.What = "pool "+ref.Namespace+"/"+ref.PoolName, FormatCount(many[key], "broken spare")
+		one.Object, one.Title = "pool "+ref.Namespace+"/"+ref.PoolName, FormatCount(many[key], "broken spare cluster")
 		if t.Since.At.Before(one.Since.At) {
 			one.Since = t.Since
 		}
@@ -126,47 +126,47 @@ func findClusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []T
 	return out
 }
 
-// findClusterTrouble is what is wrong with a cluster. A spare one is replaced by its pool.
-func findClusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, bool) {
+// findClusterProblem is what is wrong with a cluster. A spare one is replaced by its pool.
+func findClusterProblem(cd *hivev1.ClusterDeployment, now time.Time) (Problem, bool) {
 	ref := clusterstate.PoolReference(cd)
-	t := Trouble{Bad: ref.PoolName == "" || ref.ClaimName != "", Where: "cluster " + cd.Name}
+	t := Problem{NeedsAction: ref.PoolName == "" || ref.ClaimName != "", Object: "cluster " + cd.Name}
 	if ref.PoolName != "" {
 		t.Link = PoolLink(ref.Namespace, ref.PoolName)
 	}
 	switch away := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {
 	case clusterstate.OfCluster(cd) == clusterstate.Failed:
-		t.What = "Broken"
+		t.Title = "Broken"
 		c := problemCondition(cd)
 		if c == nil {
 			t.Since = PastMoment(cd.CreationTimestamp.Time, now)
 			return t, true
 		}
-		t.Why, t.Since = c.Message, PastMoment(c.LastTransitionTime.Time, now)
+		t.Message, t.Since = c.Message, PastMoment(c.LastTransitionTime.Time, now)
 		return t, true
-	case t.Bad && clusterstate.OfCluster(cd) == clusterstate.Running && away != nil && away.Status == corev1.ConditionTrue:
-		t.What, t.Why, t.Since = "Cannot be reached", away.Message, PastMoment(away.LastTransitionTime.Time, now)
+	case t.NeedsAction && clusterstate.OfCluster(cd) == clusterstate.Running && away != nil && away.Status == corev1.ConditionTrue:
+		t.Title, t.Message, t.Since = "Unreachable", away.Message, PastMoment(away.LastTransitionTime.Time, now)
 		return t, true
 	default:
 		return t, false
 	}
 }
 
-// findClaimTroubles are claims that will not be served as they are.
-func findClaimTroubles(claims []hivev1.ClusterClaim, now time.Time) []Trouble {
-	var out []Trouble
+// findClaimProblems are claims that will not be served as they are.
+func findClaimProblems(claims []hivev1.ClusterClaim, now time.Time) []Problem {
+	var out []Problem
 	for i := range claims {
 		c := &claims[i]
-		t := Trouble{
-			Bad: true, Where: "claim " + c.Namespace + "/" + c.Name, Why: claimProblem(c),
+		t := Problem{
+			NeedsAction: true, Object: "claim " + c.Namespace + "/" + c.Name, Message: claimProblem(c),
 			Since: PastMoment(c.CreationTimestamp.Time, now), Link: PoolLink(c.Namespace, c.Spec.ClusterPoolName),
 		}
 		switch {
 		case c.DeletionTimestamp != nil:
 			continue
 		case clusterstate.OfClaim(c) == clusterstate.Lost:
-			t.What = "Its cluster is gone"
+			t.Title = "Cluster deleted"
 		case c.Spec.Namespace == "" && cannotBeServed(c):
-			t.What = "Cannot be served"
+			t.Title = "Cannot be served"
 		default:
 			continue
 		}
@@ -193,14 +193,14 @@ var regionChecks = []struct {
 	typ, what string
 	bad       bool
 }{
-	{v1alpha1.RegionValid, "Its specification is wrong", true},
-	{v1alpha1.RegionPoolSuitable, "Its pools do not suit", true},
-	{v1alpha1.RegionCapacityAvailable, "No room for some size", false},
+	{v1alpha1.RegionValid, "Invalid specification", true},
+	{v1alpha1.RegionPoolSuitable, "Unsuitable pools", true},
+	{v1alpha1.RegionCapacityAvailable, "No capacity for some sizes", false},
 }
 
-// findRegionTroubles are the conditions of regions that are not as they should be.
-func findRegionTroubles(regions []v1alpha1.FleetRegion, now time.Time) []Trouble {
-	var out []Trouble
+// findRegionProblems are the conditions of regions that are not as they should be.
+func findRegionProblems(regions []v1alpha1.FleetRegion, now time.Time) []Problem {
+	var out []Problem
 	for i := range regions {
 		r := &regions[i]
 		for _, f := range regionChecks {
@@ -208,8 +208,8 @@ func findRegionTroubles(regions []v1alpha1.FleetRegion, now time.Time) []Trouble
 				if c.Type != f.typ || c.Status != metav1.ConditionFalse {
 					continue
 				}
-				out = append(out, Trouble{
-					Bad: f.bad, Where: "region " + r.Namespace + "/" + r.Name, What: f.what, Why: c.Message,
+				out = append(out, Problem{
+					NeedsAction: f.bad, Object: "region " + r.Namespace + "/" + r.Name, Title: f.what, Message: c.Message,
 					Since: PastMoment(c.LastTransitionTime.Time, now), Link: RegionLink(r.Namespace, r.Name),
 				})
 			}

@@ -98,7 +98,7 @@ func (l *PageReader) recordMissing(m *meta.RESTMapping, namespace string) {
 	if namespace != "" {
 		where = "in namespace " + namespace
 	}
-	what := fmt.Sprintf("You may not list %ss %s.", m.GroupVersionKind.Kind, where)
+	what := fmt.Sprintf("You do not have permission to list %ss %s.", m.GroupVersionKind.Kind, where)
 	if !slices.Contains(l.Missing, what) {
 		l.Missing = append(l.Missing, what)
 	}
