@@ -196,7 +196,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	for link, to := range map[string]string{
 		filepath.Join(bin, "hotspare"): binary, filepath.Join(bin, "kubectl-hotspare"): binary,
-		filepath.Join(d.work, "docs"): filepath.Join(top, "docs"), filepath.Join(d.work, "config"): filepath.Join(top, "internal", "kas", "testdata", "head"),
+		filepath.Join(d.work, "docs"): filepath.Join(top, "docs"), filepath.Join(d.work, "config"): filepath.Join(top, "internal", "fleet", "kasconfig", "testdata", "head"),
 	} {
 		if err := os.Symlink(to, link); err != nil {
 			t.Fatal(err)
