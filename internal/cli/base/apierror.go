@@ -13,7 +13,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// ExplainAPIError puts an error of the API in the words of the person who sees it.
+// ExplainAPIError rewrites an error of the API as a message with a hint for the user.
 func (h *Hub) ExplainAPIError(err error) error {
 	var unreachable *url.Error
 	switch {
@@ -22,19 +22,19 @@ func (h *Hub) ExplainAPIError(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return WithRemedy(fmt.Errorf("the hub at %s does not answer: connection refused", h.URL), "start it with: hotspare up")
 	case apierrors.IsUnauthorized(err):
-		return WithRemedy(fmt.Errorf("the hub at %s does not know you", h.URL), "see --kubeconfig and --context")
+		return WithRemedy(fmt.Errorf("the hub at %s rejected your credentials", h.URL), "see --kubeconfig and --context")
 	case IsAPIMissing(err):
 		return WithRemedy(fmt.Errorf("the API at %s has no %s: hotspare is not installed there", h.URL, hivev1.GroupVersion),
 			"see --kubeconfig and --context")
 	case errors.As(err, &unreachable):
-		return WithRemedy(fmt.Errorf("the hub at %s does not answer: %w", h.URL, unreachable.Err), "if it does not run, start it with: hotspare up")
+		return WithRemedy(fmt.Errorf("the hub at %s does not answer: %w", h.URL, unreachable.Err), "if it is not running, start it with: hotspare up")
 	default:
 		return err
 	}
 }
 
-// IsAPIMissing reports whether the API server has no resource of that kind: it then
-// answers not found without naming an object.
+// IsAPIMissing reports whether the API server does not serve the requested kind. In this case
+// it returns NotFound without the name of an object.
 func IsAPIMissing(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -10,23 +10,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options are what the commands work with. The zero value is this process's own.
+// Options configure the environment of the commands. Unset fields default to the standard
+// streams, terminal and clock of this process.
 type Options struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Version is what --version prints; "dev" when empty.
 	Version string
-	// Name is how people call the program; "hotspare" when empty. As a plugin of kubectl
-	// it is "kubectl hotspare".
+	// Name is the command that users type to run the program; "hotspare" when empty. For a
+	// kubectl plugin it is "kubectl hotspare".
 	Name  string
 	Clock clock.WithTicker
-	// IsTerminal reports whether a person looks at, or types into, a stream.
+	// IsTerminal reports whether a stream is an interactive terminal.
 	IsTerminal func(stream any) bool
-	// Width is how many characters a line of a stream has; 0 if it is no terminal.
+	// Width returns the number of columns of a terminal; 0 if the stream is not a terminal.
 	Width func(stream any) int
-	// Commands are added to the root command. They may read its flags (see DataDir)
-	// and must leave PersistentPreRun alone: by the root's, errors before a command
-	// has begun are told from those after.
+	// Commands are added to the root command. They may read its flags (see DataDir), but must
+	// not set PersistentPreRun: Execute uses the root's to distinguish usage errors from
+	// errors of a command that has started.
 	Commands []*cobra.Command
 }
 
@@ -57,7 +58,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// ProgramName is the program's own name.
+// ProgramName is the name of the program when it does not run as a kubectl plugin.
 const ProgramName = "hotspare"
 
 func isTerminal(stream any) bool {
@@ -77,21 +78,22 @@ func terminalWidth(stream any) int {
 	return columns
 }
 
-// App is what all commands share.
+// App is the state that all commands share: the options, the persistent flags and the
+// connection to the hub.
 type App struct {
 	Options
 	Flags Flags
-	// Dial makes the hub's client; tests put another in its place.
+	// Dial creates the client for the hub. Tests replace it.
 	Dial func(*rest.Config) (*Hub, error)
 }
 
-// Flags are the persistent ones.
+// Flags are the values of the persistent flags.
 type Flags struct {
 	Kubeconfig, Context, Namespace, DataDir string
 	Output                                  outputFormat
 }
 
-// NewApp returns what all commands share, with a hub that is reached over the network.
+// NewApp returns an App that connects to the hub over the network.
 func NewApp(o Options) *App {
 	o.setDefaults()
 	a := &App{Options: o}

@@ -10,14 +10,14 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// completionTimeout is how long completing a name may take.
+// completionTimeout is the maximum time to complete a name.
 const completionTimeout = 2 * time.Second
 
-// nameLister lists names for the shell to complete.
+// nameLister lists the names that the shell can complete.
 type nameLister func(context.Context, *Hub) ([]string, error)
 
-// CompleteNames offers names that are not among the arguments yet. Without a hub it
-// offers none: a shell has no place for errors.
+// CompleteNames completes names that are not yet among the arguments. It returns no names if the
+// hub cannot be reached: a shell cannot show errors during completion.
 func (a *App) CompleteNames(cmd *cobra.Command, given []string, all nameLister) ([]string, cobra.ShellCompDirective) {
 	h, err := a.ConnectToHub()
 	if err != nil {
@@ -47,6 +47,7 @@ func excludeGiven(all, given []string) []string {
 	return out
 }
 
+// CompletePools completes the name of one pool.
 func (a *App) CompletePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -54,10 +55,12 @@ func (a *App) CompletePools(cmd *cobra.Command, args []string, _ string) ([]stri
 	return a.CompleteNames(cmd, args, listPoolNames)
 }
 
+// CompleteClaims completes the names of any number of claims.
 func (a *App) CompleteClaims(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.CompleteNames(cmd, args, listClaimNames)
 }
 
+// CompleteOneClaim completes the name of one claim.
 func (a *App) CompleteOneClaim(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -65,7 +68,8 @@ func (a *App) CompleteOneClaim(cmd *cobra.Command, args []string, _ string) ([]s
 	return a.CompleteNames(cmd, args, listClaimNames)
 }
 
-// CompleteClusters offers claims too: they are what a person knows a cluster by.
+// CompleteClusters completes names of claims and clusters, because users know a claimed cluster
+// by its claim.
 func (a *App) CompleteClusters(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

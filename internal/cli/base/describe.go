@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// describeQueuePosition tells where a claim stands that waits, "2nd", and when a cluster for it
-// is expected, "in 3m". Both may be empty.
+// describeQueuePosition returns the position of a waiting claim in the queue, such as "2nd", and
+// the time until its cluster is expected, such as "in 3m". Both may be empty.
 func describeQueuePosition(c *hivev1.ClusterClaim, now time.Time) (nth, when string) {
 	if c.Status.Position == nil {
 		return "", ""
@@ -29,11 +29,11 @@ func describeQueuePosition(c *hivev1.ClusterClaim, now time.Time) (nth, when str
 	case now.Sub(ready.Time) < time.Second:
 		return nth, "now"
 	default:
-		return nth, "overdue for " + duration.HumanDuration(now.Sub(ready.Time))
+		return nth, "overdue by " + duration.HumanDuration(now.Sub(ready.Time))
 	}
 }
 
-// formatQueuePosition is the place of a claim as tables have it: "2nd, in 3m".
+// formatQueuePosition returns the queue position of a claim for tables, such as "2nd, in 3m".
 func formatQueuePosition(c *hivev1.ClusterClaim, now time.Time) string {
 	nth, when := describeQueuePosition(c, now)
 	if when == "" {
@@ -42,7 +42,7 @@ func formatQueuePosition(c *hivev1.ClusterClaim, now time.Time) string {
 	return nth + ", " + when
 }
 
-// DescribeClaimProgress is the state of a claim, with why.
+// DescribeClaimProgress returns the state of a claim and the reason for it.
 func DescribeClaimProgress(c *hivev1.ClusterClaim, now time.Time) string {
 	state, typ := clusterstate.OfClaim(c), hivev1.ClaimClusterRunning
 	switch state {
@@ -52,7 +52,7 @@ func DescribeClaimProgress(c *hivev1.ClusterClaim, now time.Time) string {
 		typ = hivev1.ClaimPending
 		switch nth, when := describeQueuePosition(c, now); {
 		case when != "":
-			return fmt.Sprintf("%s (%s in line, a cluster is expected: %s)", state, nth, when)
+			return fmt.Sprintf("%s (%s in line, cluster expected: %s)", state, nth, when)
 		case nth != "":
 			return fmt.Sprintf("%s (%s in line)", state, nth)
 		}
@@ -63,7 +63,7 @@ func DescribeClaimProgress(c *hivev1.ClusterClaim, now time.Time) string {
 	return state
 }
 
-// DescribePower is what the machines should do and what they do.
+// DescribePower returns the desired and the actual power state of a cluster.
 func DescribePower(cd *hivev1.ClusterDeployment) string {
 	wanted := cd.Spec.PowerState
 	if wanted == "" {
@@ -72,7 +72,7 @@ func DescribePower(cd *hivev1.ClusterDeployment) string {
 	words := "should be " + strings.ToLower(string(wanted))
 	switch is := cd.Status.PowerState; is {
 	case "":
-		words += ", not looked at yet"
+		words += ", current state not known yet"
 	case string(wanted):
 		words += ", and is"
 	default:
@@ -87,7 +87,7 @@ func DescribePower(cd *hivev1.ClusterDeployment) string {
 	return words
 }
 
-// CannotHibernateReason is why the cluster cannot hibernate; "" if it can.
+// CannotHibernateReason returns why the cluster cannot hibernate; "" if it can.
 func CannotHibernateReason(cd *hivev1.ClusterDeployment) string {
 	if !clusterstate.IsHibernationUnsupported(cd) {
 		return ""

@@ -11,17 +11,17 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func TestPlace(t *testing.T) {
+func TestQueuePosition(t *testing.T) {
 	at := func(d time.Duration) *metav1.Time { out := metav1.NewTime(now.Add(d)); return &out }
 	tests := map[string]struct {
 		position int32
 		ready    *metav1.Time
 		want     string
 	}{
-		"a claim that was told nothing has none":       {0, nil, "-"},
-		"nobody can tell when":                         {2, nil, "2nd"},
-		"a cluster is expected":                        {1, at(3 * time.Minute), "1st, in 3m"},
-		"a cluster was expected, and is not yet there": {11, at(-20 * time.Second), "11th, overdue for 20s"},
+		"a claim without a position in its status": {0, nil, "-"},
+		"a position without an estimated time":     {2, nil, "2nd"},
+		"a cluster is expected":                    {1, at(3 * time.Minute), "1st, in 3m"},
+		"the expected time has passed":             {11, at(-20 * time.Second), "11th, overdue by 20s"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -28,10 +28,10 @@ var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(A
 
 func (f *outputFormat) String() string { return string(*f) }
 
-// Type is what help calls the value.
+// Type is the name of the value in the help.
 func (f *outputFormat) Type() string { return "format" }
 
-// Set refuses what is not a format.
+// Set returns an error for a value that is not a format.
 func (f *outputFormat) Set(value string) error {
 	if !slices.Contains(Formats, value) {
 		return fmt.Errorf("choose one of %s", strings.Join(Formats, ", "))
@@ -40,7 +40,8 @@ func (f *outputFormat) Set(value string) error {
 	return nil
 }
 
-// PrintObject prints an object or a list in the format asked for; text prints it for people.
+// PrintObject prints an object or a list in the format of --output; text prints the default
+// format, for people.
 func (a *App) PrintObject(obj runtime.Object, text func(io.Writer) error) error {
 	switch a.Flags.Output {
 	case AsJSON, AsYAML:
@@ -55,7 +56,7 @@ func (a *App) PrintObject(obj runtime.Object, text func(io.Writer) error) error 
 	}
 }
 
-// PrintEncoded prints any value as JSON or YAML.
+// PrintEncoded prints a value as JSON or, with -o yaml, as YAML.
 func (a *App) PrintEncoded(value any) error {
 	raw, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -71,8 +72,8 @@ func (a *App) PrintEncoded(value any) error {
 	return err
 }
 
-// SetTypeMeta sets apiVersion and kind, which typed objects come without, and takes
-// out the bookkeeping of server-side apply.
+// SetTypeMeta sets apiVersion and kind, which typed clients leave empty, and removes
+// managedFields.
 func SetTypeMeta(obj runtime.Object) error {
 	if err := SetObjectTypeMeta(obj); err != nil {
 		return err

@@ -23,24 +23,25 @@ import (
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
-// FormatCommandIn spells a command about things of a namespace, whatever this one works in.
+// FormatCommandIn formats a command for the user to run in another namespace.
 func (a *App) FormatCommandIn(namespace, command string, args ...any) string {
 	there := *a
 	there.Flags.Namespace = namespace
 	return there.FormatCommand(command, args...)
 }
 
-// Hub is the API that a command talks to.
+// Hub is a client for the API server that a command uses.
 type Hub struct {
 	client.WithWatch
-	// FetchVersion asks which Kubernetes it is.
+	// FetchVersion reads the Kubernetes version of the API server.
 	FetchVersion func(context.Context) (string, error)
-	// FetchPodLog reads the end of a container's log; below 0 lines stand for all.
+	// FetchPodLog reads the last lines of a container's log; all lines if lines is negative.
 	FetchPodLog func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
-	// URL is where it is, namespace what the command works in.
+	// URL is the address of the API server. Namespace is the namespace of the command.
 	URL, Namespace string
 }
 
+// Scheme has the kinds that commands use.
 var Scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
@@ -51,8 +52,8 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// NewRESTMapper knows the kinds that commands use, so that none has to be discovered:
-// that would cost each command several requests.
+// NewRESTMapper returns a mapper with the kinds that commands use. Discovery would cost each
+// command several requests.
 func NewRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision", "ClusterDeprovision"} {
@@ -69,17 +70,18 @@ func NewRESTMapper() meta.RESTMapper {
 	return m
 }
 
+// ConnectToHub creates a client for the hub that the flags and the environment select.
 func (a *App) ConnectToHub() (*Hub, error) {
 	config, namespace, err := a.LoadClientConfig()
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent = "hotspare/" + a.Version
-	config.QPS = -1 // one command cannot flood an API server
+	config.QPS = -1 // no client-side rate limit: one command cannot overload an API server
 	config.WarningHandler = rest.NewWarningWriter(a.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	h, err := a.Dial(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+		return nil, fmt.Errorf("creating a client for %s: %w", config.Host, err)
 	}
 	h.URL, h.Namespace = config.Host, namespace
 	return h, nil
@@ -116,7 +118,7 @@ func (a *App) newHubClient(config *rest.Config) (*Hub, error) {
 	}}, nil
 }
 
-// WithHub makes what cobra runs from a command that talks to the hub.
+// WithHub returns a RunE function for cobra that connects to the hub and calls run.
 func (a *App) WithHub(run func(ctx context.Context, h *Hub, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		h, err := a.ConnectToHub()
@@ -130,12 +132,13 @@ func (a *App) WithHub(run func(ctx context.Context, h *Hub, args []string) error
 	}
 }
 
-// ObjectKey finds an object in the command's namespace.
+// ObjectKey returns the key of an object in the command's namespace.
 func (h *Hub) ObjectKey(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: h.Namespace, Name: name}
 }
 
-// FormatCommand is a command to type, with the flags that this one was given.
+// FormatCommand formats a command for the user to run, with the connection flags of the current
+// command.
 func (a *App) FormatCommand(command string, args ...any) string {
 	text := remedy.FormatCommand([]remedy.Flag{
 		{Name: "-n", Value: a.Flags.Namespace},
@@ -146,7 +149,7 @@ func (a *App) FormatCommand(command string, args ...any) string {
 	return cmp.Or(a.Name, ProgramName) + strings.TrimPrefix(text, ProgramName)
 }
 
-// ObjectMeta is the metadata of something new in the command's namespace.
+// ObjectMeta returns the metadata for a new object in the command's namespace.
 func (h *Hub) ObjectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: h.Namespace, Name: name}
 }

@@ -11,7 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// ReadKubeconfig reads the administrator's kubeconfig of a cluster.
+// ReadKubeconfig reads the administrator kubeconfig of a cluster.
 func (h *Hub) ReadKubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]byte, error) {
 	if cd.Spec.ClusterMetadata == nil || !cd.Spec.Installed {
 		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, ValueOrNone(clusterstate.OfCluster(cd)))

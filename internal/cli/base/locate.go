@@ -13,17 +13,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// dataDirName is the data folder's, below here or below the home folder.
+// dataDirName is the name of the data folder in the working folder or in the home folder.
 const dataDirName = ".hotspare"
 
-// DataDir is the data folder of the hub on this machine: --data-dir, else
-// $HOTSPARE_DATA_DIR, else ./.hotspare if it exists, else ~/.hotspare. It need
-// not exist. cmd is any command below the root.
+// DataDir returns the data folder of the hub on this machine: --data-dir, else
+// $HOTSPARE_DATA_DIR, else ./.hotspare if it exists, else ~/.hotspare. The folder
+// may not exist. cmd is any command below the root.
 func DataDir(cmd *cobra.Command) string {
 	return ResolveDataDir(cmd.Flag("data-dir").Value.String())
 }
 
-// DefaultDataDir is the data folder when no flag names one.
+// DefaultDataDir returns the data folder that applies without --data-dir.
 func DefaultDataDir() string { return ResolveDataDir("") }
 
 func ResolveDataDir(flag string) string {
@@ -40,9 +40,9 @@ func ResolveDataDir(flag string) string {
 	return filepath.Join(home, dataDirName)
 }
 
-var errNoHub = errors.New("there is no hub to talk to")
+var errNoHub = errors.New("no hub found")
 
-// KubeconfigPath is where the hub's kubeconfig is; "" when $KUBECONFIG tells.
+// KubeconfigPath returns the path of the hub's kubeconfig; "" if $KUBECONFIG applies.
 func (a *App) KubeconfigPath() (string, error) {
 	switch {
 	case a.Flags.Kubeconfig != "":
@@ -52,13 +52,13 @@ func (a *App) KubeconfigPath() (string, error) {
 	}
 	path := filepath.Join(ResolveDataDir(a.Flags.DataDir), "kubeconfig")
 	if _, err := os.Stat(path); err != nil {
-		return "", WithRemedy(errNoHub, "no "+path+", and $KUBECONFIG is not set; start a hub with: "+cmp.Or(a.Name, ProgramName)+" up")
+		return "", WithRemedy(errNoHub, path+" does not exist and $KUBECONFIG is not set; start a hub with: "+cmp.Or(a.Name, ProgramName)+" up")
 	}
 	return path, nil
 }
 
-// ReadMetricsURL is where the hub serves its metrics; "" unless it is one of hotspare
-// up, which writes that into its data folder.
+// ReadMetricsURL returns the URL of the hub's metrics; "" unless the hub is hotspare up, which
+// writes the URL to its data folder.
 func (a *App) ReadMetricsURL() string {
 	dir := ResolveDataDir(a.Flags.DataDir)
 	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
@@ -71,7 +71,8 @@ func (a *App) ReadMetricsURL() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// LoadClientConfig reads the kubeconfig: how to reach the hub, and the namespace.
+// LoadClientConfig reads the kubeconfig. It returns the client configuration for the hub and the
+// namespace that the command uses.
 func (a *App) LoadClientConfig() (*rest.Config, string, error) {
 	path, err := a.KubeconfigPath()
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
-// Machines are those of one local cluster.
+// Machines are the machines of one local cluster.
 type Machines struct {
 	Dir string
 	All []machine.Config
 }
 
-// FindMachine returns the machine of that name.
+// FindMachine returns the machine with a name.
 func (m Machines) FindMachine(name string) (machine.Config, error) {
 	var names []string
 	for _, c := range m.All {
@@ -26,5 +26,5 @@ func (m Machines) FindMachine(name string) (machine.Config, error) {
 	return machine.Config{}, fmt.Errorf("there is no machine %q: choose one of %s", name, strings.Join(names, ", "))
 }
 
-// MachineFolder is that of a machine.
+// MachineFolder returns the folder of a machine.
 func (m Machines) MachineFolder(c machine.Config) string { return filepath.Join(m.Dir, c.Name) }

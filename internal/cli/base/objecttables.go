@@ -11,6 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
+// BuildClaimTable has a row for each claim.
 func (a *App) BuildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *Table {
 	t := NewTable("CLAIM", "POOL", "STATE", "CLUSTER", "AGE", "EXPIRES")
 	places := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool { return c.Status.Position != nil })
@@ -37,7 +38,7 @@ func (a *App) BuildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *Ta
 	return t
 }
 
-// BuildTaskTable lists what a person can do; then what needs no more than time.
+// BuildTaskTable lists the actions for the user, then the problems that resolve without action.
 func BuildTaskTable(act, wait []remedy.Task) *Table {
 	t := NewTable("WHAT TO DO")
 	t.addTaskRows(act)
@@ -46,7 +47,7 @@ func BuildTaskTable(act, wait []remedy.Task) *Table {
 	}
 	if len(wait) > 0 {
 		t.AddRow("")
-		t.AddRow("WHAT NEEDS TIME ONLY")
+		t.AddRow("RESOLVES WITHOUT ACTION")
 		t.addTaskRows(wait)
 	}
 	return t
@@ -61,7 +62,7 @@ func (t *Table) addTaskRows(tasks []remedy.Task) {
 	}
 }
 
-// BuildPoolTable has a line for each pool of a scene.
+// BuildPoolTable has a row for each pool of a snapshot.
 func (a *App) BuildPoolTable(s *HubSnapshot, namespaces bool) *Table {
 	t := NewTable("POOL", "SIZE", "READY", "STANDBY", "INSTALLING", "CLAIMED", "WAITING", "AGE", "PLAN")
 	if namespaces {
@@ -82,7 +83,7 @@ func (a *App) BuildPoolTable(s *HubSnapshot, namespaces bool) *Table {
 	return t
 }
 
-// WriteSections writes tables with a blank line between them; those without rows are left out.
+// WriteSections writes tables with a blank line between them. It omits tables without rows.
 func (a *App) WriteSections(w io.Writer, tables ...*Table) error {
 	for i, t := range tables {
 		if len(t.Rows) == 0 {
@@ -100,6 +101,7 @@ func (a *App) WriteSections(w io.Writer, tables ...*Table) error {
 	return nil
 }
 
+// BuildConditionTable has a row for each condition that a controller has set.
 func (a *App) BuildConditionTable(conditions []hivev1.Condition) *Table {
 	t := NewTable("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
 	for _, c := range conditions {

@@ -8,11 +8,11 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// Palette gives words their colours; the nil one leaves them as they are.
+// Palette maps words to their colours. A nil palette leaves words uncoloured.
 type Palette map[string]string
 
-// colours are those of a terminal: green is ready for use, blue asleep, yellow
-// under way, red wants a person.
+// colours are those of a terminal: green is ready to use, blue is hibernating, yellow is in
+// progress, red needs attention.
 var colours = Palette{
 	clusterstate.Running:     "\x1b[32m",
 	clusterstate.Hibernating: "\x1b[34m",
@@ -27,8 +27,8 @@ var colours = Palette{
 	clusterstate.Lost:        "\x1b[31m",
 }
 
-// InventoryColours are those of what customizations are to pools: green is free, yellow
-// wants to be waited for, red wants a person.
+// InventoryColours are the colours of a customization's status in a pool's inventory: green is
+// available, yellow is in use or will change, red needs attention.
 var InventoryColours = Palette{
 	string(hivev1.InventoryAvailable):             "\x1b[32m",
 	string(hivev1.InventoryToBeUpdated):           "\x1b[33m",
@@ -46,7 +46,8 @@ func (p Palette) colourWord(word string) string {
 	return word
 }
 
-// PaletteFor is colours for a terminal whose owner has not set NO_COLOR (no-color.org).
+// PaletteFor returns the colours for a terminal; nil for other streams and if NO_COLOR is set
+// (no-color.org).
 func (a *App) PaletteFor(w io.Writer) Palette {
 	if os.Getenv("NO_COLOR") != "" || !a.IsTerminal(w) {
 		return nil

@@ -12,14 +12,15 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// HubSnapshot is what there is in a namespace, or in all of them, sorted by namespace and name.
+// HubSnapshot is the pools, claims and clusters of one namespace or of all namespaces, sorted by
+// namespace and name.
 type HubSnapshot struct {
 	Pools    hivev1.ClusterPoolList
 	Claims   hivev1.ClusterClaimList
 	Clusters hivev1.ClusterDeploymentList
 }
 
-// ReadSnapshot reads a scene; an empty namespace stands for all.
+// ReadSnapshot reads a snapshot; an empty namespace stands for all namespaces.
 func (h *Hub) ReadSnapshot(ctx context.Context, namespace string) (*HubSnapshot, error) {
 	s := &HubSnapshot{}
 	if err := h.List(ctx, &s.Pools, client.InNamespace(namespace)); err != nil {
@@ -36,8 +37,8 @@ func (h *Hub) ReadSnapshot(ctx context.Context, namespace string) (*HubSnapshot,
 	return s, nil
 }
 
-// ListClusters lists the clusters at home in a namespace. Each lives in a namespace
-// of its own, so all are read.
+// ListClusters lists the clusters whose home is a namespace: for a cluster of a pool, the pool's
+// namespace. Each such cluster is stored in its own namespace, so ListClusters reads all.
 func (h *Hub) ListClusters(ctx context.Context, namespace string) (*hivev1.ClusterDeploymentList, error) {
 	var list hivev1.ClusterDeploymentList
 	if err := h.List(ctx, &list); err != nil {
@@ -49,7 +50,7 @@ func (h *Hub) ListClusters(ctx context.Context, namespace string) (*hivev1.Clust
 	return &list, nil
 }
 
-// SelectPool is the part of a scene that belongs to a pool.
+// SelectPool returns the part of a snapshot that belongs to a pool.
 func (s *HubSnapshot) SelectPool(p *hivev1.ClusterPool) *HubSnapshot {
 	part := &HubSnapshot{}
 	for _, c := range s.Claims.Items {
@@ -65,7 +66,7 @@ func (s *HubSnapshot) SelectPool(p *hivev1.ClusterPool) *HubSnapshot {
 	return part
 }
 
-// CountMembers counts what is in a pool's part of a scene.
+// CountMembers counts the clusters and claims in a pool's part of a snapshot.
 func (s *HubSnapshot) CountMembers(p *hivev1.ClusterPool, now time.Time) clusterstate.Tally {
 	return clusterstate.CountPool(p, s.Clusters.Items, s.Claims.Items, now)
 }

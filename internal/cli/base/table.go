@@ -12,18 +12,20 @@ import (
 type Table struct {
 	Header []string
 	Rows   [][]string
-	// Colours are those of its words on a terminal; nil stands for the usual ones.
+	// Colours are the colours of words on a terminal; nil stands for the default palette.
 	Colours Palette
 }
 
+// NewTable returns a table without rows; without a header for a list of facts.
 func NewTable(header ...string) *Table { return &Table{Header: header} }
 
+// AddRow adds a row.
 func (t *Table) AddRow(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// columnGap is what stands between columns.
+// columnGap separates columns.
 const columnGap = "   "
 
-// WriteTo prints the table, with words painted by p.
+// WriteTo prints the table and colours its words by p.
 func (t *Table) WriteTo(w io.Writer, p Palette) error {
 	if p != nil && t.Colours != nil {
 		p = t.Colours
@@ -54,7 +56,7 @@ func columnWidths(lines [][]string) []int {
 	return widths
 }
 
-// writeTableLine leaves no blanks at the end of a line.
+// writeTableLine writes a line without trailing spaces.
 func writeTableLine(b *strings.Builder, line []string, widths []int, p Palette) {
 	last := len(line) - 1
 	for last > 0 && line[last] == "" {
@@ -69,15 +71,16 @@ func writeTableLine(b *strings.Builder, line []string, widths []int, p Palette) 
 	b.WriteByte('\n')
 }
 
-// minTextWidth is what a shortened text must have room for to be worth showing.
+// minTextWidth is the smallest width for which a shortened text is worth showing.
 const minTextWidth = 24
 
-// unlimitedWidth is more than any text has.
+// unlimitedWidth is larger than the width of any text.
 const unlimitedWidth = math.MaxInt
 
-// FitWidth makes a table whose last column is text as narrow as a terminal: expendable
-// columns go, one after the other, until the text has room, and it is shortened to that
-// room. The text's own column may be among them. A width of 0 is no terminal.
+// FitWidth fits a table whose last column is text into the width of a terminal. It drops
+// expendable columns, one after the other, until the text has room, and shortens the text to
+// that room. The text's own column may be expendable. A width of 0 means that the output is not
+// a terminal.
 func (t *Table) FitWidth(width int, expendable ...string) {
 	text := t.Header[len(t.Header)-1]
 	for {
@@ -85,7 +88,7 @@ func (t *Table) FitWidth(width int, expendable ...string) {
 		last := len(t.Header) - 1
 		switch {
 		case width == 0:
-			t.shortenColumn(last, unlimitedWidth) // a program, or a file, has room for all
+			t.shortenColumn(last, unlimitedWidth) // programs and files get the full text
 			return
 		case t.Header[last] != text && room >= wanted:
 			return
@@ -98,12 +101,12 @@ func (t *Table) FitWidth(width int, expendable ...string) {
 	}
 }
 
-// readableTextWidth is how much room a text has that is read easily.
+// readableTextWidth is the smallest width for which wrapped text is easy to read.
 const readableTextWidth = 40
 
-// WrapLastColumn breaks the texts of the last column into lines, so that a table is as narrow as a
-// terminal. Expendable columns go, one after the other, until they are easily read. A
-// width of 0 is no terminal.
+// WrapLastColumn wraps the texts of the last column, so that the table fits into the width of a
+// terminal. It drops expendable columns, one after the other, until the texts are easy to read. A
+// width of 0 means that the output is not a terminal.
 func (t *Table) WrapLastColumn(width int, expendable ...string) {
 	if width == 0 || len(t.Rows) == 0 {
 		return
@@ -132,7 +135,8 @@ func (t *Table) WrapLastColumn(width int, expendable ...string) {
 	t.Rows = rows
 }
 
-// lastColumnRoom is how much of a line the last column may take, and how much its longest text wants.
+// lastColumnRoom returns the width that is left for the last column, and the width of its longest
+// text.
 func (t *Table) lastColumnRoom(width int) (room, wanted int) {
 	widths := columnWidths(append([][]string{t.Header}, t.Rows...))
 	last := len(widths) - 1
@@ -142,7 +146,7 @@ func (t *Table) lastColumnRoom(width int) (room, wanted int) {
 	return width, widths[last]
 }
 
-// wrapText is a text in lines of so many characters; a word that is longer has its own.
+// wrapText breaks a text into lines of at most room characters. A longer word has its own line.
 func wrapText(text string, room int) []string {
 	var lines []string
 	line := ""
@@ -159,7 +163,7 @@ func wrapText(text string, room int) []string {
 	return append(lines, line)
 }
 
-// dropColumn takes a column away.
+// dropColumn removes a column.
 func (t *Table) dropColumn(name string) {
 	i := slices.Index(t.Header, name)
 	if i < 0 {
@@ -177,8 +181,8 @@ func (t *Table) shortenColumn(column, room int) {
 	}
 }
 
-// shortenText cuts a text to so many characters, the last of which then is an ellipsis,
-// and puts it in one line.
+// shortenText puts a text on one line and cuts it to room characters, the last of which is an
+// ellipsis.
 func shortenText(text string, room int) string {
 	runes := []rune(strings.ReplaceAll(text, "\n", " "))
 	if len(runes) <= room {
@@ -187,13 +191,14 @@ func shortenText(text string, room int) string {
 	return strings.TrimRight(string(runes[:room-1]), " ") + "…"
 }
 
-// AddNamespaceHeader and begun put a column with namespaces before the others, if that is wanted.
+// AddNamespaceHeader adds a first column for namespaces, if namespaces is set.
 func (t *Table) AddNamespaceHeader(namespaces bool) {
 	if namespaces {
 		t.Header = append([]string{"NAMESPACE"}, t.Header...)
 	}
 }
 
+// AddNamespacedRow adds a row, with the namespace first if namespaces is set.
 func (t *Table) AddNamespacedRow(namespaces bool, namespace string, row []string) {
 	if namespaces {
 		row = append([]string{namespace}, row...)

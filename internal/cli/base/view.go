@@ -9,23 +9,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// RedrawInterval is how often a screen is drawn anew though nothing changed: ages grow.
+// RedrawInterval is the time between redraws of an unchanged screen, which update the ages.
 const RedrawInterval = time.Second
 
-// ProgressView shows how waiting goes: on a terminal in one line that is kept up to date,
-// elsewhere in a line for each change.
+// ProgressView shows the progress of a wait: on a terminal as one line that it updates, elsewhere
+// as one line for each change.
 type ProgressView struct {
 	W       io.Writer
 	Clock   clock.WithTicker
 	subject string
 	since   time.Time
 	last    string
-	// ticker runs on a terminal only; ticks are when to redraw.
+	// ticker is set on a terminal only. Each tick redraws the line.
 	ticker clock.Ticker
 	ticks  <-chan time.Time
 }
 
-// StartProgressView begins a view of the subject. Close it.
+// StartProgressView starts a view of the subject. The caller must close it.
 func (a *App) StartProgressView(subject string) *ProgressView {
 	v := &ProgressView{W: a.Stderr, Clock: a.Clock, subject: subject, since: a.Clock.Now()}
 	if a.IsTerminal(a.Stderr) {
@@ -35,7 +35,7 @@ func (a *App) StartProgressView(subject string) *ProgressView {
 	return v
 }
 
-// ShowState says what is waited for now.
+// ShowState shows the current state of the subject.
 func (v *ProgressView) ShowState(state string) {
 	if state == v.last {
 		return
@@ -48,16 +48,17 @@ func (v *ProgressView) ShowState(state string) {
 	v.redrawLine()
 }
 
+// EraseLine is the terminal sequence that erases the current line.
 const EraseLine = "\r\x1b[K"
 
 func (v *ProgressView) redrawLine() {
 	fmt.Fprintf(v.W, "%s%s: %s, %s", EraseLine, v.subject, v.last, v.ElapsedTime())
 }
 
-// ElapsedTime is how long the view has been there.
+// ElapsedTime returns the time since the view was started.
 func (v *ProgressView) ElapsedTime() string { return duration.HumanDuration(v.Clock.Since(v.since)) }
 
-// Close takes the line off the terminal.
+// Close erases the line from the terminal.
 func (v *ProgressView) Close() {
 	if v.ticker == nil {
 		return

@@ -13,14 +13,13 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// DefaultTimeout is how long commands wait unless told otherwise: longer than
-// an install takes.
+// DefaultTimeout is the default of --timeout: longer than an install takes.
 const DefaultTimeout = time.Hour
 
-// ErrTimedOut is why a context ended that was given a time to wait.
+// ErrTimedOut is the cause of a context whose wait timeout expired.
 var ErrTimedOut = errors.New("timed out")
 
-// WithWaitTimeout bounds a wait; 0 is no bound.
+// WithWaitTimeout returns a context with a timeout; 0 means no timeout.
 func WithWaitTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return context.WithCancel(ctx)
@@ -28,25 +27,27 @@ func WithWaitTimeout(ctx context.Context, timeout time.Duration) (context.Contex
 	return context.WithTimeoutCause(ctx, timeout, ErrTimedOut)
 }
 
-// watchRetryDelay is the pause before a watch that broke is opened again.
+// watchRetryDelay is the delay before a broken watch is reopened.
 const watchRetryDelay = 500 * time.Millisecond
 
-// ObjectWaiter waits for something to become of one object.
+// ObjectWaiter waits until an object reaches a state.
 type ObjectWaiter[T client.Object] struct {
 	Hub  *Hub
 	View *ProgressView
-	// Object names what to look at and takes what is read; list is its kind's list.
+	// Object has the key of the object to watch, and receives what is read. List is the list
+	// type of its kind.
 	Object T
 	List   client.ObjectList
-	// CheckDone is told of every change, and of the object's absence. It says whether that will do.
+	// CheckDone is called for each change, and when the object does not exist. It reports
+	// whether the wait is over.
 	CheckDone func(obj T, exists bool) (done bool, err error)
-	// HasAnswered is set once the hub has told of the object.
+	// HasAnswered is set once the hub has answered a read of the object.
 	HasAnswered bool
 }
 
-// WaitUntilDone returns when look is satisfied or errs, or with the cause of ctx. It sees
-// a change as soon as the API server tells of it. When that cannot be reached, it
-// tries until it can: a hub may be restarted meanwhile.
+// WaitUntilDone returns when CheckDone reports done or returns an error, or with the cause of
+// ctx. It watches the object. While the API server cannot be reached, it retries: the hub may be
+// restarting.
 func (l *ObjectWaiter[T]) WaitUntilDone(ctx context.Context) error {
 	for {
 		done, err := l.watchObject(ctx)
@@ -58,7 +59,7 @@ func (l *ObjectWaiter[T]) WaitUntilDone(ctx context.Context) error {
 		case err != nil && l.isPermanent(err):
 			return err
 		case err != nil:
-			l.View.ShowState(DescribeHubError(err) + "; trying again")
+			l.View.ShowState(DescribeHubError(err) + "; retrying")
 		}
 		if err := l.waitBeforeRetry(ctx); err != nil {
 			return err
@@ -77,14 +78,14 @@ func (l *ObjectWaiter[T]) waitBeforeRetry(ctx context.Context) error {
 	}
 }
 
-// PermanentError is an error of look: the end of waiting.
+// PermanentError is an error of CheckDone, which ends the wait.
 type PermanentError struct{ error }
 
 func (r PermanentError) Unwrap() error { return r.error }
 
-// isPermanent reports whether trying again cannot help. An API server that has just
-// started knows neither rights nor kinds for some seconds: to who was served
-// before, that is no final answer.
+// isPermanent reports whether a retry cannot succeed. For some seconds after it starts, an API
+// server knows neither RBAC rules nor custom kinds. So an error about them is permanent only if
+// the hub has not answered a read before.
 func (l *ObjectWaiter[T]) isPermanent(err error) bool {
 	var no PermanentError
 	if errors.As(err, &no) {
@@ -97,20 +98,20 @@ func isAccessDenied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// DescribeHubError says what keeps us from looking.
+// DescribeHubError explains why a read from the hub failed.
 func DescribeHubError(err error) string {
 	switch {
 	case isAccessDenied(err):
-		return "the hub does not let you look"
+		return "the hub denies access"
 	case IsAPIMissing(err):
-		return "the hub has no " + hivev1.GroupVersion.String()
+		return "the hub does not serve " + hivev1.GroupVersion.String()
 	default:
 		return "the hub does not answer"
 	}
 }
 
-// watchObject looks at the object as it is, and then at each change, until the watch
-// ends. The watch is opened first, so that nothing falls between the two.
+// watchObject checks the current object and then each change, until the watch ends. It opens the
+// watch before it reads the object, so that it misses no change in between.
 func (l *ObjectWaiter[T]) watchObject(ctx context.Context) (done bool, err error) {
 	key := client.ObjectKeyFromObject(l.Object)
 	changes, err := l.Hub.Watch(ctx, l.List, client.InNamespace(key.Namespace),

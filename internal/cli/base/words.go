@@ -10,9 +10,10 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// None stands where there is nothing to say.
+// None is printed in place of an empty value.
 const None = "-"
 
+// ValueOrNone returns s, or None if s is empty.
 func ValueOrNone(s string) string {
 	if s == "" {
 		return None
@@ -20,10 +21,10 @@ func ValueOrNone(s string) string {
 	return s
 }
 
-// FormatNumber is how tables show a count.
+// FormatNumber formats a count for tables.
 func FormatNumber[T ~int | ~int32](n T) string { return strconv.Itoa(int(n)) }
 
-// FormatAge is how long ago something was, as kubectl says it.
+// FormatAge returns the time since a moment in the form that kubectl uses for ages.
 func (a *App) FormatAge(since time.Time) string {
 	if since.IsZero() {
 		return None
@@ -31,7 +32,7 @@ func (a *App) FormatAge(since time.Time) string {
 	return duration.HumanDuration(a.Clock.Since(since))
 }
 
-// FormatDuration is a duration of the API, as kubectl says ages.
+// FormatDuration formats a duration of the API in the form that kubectl uses for ages.
 func FormatDuration(d *hivev1.Duration) string {
 	if d == nil || *d == "" {
 		return None
@@ -43,7 +44,8 @@ func FormatDuration(d *hivev1.Duration) string {
 	return duration.HumanDuration(parsed)
 }
 
-// ToAPIDuration is a flag's value for the API, without the zeros that Go prints: 4h, not 4h0m0s.
+// ToAPIDuration converts the value of a flag for the API, without the zeros that Go prints: 4h
+// instead of 4h0m0s.
 func ToAPIDuration(d time.Duration) *hivev1.Duration {
 	if d == 0 {
 		return nil
