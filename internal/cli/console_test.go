@@ -71,7 +71,7 @@ func TestConsoleSaysWhyThereIsNone(t *testing.T) {
 			l.Close()
 		}, "no hotspare runs on"},
 		"something else is there": {func(t *testing.T, dir string) { t.Helper(); plate(t, dir, http.StatusNotFound) }, "no hotspare runs on"},
-		"spoilt":                  {func(t *testing.T, dir string) { t.Helper(); write(t, localauth.EndpointPath(dir), "x") }, "does not hold a URL"},
+		"spoilt":                  {func(t *testing.T, dir string) { t.Helper(); write(t, localauth.EndpointPath(dir), "x") }, "does not contain a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

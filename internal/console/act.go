@@ -21,11 +21,12 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// A deed does what a form asks for, as the viewer, to a thing in a namespace. It returns
-// what has happened, for the viewer. An error is shown as it is.
+// A formAction performs the action of a form as the viewer. It returns a message for the viewer
+// that describes the result. The page shows an error as it is.
 type formAction func(ctx context.Context, v Viewer, r *http.Request) (string, error)
 
-// formActions are what can be done, by the path of their forms below a pool's.
+// formActions maps the path of each form to its action. The paths are below the path of the pool's
+// page.
 var formActions = map[string]formAction{
 	"/pools/{namespace}/{name}/claim":     createClaim,
 	"/pools/{namespace}/{name}/resize":    resizePool,
@@ -34,10 +35,10 @@ var formActions = map[string]formAction{
 	"/pools/{namespace}/{name}/resume":    resumeCluster,
 }
 
-// formTimeout bounds what a form has done.
+// formTimeout bounds how long the action of a form may take.
 const formTimeout = 20 * time.Second
 
-// handleForm does a deed and goes back to the pool's page, which tells what has become of it.
+// handleForm performs a form's action and redirects to the pool's page, which shows the result.
 func (s *Server) handleForm(do formAction) func(http.ResponseWriter, *http.Request, *viewerSession) {
 	return func(w http.ResponseWriter, r *http.Request, one *viewerSession) {
 		if !s.checkCSRFToken(w, r, one) {
@@ -62,7 +63,7 @@ func (s *Server) handleForm(do formAction) func(http.ResponseWriter, *http.Reque
 	}
 }
 
-// poolPagePath is the page of the pool whose form was sent.
+// poolPagePath returns the path of the pool's page that contains the form.
 func poolPagePath(r *http.Request) string {
 	return localPath(r.URL.Path[:strings.LastIndexByte(r.URL.Path, '/')]) + querySuffix(r)
 }
@@ -74,7 +75,7 @@ func querySuffix(r *http.Request) string {
 	return "?" + r.URL.RawQuery
 }
 
-// describeHubError is an error of the hub, with what to do.
+// describeHubError returns the text of a hub's error, followed by what the viewer can do about it.
 func describeHubError(err error) string {
 	text := err.Error()
 	switch {
@@ -89,7 +90,7 @@ func describeHubError(err error) string {
 	}
 }
 
-// createClaim makes a claim on a pool.
+// createClaim creates a claim on a pool.
 func createClaim(ctx context.Context, v Viewer, r *http.Request) (string, error) {
 	pool := r.PathValue("name")
 	name := strings.TrimSpace(r.PostFormValue("claim"))
@@ -123,14 +124,15 @@ func releaseClaim(ctx context.Context, v Viewer, r *http.Request) (string, error
 	if err != nil {
 		return "", err
 	}
-	// The claim that was on the page, not another that got its name since.
+	// The UID protects a claim that was created under the same name since the page was rendered.
 	if err := v.Delete(ctx, c, client.Preconditions{UID: &c.UID}); err != nil {
 		return "", fmt.Errorf("releasing claim %s: %w", c.Name, err)
 	}
 	return "Claim " + c.Name + " released.", nil
 }
 
-// getFormClaim reads the claim that a form names, which must be of the pool.
+// getFormClaim reads the claim that a form names. It returns an error if the claim does not belong
+// to the pool.
 func getFormClaim(ctx context.Context, v Viewer, r *http.Request) (*hivev1.ClusterClaim, error) {
 	c := &hivev1.ClusterClaim{}
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PostFormValue("claim")}
@@ -144,7 +146,8 @@ func getFormClaim(ctx context.Context, v Viewer, r *http.Request) (*hivev1.Clust
 	return c, nil
 }
 
-// resizePool changes how many clusters a pool keeps: what the form has changed, and no more.
+// resizePool changes the size and the running count of a pool. It writes only the fields that the
+// form changed.
 func resizePool(ctx context.Context, v Viewer, r *http.Request) (string, error) {
 	p := &hivev1.ClusterPool{}
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
@@ -186,8 +189,8 @@ func resumeCluster(ctx context.Context, v Viewer, r *http.Request) (string, erro
 	return setPowerState(ctx, v, r, hivev1.PowerRunning, "Cluster %s is resuming.")
 }
 
-// setPowerState tells the cluster of a claim to run or to sleep. Those that are spare are their
-// pool's to tell.
+// setPowerState sets the power state of a claim's cluster. It never touches spare clusters, because
+// their pool controls their power state.
 func setPowerState(ctx context.Context, v Viewer, r *http.Request, want hivev1.PowerState, said string) (string, error) {
 	c, err := getFormClaim(ctx, v, r)
 	if err != nil {

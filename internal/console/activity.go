@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/console/page"
 )
 
-// buildActivityPage is the page of what has happened. Events are written by events.k8s.io, and are
-// the same objects in the core group.
+// buildActivityPage builds the page of events. Controllers write events in group events.k8s.io; the
+// core group serves the same objects.
 func buildActivityPage(ctx context.Context, l *PageReader, now time.Time, r *http.Request) (any, error) {
 	events, err := listEvents(ctx, l)
 	if err != nil {
@@ -22,8 +22,8 @@ func buildActivityPage(ctx context.Context, l *PageReader, now time.Time, r *htt
 	return page.NewActivity(events, page.ParseFilter(r.URL.Query()), l.Namespace, now), nil
 }
 
-// listEvents are those of the namespace looked at, with those of its pools' clusters, which
-// live in namespaces of their own, for who may see these.
+// listEvents lists the events of the page's namespace. If the viewer may see them, it includes the
+// events of the clusters of the namespace's pools, because each cluster has a namespace of its own.
 func listEvents(ctx context.Context, l *PageReader) ([]corev1.Event, error) {
 	var events corev1.EventList
 	var clusters hivev1.ClusterDeploymentList
@@ -44,7 +44,7 @@ func listEvents(ctx context.Context, l *PageReader) ([]corev1.Event, error) {
 	return page.SelectNamespaceEvents(events.Items, clusters.Items, l.Namespace), nil
 }
 
-// canWatchAll reports whether the viewer may see these kinds in all namespaces.
+// canWatchAll reports whether the viewer may list and watch the kinds in all namespaces.
 func (l *PageReader) canWatchAll(ctx context.Context, lists ...client.ObjectList) (bool, error) {
 	for _, list := range lists {
 		mapping, err := restMapping(list)

@@ -1,6 +1,6 @@
-// Package console is hotspare in a browser: pages that show pools, claims and fleets as
-// they change, and let people act on them. Whoever looks is asked who they are, and
-// everything is read and written with their own rights at the hub.
+// Package console serves the web console: pages that show pools, claims and fleets live, and forms
+// to act on them. Users sign in with their own identity. The console reads and writes everything
+// with their permissions at the hub and has none of its own.
 package console
 
 import (
@@ -24,47 +24,52 @@ import (
 	"hotspare.io/hotspare/internal/console/userclient"
 )
 
-// A Viewer is somebody at the hub, with their own rights. *see.Person is one.
+// A Viewer is a user of the hub who has signed in. *userclient.User implements it.
 type Viewer interface {
-	// Client asks the hub itself.
+	// Client sends requests to the hub without a cache.
 	client.Client
 	Name() string
 	IsAllowed(ctx context.Context, d userclient.Permission) (bool, error)
-	// ReaderFor is what there is in a namespace, or in all; for kinds that may be listed there.
+	// ReaderFor returns a cached reader of a namespace, or of all namespaces if it is empty. Use it
+	// only for kinds that the viewer may list there.
 	ReaderFor(namespace string) (client.Reader, error)
-	// ChangeSignal is closed when something looked at has changed since the call.
+	// ChangeSignal returns a channel that is closed at the next change of an object in the viewer's
+	// caches.
 	ChangeSignal() <-chan struct{}
-	// HasLostAccess reports whether the hub does not know the viewer any more.
+	// HasLostAccess reports whether the hub has rejected the viewer's credentials.
 	HasLostAccess() bool
-	// ReleaseMemory lets go of memory, Close of everything.
+	// ReleaseMemory drops the caches; the next read fills them again. Close drops everything.
 	ReleaseMemory()
 	Close()
 }
 
-// A Hub tells who somebody is. The error is see.ErrUnknown for who it does not know.
+// A Hub identifies users. Its methods return userclient.ErrUnknown if the hub does not accept the
+// credentials.
 type Hub interface {
 	ViewerForToken(ctx context.Context, token string) (Viewer, error)
 	AdminViewer(ctx context.Context) (Viewer, error)
 }
 
-// Options are what a console works with.
+// Options configures a console.
 type Options struct {
 	Hub Hub
-	// Key lets in who runs the hub, by codes made with it (see package localauth); nil: nobody
-	// comes in that way.
+	// Key verifies the login codes of the person who runs the hub (see package localauth). If it is
+	// nil, the console does not accept login links.
 	Key localauth.Key
-	// Hosts are names by which browsers reach it, beside those of this computer.
+	// Hosts are host names under which browsers reach the console, in addition to the loopback
+	// names.
 	Hosts []string
-	// Secure is set when browsers reach it by https.
+	// Secure is set if browsers use HTTPS.
 	Secure bool
-	// Port is the one listened on: consoles of one computer share its cookies.
+	// Port is the port that the console listens on. Browsers send the cookies of one host to all
+	// its ports, so the name of the session cookie contains the port.
 	Port    string
 	Version string
 	Clock   clock.WithTicker
 	Log     logr.Logger
 }
 
-// A Server is a console. Its methods may be called by several goroutines.
+// A Server serves the console. Its methods are safe for concurrent use.
 type Server struct {
 	Options
 	sessions  session.Store[Viewer]
@@ -74,8 +79,8 @@ type Server struct {
 	renders   *renderScheduler
 	ui        *ui
 	pages     *http.ServeMux
-	life      context.Context //nolint:containedctx // live pages end with it, whoever looks
-	// readTimeout is how long a client may take to say what it wants.
+	life      context.Context //nolint:containedctx // live pages end with it
+	// readTimeout is the maximum time that a client may take to send a request.
 	readTimeout time.Duration
 }
 
@@ -94,21 +99,21 @@ func New(life context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Times that a client may take, and a request.
+// Timeouts of requests.
 const (
 	clientTimeout   = 10 * time.Second
 	responseTimeout = time.Minute
 	idleTimeout     = 2 * time.Minute
 )
 
-// maxBody bounds what a form may hold: a token is its longest field.
+// maxBody bounds the body of a form: its longest field is a token.
 const (
 	maxBody   = 64 << 10
 	maxHeader = 64 << 10
 )
 
-// Serve serves the console on l until its life ends; settings is nil for plain http.
-// It closes l.
+// Serve serves the console on l until the console's life ends, by HTTP if settings is nil. It
+// closes l.
 func (s *Server) Serve(l net.Listener, settings *tls.Config) error {
 	srv := &http.Server{
 		Handler:           s.Handler(),
@@ -136,7 +141,7 @@ func (s *Server) Serve(l net.Listener, settings *tls.Config) error {
 		return fmt.Errorf("serving the console: %w", err)
 	case <-s.life.Done():
 	}
-	// Requests see their context end, so what is left is done soon.
+	// The contexts of running requests are canceled, so their handlers return soon.
 	err := srv.Close()
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -144,14 +149,14 @@ func (s *Server) Serve(l net.Listener, settings *tls.Config) error {
 	return err
 }
 
-// How often sessions are looked after, and how long one is unused until its memory is
-// let go of.
+// sweepInterval is the time between two checks of sessions. releaseAfter is the idle time after
+// which a session's caches are dropped.
 const (
 	sweepInterval = 10 * time.Second
 	releaseAfter  = time.Minute
 )
 
-// maintainSessions ends sessions that are over, and lets go of the memory of those that nobody uses.
+// maintainSessions ends expired sessions and drops the caches of idle ones.
 func (s *Server) maintainSessions() {
 	tick := s.Clock.NewTicker(sweepInterval)
 	defer tick.Stop()
@@ -166,7 +171,7 @@ func (s *Server) maintainSessions() {
 	}
 }
 
-// Handler is all of the console.
+// Handler returns the handler of all requests to the console.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -178,7 +183,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /theme", s.setTheme)
 	mux.HandleFunc("GET /live", s.serveLivePage)
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, r *http.Request) {
-		s.findSession(r) // which is used now
+		s.findSession(r) // marks the session as used
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("GET /", s.requireSession(s.servePage))
@@ -188,28 +193,28 @@ func (s *Server) Handler() http.Handler {
 	return s.guardRequests(mux)
 }
 
-// viewerHub is a hub whose people live as long as the console.
+// viewerHub is a Hub whose users live as long as the console.
 type viewerHub struct {
 	*userclient.Hub
 	life context.Context //nolint:containedctx // see Server
 }
 
-// NewHub is the hub that cfg reaches, for viewers with their own credentials until life
-// ends. admin is how the person who runs it reaches it, or nil.
+// NewHub returns a Hub that reaches the API server of cfg with each viewer's own credentials until
+// life ends. admin has the credentials of the person who runs the hub; nil if there is none.
 func NewHub(life context.Context, cfg, admin *rest.Config, version string, c clock.PassiveClock) Hub {
 	return viewerHub{userclient.NewHub(cfg, admin, "hotspare-console/"+version, c), life}
 }
 
-// ViewerForToken returns the person with that token.
+// ViewerForToken returns the user of a token.
 func (h viewerHub) ViewerForToken(ctx context.Context, token string) (Viewer, error) {
 	p, err := h.Hub.UserForToken(ctx, h.life, token)
-	if err != nil { // not a nil pointer in an interface
+	if err != nil { // a nil pointer must not become a non-nil interface
 		return nil, err
 	}
 	return p, nil
 }
 
-// AdminViewer returns the person who runs the hub.
+// AdminViewer returns the user who runs the hub.
 func (h viewerHub) AdminViewer(ctx context.Context) (Viewer, error) {
 	p, err := h.Hub.AdminUser(ctx, h.life)
 	if err != nil {
@@ -218,8 +223,8 @@ func (h viewerHub) AdminViewer(ctx context.Context) (Viewer, error) {
 	return p, nil
 }
 
-// cookieName is the name of the one that holds the session. Browsers give cookies of one
-// port to all of that computer, so its port is in it.
+// cookieName returns the name of the session cookie. Browsers send a cookie to all ports of a host,
+// so the name contains the port.
 func (s *Server) cookieName() string {
 	if s.Secure {
 		return "__Host-hotspare-session"

@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/fleetforecast"
 )
 
-// buildFleetPage is the page of all regions.
+// buildFleetPage builds the page of all regions.
 func buildFleetPage(ctx context.Context, l *PageReader, now time.Time, _ *http.Request) (any, error) {
 	h, whole, err := readFleet(ctx, l)
 	if err != nil {
@@ -22,7 +22,7 @@ func buildFleetPage(ctx context.Context, l *PageReader, now time.Time, _ *http.R
 	return page.NewFleet(h, l.Namespace, !whole, now), nil
 }
 
-// buildRegionPage is the page of one.
+// buildRegionPage builds the page of one region.
 func buildRegionPage(ctx context.Context, l *PageReader, now time.Time, r *http.Request) (any, error) {
 	h, whole, err := readFleet(ctx, l)
 	if err != nil {
@@ -53,8 +53,9 @@ func buildRegionPage(ctx context.Context, l *PageReader, now time.Time, r *http.
 	}
 }
 
-// readFleet reads what there is of fleets. It is whole when all that is decided from may be
-// seen: regions, types and instances of all namespaces, and the data planes looked at.
+// readFleet reads the objects of fleets. whole is true if the viewer may read everything that
+// decisions depend on: the regions, types and instances of all namespaces, and the data planes of
+// the page's namespace.
 func readFleet(ctx context.Context, l *PageReader) (h *fleetforecast.Hub, whole bool, err error) {
 	var (
 		regions   v1alpha1.FleetRegionList
@@ -89,7 +90,7 @@ func readFleet(ctx context.Context, l *PageReader) (h *fleetforecast.Hub, whole 
 	}, whole, nil
 }
 
-// listVisible lists a kind by List or ListAll, and reports whether it may be seen.
+// listVisible lists a kind with List or ListAll and reports whether the viewer may see it.
 func (l *PageReader) listVisible(ctx context.Context, list client.ObjectList, by func(context.Context, client.ObjectList, ...client.ListOption) error) (bool, error) {
 	missing := len(l.Missing)
 	err := by(ctx, list)

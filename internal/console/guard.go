@@ -11,11 +11,12 @@ import (
 	"hotspare.io/hotspare/internal/listen"
 )
 
-// contentSecurityPolicy lets pages load what this server serves, and nothing else.
+// contentSecurityPolicy allows pages to load files of this server only.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// guardRequests keeps out what no page of ours asks for, and tells browsers to do so.
+// guardRequests rejects cross-origin requests and unknown hosts, and sets the security headers of
+// responses.
 func (s *Server) guardRequests(h http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +40,8 @@ func (s *Server) guardRequests(h http.Handler) http.Handler {
 			head.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if !s.isAllowedHost(r.Host) {
-			// A name that somebody else can point at this computer, as in DNS rebinding.
+			// Another party can make a name of theirs resolve to this computer, as in DNS
+			// rebinding.
 			http.Error(w, "This console is not served at "+hostWithoutPort(r.Host)+
 				". Use the address that hotspare console prints. If hotspare-manager serves the console, allow this host with --console-host.", http.StatusMisdirectedRequest)
 			return
@@ -49,13 +51,13 @@ func (s *Server) guardRequests(h http.Handler) http.Handler {
 	})
 }
 
-// isAllowedHost reports whether browsers may reach the console by a name.
+// isAllowedHost reports whether the console serves requests for a host name.
 func (s *Server) isAllowedHost(host string) bool {
 	n := hostWithoutPort(host)
 	return listen.IsLocalHost(host) || slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, n) })
 }
 
-// hostWithoutPort is a host without its port.
+// hostWithoutPort returns a host in lower case without its port.
 func hostWithoutPort(host string) string {
 	if n, _, err := net.SplitHostPort(host); err == nil {
 		return strings.ToLower(n)
@@ -63,15 +65,16 @@ func hostWithoutPort(host string) string {
 	return strings.ToLower(host)
 }
 
-// How often one address may fail to sign in: so many times at once, then once in pause.
+// The limits of failed sign-ins from one address: maxFailures in a row, then one for each
+// failureDecay.
 const (
 	maxFailures  = 10
 	failureDecay = 6 * time.Second
-	// maxTrackedAddresses bounds the memory of addresses.
+	// maxTrackedAddresses bounds the memory for addresses.
 	maxTrackedAddresses = 4096
 )
 
-// failures slows down who guesses tokens.
+// failures counts failed sign-ins by address, to slow down attempts to guess a token.
 type failures struct {
 	mu        sync.Mutex
 	byAddress map[string]*failureCount
@@ -82,7 +85,7 @@ type failureCount struct {
 	from time.Time
 }
 
-// retryDelay is how long somebody has to wait before the next try; 0: not at all.
+// retryDelay returns how long an address must wait before its next attempt; 0 if it need not wait.
 func (f *failures) retryDelay(who string, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +100,7 @@ func (f *failures) retryDelay(who string, now time.Time) time.Duration {
 	return one.from.Add(failureDecay).Sub(now)
 }
 
-// recordFailure counts a failure.
+// recordFailure counts a failed attempt.
 func (f *failures) recordFailure(who string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +119,7 @@ func (f *failures) recordFailure(who string, now time.Time) {
 	one.n++
 }
 
-// decayFailures forgets a failure for each pause that has gone by.
+// decayFailures removes one failure for each failureDecay that has passed.
 func (f *failureCount) decayFailures(now time.Time) {
 	gone := int(now.Sub(f.from) / failureDecay)
 	if gone <= 0 {
@@ -126,7 +129,7 @@ func (f *failureCount) decayFailures(now time.Time) {
 	f.from = f.from.Add(time.Duration(gone) * failureDecay)
 }
 
-// removeDecayed forgets those that have not failed for long.
+// removeDecayed drops the addresses that have no failures left.
 func (f *failures) removeDecayed(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

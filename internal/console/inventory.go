@@ -10,7 +10,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/inventoryview"
 )
 
-// buildInventoryPage is the page of what was prepared for pools' clusters.
+// buildInventoryPage builds the page of pools' inventories.
 func buildInventoryPage(ctx context.Context, l *PageReader, now time.Time, _ *http.Request) (any, error) {
 	var pools hivev1.ClusterPoolList
 	var customizations hivev1.ClusterDeploymentCustomizationList
@@ -21,7 +21,7 @@ func buildInventoryPage(ctx context.Context, l *PageReader, now time.Time, _ *ht
 	if err := l.List(ctx, &customizations); err != nil {
 		return nil, err
 	}
-	seen, err := l.listVisible(ctx, &clusters, l.ListAll) // they live in namespaces of their own
+	seen, err := l.listVisible(ctx, &clusters, l.ListAll) // each cluster has a namespace of its own
 	if err != nil {
 		return nil, err
 	}

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// minRefreshDelay is between two versions of a page, at least.
+	// minRefreshDelay is the minimum time between two versions of a page.
 	minRefreshDelay = 500 * time.Millisecond
-	// refreshInterval is how often a page is made again though nothing has changed: some of it
-	// depends on the time, and on rights. It also tells that the connection is there.
+	// refreshInterval is how often a page is rendered even without a change, because some content
+	// depends on the time and on permissions. It also shows the browser that the connection works.
 	refreshInterval = 10 * time.Second
 )
 
-// serveLivePage sends the main part of the page in the query's path, whenever it has changed from
-// what the browser has seen.
+// serveLivePage sends the main part of the page in the query's path each time that it differs from
+// the version in the browser.
 func (s *Server) serveLivePage(w http.ResponseWriter, r *http.Request) {
 	out := &eventStream{w: w, ctl: http.NewResponseController(w), clock: s.Clock}
 	one := s.findSession(r)
 	l, inner := s.findLivePage(r)
 	if one == nil || l == nil {
 		out.sendHeader()
-		out.sendEvent("bye", "", nil) // the browser loads the page again, and is told why there
+		out.sendEvent("bye", "", nil) // the browser reloads the page, which shows the reason
 		return
 	}
 	seen := r.URL.Query().Get("seen")
@@ -52,20 +52,20 @@ func (s *Server) serveLivePage(w http.ResponseWriter, r *http.Request) {
 	}()
 	err := s.streamPage(ctx, out, one, l, inner, seen)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		s.Log.V(1).Info("a live page ended", "path", inner.URL.Path, "why", err.Error())
+		s.Log.V(1).Info("a live page ended with an error", "path", inner.URL.Path, "why", err.Error())
 	}
 }
 
-// maxLivePages bounds the live pages of a person, in all sessions.
+// maxLivePages bounds the live pages of a user in all sessions.
 const maxLivePages = 40
 
-// livePageCounts counts live pages, by person.
+// livePageCounts counts live pages by user.
 type livePageCounts struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// addPage counts one more, if there may be one.
+// addPage counts one more page, unless the user has reached the limit.
 func (l *livePageCounts) addPage(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *livePageCounts) removePage(name string) {
 	}
 }
 
-// findLivePage is the page that a live one follows.
+// findLivePage returns the page that a live stream follows.
 func (s *Server) findLivePage(r *http.Request) (*pageRoute, *http.Request) {
 	u, err := url.Parse(localPath(r.URL.Query().Get("path")))
 	if err != nil {
@@ -100,18 +100,18 @@ func (s *Server) findLivePage(r *http.Request) (*pageRoute, *http.Request) {
 	return s.findPage(inner)
 }
 
-// streamPage sends a page whenever it has changed, until ctx ends or the session does.
+// streamPage sends a page each time that it changes, until ctx or the session ends.
 func (s *Server) streamPage(ctx context.Context, out *eventStream, one *viewerSession, l *pageRoute, r *http.Request, seen string) error {
 	tick := s.Clock.NewTicker(refreshInterval)
 	defer tick.Stop()
-	// The server's limit is for a request, and this one lasts.
+	// The server's read timeout is for a single request, and this one stays open.
 	if err := out.ctl.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	out.sendHeader()
 	of, leave := s.renders.acquireRenderer(one.UserName)
 	defer leave()
-	key := one.ID + " " + r.URL.RequestURI() // a session's forms have its mark
+	key := one.ID + " " + r.URL.RequestURI() // forms contain the session's CSRF token
 	for out.err == nil {
 		if s.sessions.Find(one.ID, s.Clock.Now()) == nil || one.Viewer.HasLostAccess() {
 			out.sendEvent("bye", "", nil)
@@ -126,15 +126,15 @@ func (s *Server) streamPage(ctx context.Context, out *eventStream, one *viewerSe
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			// The page itself may be gone, or the hub may not answer: the browser keeps
-			// what it has, and says so.
+			// The page's object may have been deleted, or the hub may not respond: the browser
+			// keeps the page and reports the error.
 			out.sendEvent("stale", "", []byte(describeError(err)))
 			seen = ""
 		case f.Digest != seen:
 			seen = f.Digest
 			out.sendEvent("main", seen, []byte(f.Main))
 		default:
-			out.sendEvent("same", "", nil) // a browser that hears nothing for long says so
+			out.sendEvent("same", "", nil) // a browser reports a lost connection if it receives nothing for long
 		}
 		if err := s.waitForChange(ctx, changed, tick.C()); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (s *Server) streamPage(ctx context.Context, out *eventStream, one *viewerSe
 	return out.err
 }
 
-// waitForChange waits until there is something new, and not too soon.
+// waitForChange waits for a change or a tick, and at least minRefreshDelay.
 func (s *Server) waitForChange(ctx context.Context, changed <-chan struct{}, tick <-chan time.Time) error {
 	pause := s.Clock.NewTimer(minRefreshDelay)
 	defer pause.Stop()
@@ -161,7 +161,7 @@ func (s *Server) waitForChange(ctx context.Context, changed <-chan struct{}, tic
 	return nil
 }
 
-// eventStream writes server-sent events. After a mistake it does nothing.
+// eventStream writes server-sent events. After an error it writes nothing more.
 type eventStream struct {
 	w     http.ResponseWriter
 	ctl   *http.ResponseController
@@ -169,11 +169,11 @@ type eventStream struct {
 	err   error
 }
 
-// sendHeader says what is to come.
+// sendHeader sends the headers of the stream.
 func (o *eventStream) sendHeader() {
 	head := o.w.Header()
 	head.Set("Content-Type", "text/event-stream")
-	head.Set("X-Accel-Buffering", "no") // a proxy that gathers answers would keep it all
+	head.Set("X-Accel-Buffering", "no") // a proxy that buffers responses would delay every event
 	o.sendComment("live")
 }
 
@@ -191,14 +191,14 @@ func (o *eventStream) sendEvent(event, id string, data []byte) {
 	o.sendBytes(b.Bytes())
 }
 
-// sendComment sends what browsers do not show.
+// sendComment sends a comment, which browsers ignore.
 func (o *eventStream) sendComment(text string) { o.sendBytes([]byte(": " + text + "\n\n")) }
 
 func (o *eventStream) sendBytes(raw []byte) {
 	if o.err != nil {
 		return
 	}
-	// The server's limit is for a whole answer, and this one has no end.
+	// The server's write timeout is for a whole response, and this one has no end.
 	if err := o.ctl.SetWriteDeadline(o.clock.Now().Add(clientTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		o.err = err
 		return

@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// buildOverviewPage is the first page.
+// buildOverviewPage builds the first page.
 func buildOverviewPage(ctx context.Context, l *PageReader, now time.Time, _ *http.Request) (any, error) {
 	s, err := readPoolSnapshot(ctx, l)
 	if err != nil {
@@ -30,8 +30,8 @@ func buildOverviewPage(ctx context.Context, l *PageReader, now time.Time, _ *htt
 	return page.NewOverview(s, regions.Items, events.Items, now), nil
 }
 
-// readPoolSnapshot is what there is of pools in the namespace looked at, with their clusters,
-// which live in namespaces of their own.
+// readPoolSnapshot reads the pools and claims of the page's namespace, and the clusters of these
+// pools, which have namespaces of their own.
 func readPoolSnapshot(ctx context.Context, l *PageReader) (page.Snapshot, error) {
 	var pools hivev1.ClusterPoolList
 	var claims hivev1.ClusterClaimList

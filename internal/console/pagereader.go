@@ -13,25 +13,26 @@ import (
 	"hotspare.io/hotspare/internal/console/userclient"
 )
 
-// A PageReader is the hub as one page sees it, for as long as it takes to make the page.
+// A PageReader reads the hub for one page, with the viewer's permissions. It lives as long as the
+// page is being built.
 type PageReader struct {
 	Viewer
-	// Namespace is the one looked at; empty: all of them.
+	// Namespace is the namespace that the page shows; empty means all namespaces.
 	Namespace string
-	// Missing are sentences about what the viewer may not see; the page shows them.
+	// Missing has a sentence for each kind that the viewer may not list. The page shows them.
 	Missing []string
 }
 
 var restMapper = userclient.NewRESTMapper()
 
-// List lists what the viewer may see of a kind in the namespace looked at. What may not
-// be seen is noted in Missing, and is not an error. The list is in no order.
+// List lists the objects of a kind that the viewer may see in the page's namespace, in no order. If
+// the viewer may not list the kind, List adds a sentence to Missing and returns no error.
 func (l *PageReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return l.listFrom(ctx, l.Namespace, list, opts...)
 }
 
-// ListAll lists what the viewer may see of a kind in all namespaces, whichever is looked
-// at: clusters of a pool live in namespaces of their own.
+// ListAll is like List but lists all namespaces, whichever namespace the page shows: each cluster
+// of a pool has a namespace of its own.
 func (l *PageReader) ListAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return l.listFrom(ctx, "", list, opts...)
 }
@@ -55,20 +56,20 @@ func (l *PageReader) listFrom(ctx context.Context, namespace string, list client
 		l.recordMissing(mapping, namespace)
 		return nil
 	}
-	sight, err := l.ReaderFor(from)
+	reader, err := l.ReaderFor(from)
 	if err != nil {
 		return err
 	}
 	if namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		opts = append(opts, client.InNamespace(namespace))
 	}
-	if err := sight.List(ctx, list, opts...); err != nil {
-		return fmt.Errorf("looking at %ss: %w", kind, err)
+	if err := reader.List(ctx, list, opts...); err != nil {
+		return fmt.Errorf("listing %ss: %w", kind, err)
 	}
 	return nil
 }
 
-// restMapping is the resource of a list.
+// restMapping returns the resource of a list.
 func restMapping(list client.ObjectList) (*meta.RESTMapping, error) {
 	gvk, err := apiutil.GVKForObject(list, userclient.Scheme())
 	if err != nil {
@@ -77,7 +78,7 @@ func restMapping(list client.ObjectList) (*meta.RESTMapping, error) {
 	gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
 	mapping, err := restMapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return nil, fmt.Errorf("looking for the kind of a page: %w", err)
+		return nil, fmt.Errorf("finding the resource of a page: %w", err)
 	}
 	return mapping, nil
 }
@@ -92,7 +93,7 @@ func (l *PageReader) canWatch(ctx context.Context, m *meta.RESTMapping, namespac
 	return true, nil
 }
 
-// recordMissing notes that a kind may not be seen.
+// recordMissing adds a sentence about a kind that the viewer may not list.
 func (l *PageReader) recordMissing(m *meta.RESTMapping, namespace string) {
 	where := "in all namespaces"
 	if namespace != "" {
@@ -104,8 +105,8 @@ func (l *PageReader) recordMissing(m *meta.RESTMapping, namespace string) {
 	}
 }
 
-// IsAllowedIn reports whether the viewer may do it in a namespace. When nobody can tell, it
-// is not offered.
+// IsAllowedIn reports whether the viewer may do something in a namespace. It returns false if the
+// hub cannot be asked, so that the page does not offer the action.
 func (l *PageReader) IsAllowedIn(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
 	yes, err := l.IsAllowed(ctx, userclient.Permission{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
 	if errors.Is(err, userclient.ErrUnknown) {

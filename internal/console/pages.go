@@ -22,22 +22,22 @@ import (
 	"hotspare.io/hotspare/internal/console/userclient"
 )
 
-// A leaf is a page of the console.
+// A pageRoute is a page of the console.
 type pageRoute struct {
-	// Path is where it is, as http.ServeMux has it.
+	// Path is a pattern of http.ServeMux.
 	Path string
-	// Title is the browser's; with a {name} in the path, that comes before it.
+	// Title is the title in the browser. If Path has a {name}, the name precedes it.
 	Title string
-	// Nav is its word in the navigation; empty: it is not there.
+	// Nav is the label in the navigation; empty if the page is not there.
 	Nav string
-	// Template is the file that shows it.
+	// Template is the file of the template.
 	Template string
-	// Build makes what the template shows. An error that is see.ErrUnknown ends the
-	// session; a *problem is shown as it is.
+	// Build returns the content for the template. The error userclient.ErrUnknown ends the session;
+	// the console shows an *errorPage as it is.
 	Build func(ctx context.Context, l *PageReader, now time.Time, r *http.Request) (any, error)
 }
 
-// pageRoutes are all pages, in the order of the navigation.
+// pageRoutes lists all pages in the order of the navigation.
 var pageRoutes = []pageRoute{
 	{Path: "/{$}", Title: "Overview", Nav: "Overview", Template: "overview.html", Build: buildOverviewPage},
 	{Path: "/pools", Title: "Pools", Nav: "Pools", Template: "pools.html", Build: buildPoolsPage},
@@ -48,7 +48,7 @@ var pageRoutes = []pageRoute{
 	{Path: "/activity", Title: "Activity", Nav: "Activity", Template: "activity.html", Build: buildActivityPage},
 }
 
-// A problem is a page that says why there is none.
+// An errorPage is a page that explains why the requested one cannot be shown.
 type errorPage struct {
 	Status                 int
 	Title, Message, Remedy string
@@ -59,10 +59,10 @@ func (p *errorPage) Error() string { return p.Title + ": " + p.Message }
 //go:embed ui
 var files embed.FS
 
-// ui has the templates by the names of their files.
+// ui has the templates by file name.
 type ui struct {
 	templates map[string]*template.Template
-	version   string // of the static files, so that browsers ask for new ones
+	version   string // hash of the static files, so that browsers request changed ones
 }
 
 func newUI() (*ui, error) {
@@ -102,7 +102,8 @@ func newUI() (*ui, error) {
 	return u, nil
 }
 
-// templateDict is names and values by turns, for a template that takes several.
+// templateDict returns a map of alternating names and values, for a template with several
+// arguments.
 func templateDict(pairs ...any) (map[string]any, error) {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -115,7 +116,7 @@ func templateDict(pairs ...any) (map[string]any, error) {
 	return out, nil
 }
 
-// cssClass makes a class of a word.
+// cssClass converts a word to a CSS class.
 func cssClass(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -128,7 +129,7 @@ func cssClass(s string) string {
 	}, s)
 }
 
-// staticTypes are the files that browsers may have.
+// staticTypes has the content types of the files that browsers may request.
 var staticTypes = map[string]string{
 	"style.css":        "text/css; charset=utf-8",
 	"fleet.css":        "text/css; charset=utf-8",
@@ -153,14 +154,14 @@ func (u *ui) staticHandler() http.Handler {
 	})
 }
 
-// pageData is what templates get. A page's own value is In.
+// pageData is the input of the templates. Content is what the page's Build returned.
 type pageData struct {
 	Content any
-	// CSRFToken is for each form: {{template "csrf" $}}.
+	// CSRFToken is in each form: {{template "csrf" $}}.
 	CSRFToken string
-	// Query is added to links to other pages: the namespace looked at.
+	// Query is appended to links to other pages. It selects the namespace.
 	Query string
-	// Namespace is the one looked at, Path this page's.
+	// Namespace is the namespace that the page shows, Path the page's own path.
 	Namespace, Path string
 	Missing         []string
 
@@ -179,14 +180,14 @@ type navItem struct {
 	Current     bool
 }
 
-// routeMatch is where a request leads.
+// routeMatch receives the route of a request.
 type routeMatch struct {
 	http.ResponseWriter
 	route *pageRoute
 	r     *http.Request
 }
 
-// newPageMux finds pages. It answers nothing itself: see find.
+// newPageMux returns a mux that finds routes and writes no response: see findPage.
 func newPageMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for i := range pageRoutes {
@@ -200,27 +201,27 @@ func newPageMux() *http.ServeMux {
 	return mux
 }
 
-// findPage returns the page that a request is for, and the request with the values of its
-// path; nil if there is none.
+// findPage returns the route of a request, and the request with the values of its path. They are
+// nil if no route matches.
 func (s *Server) findPage(r *http.Request) (*pageRoute, *http.Request) {
 	f := &routeMatch{ResponseWriter: discardWriter{}}
 	s.pages.ServeHTTP(f, r)
 	return f.route, f.r
 }
 
-// discardWriter is where answers go that nobody reads.
+// discardWriter discards a response.
 type discardWriter struct{}
 
-// Header returns one that nobody reads.
+// Header returns headers that are discarded.
 func (discardWriter) Header() http.Header { return http.Header{} }
 
-// Write drops it.
+// Write discards p.
 func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-// WriteHeader drops it.
+// WriteHeader discards the status.
 func (discardWriter) WriteHeader(int) {}
 
-// servePage shows a page.
+// servePage serves a page.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request, one *viewerSession) {
 	l, inner := s.findPage(r)
 	if l == nil {
@@ -240,7 +241,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request, one *viewerSe
 	s.sendPage(w, r, f, http.StatusOK, l.Template)
 }
 
-// buildPageData makes a page, main part and all.
+// buildPageData builds a page and renders its main part.
 func (s *Server) buildPageData(ctx context.Context, one *viewerSession, l *pageRoute, r *http.Request) (*pageData, error) {
 	look := &PageReader{Viewer: one.Viewer, Namespace: r.URL.Query().Get("namespace")}
 	f := &pageData{CSRFToken: one.CSRFToken, Namespace: look.Namespace, Path: r.URL.RequestURI(), Live: true}
@@ -281,16 +282,16 @@ func buildNavigation(here *pageRoute, query string) []navItem {
 	return out
 }
 
-// timeContents of times change by themselves, and the browser changes them.
+// timeContents matches the text of times, which the browser updates itself.
 var timeContents = regexp.MustCompile(`(<time [^>]*>)[^<]*`)
 
-// pageDigest tells whether a part of a page has changed.
+// pageDigest returns a digest of a page's main part that does not depend on the text of times.
 func pageDigest(html []byte) string {
 	sum := sha256.Sum256(timeContents.ReplaceAll(html, []byte("$1")))
 	return hex.EncodeToString(sum[:12])
 }
 
-// writeStandalonePage writes a page that is not among the leaves.
+// writeStandalonePage writes a page that is not in pageRoutes.
 func (s *Server) writeStandalonePage(w http.ResponseWriter, r *http.Request, one *viewerSession, status int, title, file string, in any) {
 	f := &pageData{Content: in, Title: title, Path: "/"}
 	if one != nil {
@@ -306,7 +307,7 @@ func (s *Server) writeStandalonePage(w http.ResponseWriter, r *http.Request, one
 	s.sendPage(w, r, f, status, file)
 }
 
-// sendPage sends a page.
+// sendPage renders the layout around a page and sends it.
 func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, f *pageData, status int, file string) {
 	f.Theme, f.Version, f.Static = readTheme(r), s.Version, s.ui.version
 	f.Now = s.Clock.Now().UTC().Format(time.RFC3339Nano)
@@ -323,16 +324,16 @@ func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, f *pageData, s
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(status)
 	if _, err := w.Write(b.Bytes()); err != nil {
-		s.Log.V(1).Info("a page did not arrive", "why", err.Error())
+		s.Log.V(1).Info("could not send a page", "why", err.Error())
 	}
 }
 
-// serveProblem shows why there is no page.
+// serveProblem serves an error page.
 func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, one *viewerSession, p errorPage) {
 	s.writeStandalonePage(w, r, one, p.Status, p.Title, "problem.html", p)
 }
 
-// serveError shows an error.
+// serveError serves the page of an error.
 func (s *Server) serveError(w http.ResponseWriter, r *http.Request, one *viewerSession, err error) {
 	var p *errorPage
 	switch {
@@ -343,7 +344,7 @@ func (s *Server) serveError(w http.ResponseWriter, r *http.Request, one *viewerS
 	case errors.As(err, &p):
 		s.serveProblem(w, r, one, *p)
 	case errors.Is(err, context.Canceled):
-		// Nobody waits for an answer any longer.
+		// The client has closed the connection.
 	default:
 		s.Log.Info("could not show a page", "path", r.URL.Path, "user", one.UserName, "why", err.Error())
 		s.serveProblem(w, r, one, errorPage{
@@ -353,7 +354,8 @@ func (s *Server) serveError(w http.ResponseWriter, r *http.Request, one *viewerS
 	}
 }
 
-// describeError is an error as a person is told it: what the hub says, where it is the hub's.
+// describeError returns the text of an error for a viewer: the hub's own message if the hub
+// returned the error.
 func describeError(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Message != "" {

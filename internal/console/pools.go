@@ -10,7 +10,7 @@ import (
 	"hotspare.io/hotspare/internal/console/page"
 )
 
-// poolsPage is what the page of all pools shows.
+// poolsPage is the content of the page of all pools.
 type poolsPage struct {
 	Pools []page.Pool
 }
@@ -23,22 +23,22 @@ func buildPoolsPage(ctx context.Context, l *PageReader, now time.Time, _ *http.R
 	return poolsPage{page.NewPools(s, now)}, nil
 }
 
-// poolPage is what the page of one pool shows.
+// poolPage is the content of the page of one pool.
 type poolPage struct {
 	page.Pool
 	Permissions poolPermissions
-	// Phase is the one part shown, All whether all tiles are.
+	// Phase is the only phase shown, or empty. ShowAll is set if no tile is left out.
 	Phase   string
 	ShowAll bool
 }
 
-// maxTiles is how many clusters a page shows unless it is asked for all.
+// maxTiles is how many clusters a page shows unless the viewer requests all.
 const maxTiles = 200
 
-// poolPermissions are what the viewer may do to a pool and its claims.
+// poolPermissions tells which actions on a pool and its claims the viewer is allowed.
 type poolPermissions struct {
 	Claim, Release, Resize bool
-	// Power has the clusters that they may hibernate and resume.
+	// Power has the clusters that the viewer may hibernate and resume.
 	Power map[string]bool
 }
 
@@ -53,19 +53,19 @@ func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Re
 		return nil, poolNotFound(l, name)
 	}
 	p := page.NewSinglePool(&s.Pools[i], s, now)
-	may, err := readPermissions(ctx, l, &p)
+	permissions, err := readPermissions(ctx, l, &p)
 	if err != nil {
 		return nil, err
 	}
-	out := poolPage{Pool: p, Permissions: may, ShowAll: r.URL.Query().Get("all") != ""}
-	if part := r.URL.Query().Get("phase"); page.IsPhaseSlug(part) {
-		out.Phase = part
+	out := poolPage{Pool: p, Permissions: permissions, ShowAll: r.URL.Query().Get("all") != ""}
+	if phase := r.URL.Query().Get("phase"); page.IsPhaseSlug(phase) {
+		out.Phase = phase
 	}
-	most := maxTiles
+	limit := maxTiles
 	if out.ShowAll {
-		most = len(p.Tiles)
+		limit = len(p.Tiles)
 	}
-	out.TrimTiles(out.Phase, most)
+	out.TrimTiles(out.Phase, limit)
 	return out, nil
 }
 
@@ -81,7 +81,7 @@ func poolNotFound(l *PageReader, name string) error {
 	return p
 }
 
-// readPermissions asks what the viewer may do to a pool.
+// readPermissions reads which actions on a pool the viewer is allowed.
 func readPermissions(ctx context.Context, l *PageReader, p *page.Pool) (poolPermissions, error) {
 	out := poolPermissions{Power: map[string]bool{}}
 	group := hivev1.GroupVersion.Group

@@ -9,30 +9,30 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// renderScheduler makes pages for those who look at them, so that no viewer takes the computer
-// from the hub beside the console: one page at a time is made for each person, streams of
-// one page share it, and after a live page the person's next one waits for idleFactor
-// times as long as it took.
+// renderScheduler schedules the rendering of pages so that no viewer takes the processor from the
+// hub that runs in the same process. It renders one page at a time for each user. Streams of the
+// same page share the result. After a live page, the user's next live page waits idleFactor times
+// as long as the rendering took.
 type renderScheduler struct {
 	clock clock.WithTicker
-	slots chan struct{} // of all persons
+	slots chan struct{} // shared by all users
 
 	mu        sync.Mutex
 	renderers map[string]*renderer
 }
 
-// idleFactor leaves a person a quarter of one processor for live pages.
+// idleFactor limits the live pages of a user to a quarter of one processor.
 const idleFactor = 3
 
-// renderer makes the pages of one person.
+// renderer renders the pages of one user.
 type renderer struct {
-	turn      chan struct{} // holds one element while a page is made
+	turn      chan struct{} // contains one element while a page is rendered
 	nextStart time.Time     // of the next live page
-	users     int           // of renders.mu
+	users     int           // guarded by renderScheduler.mu
 	pages     map[string]renderedPage
 }
 
-// renderedPage is a page that was made, and what is closed when it has changed since.
+// renderedPage is a rendered page. changed is closed when its objects change.
 type renderedPage struct {
 	frame   *pageData
 	changed <-chan struct{}
@@ -43,7 +43,8 @@ func newRenderScheduler(c clock.WithTicker) *renderScheduler {
 	return &renderScheduler{clock: c, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), renderers: map[string]*renderer{}}
 }
 
-// acquireRenderer returns the renderer of a person; leave is called when it is not needed any more.
+// acquireRenderer returns the renderer of a user. The caller must call leave when it no longer
+// needs it.
 func (r *renderScheduler) acquireRenderer(person string) (one *renderer, leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +63,7 @@ func (r *renderScheduler) acquireRenderer(person string) (one *renderer, leave f
 	}
 }
 
-// renderOnce makes a page that is not followed.
+// renderOnce renders a page that no stream follows.
 func (r *renderScheduler) renderOnce(ctx context.Context, person string, build func() (*pageData, error)) (*pageData, error) {
 	one, leave := r.acquireRenderer(person)
 	defer leave()
@@ -77,8 +78,8 @@ func (r *renderScheduler) renderOnce(ctx context.Context, person string, build f
 	return build()
 }
 
-// renderLive returns the page key, made anew if it has changed since it was made, and what is
-// closed when it changes again.
+// renderLive returns the page of a key, rendered again if it has changed, and a channel that is
+// closed at the next change.
 func (r *renderScheduler) renderLive(ctx context.Context, one *renderer, key string, changed func() <-chan struct{},
 	build func() (*pageData, error),
 ) (*pageData, <-chan struct{}, error) {
@@ -125,7 +126,7 @@ func (r *renderScheduler) sleepFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// acquireSlot waits for a place in slots.
+// acquireSlot waits until slots has room.
 func acquireSlot(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:

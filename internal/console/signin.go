@@ -18,17 +18,17 @@ import (
 
 type viewerSession = session.Session[Viewer]
 
-// signInPage is what the page of that name shows.
+// signInPage is the content of the sign-in page.
 type signInPage struct {
-	// Next is the page to go to then.
+	// Next is the page to open after signing in.
 	Next string
-	// Error says what was wrong.
+	// Error describes what was wrong with the last attempt.
 	Error string
-	// LinksEnabled is set where hotspare console makes links.
+	// LinksEnabled is set if the command hotspare console creates login links.
 	LinksEnabled bool
 }
 
-// serveSignIn shows the form for a token to who is not in.
+// serveSignIn shows the sign-in form to users without a session.
 func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) {
 	if s.findSession(r) != nil {
 		http.Redirect(w, r, localPath(r.FormValue("next")), http.StatusSeeOther)
@@ -42,7 +42,7 @@ func (s *Server) writeSignIn(w http.ResponseWriter, r *http.Request, status int,
 	s.writeStandalonePage(w, r, nil, status, "Sign in", "signin.html", signInPage{Next: next, Error: bad, LinksEnabled: s.codes != nil})
 }
 
-// localPath is a page of this console: next, or the first one if next is none.
+// localPath returns next if it is a path of this console, otherwise the path of the overview.
 func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
@@ -51,7 +51,7 @@ func localPath(next string) string {
 	return next
 }
 
-// signInWithToken takes a token.
+// signInWithToken signs a user in with a token.
 func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 	from := remoteAddress(r)
 	if wait := s.failures.retryDelay(from, s.Clock.Now()); wait > 0 {
@@ -71,17 +71,17 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 		s.writeSignIn(w, r, http.StatusUnauthorized, "The hub does not accept this token. It may have expired: create another one.")
 		return
 	case err != nil:
-		s.Log.Info("could not ask the hub who somebody is", "why", err.Error())
+		s.Log.Info("could not check a token with the hub", "why", err.Error())
 		s.writeSignIn(w, r, http.StatusBadGateway, "The hub could not check the token: "+describeError(err))
 		return
 	}
 	s.openSession(w, r, viewer, "token", localPath(r.PostFormValue("next")))
 }
 
-// isInvalidTokenRune tells what cannot be in a token.
+// isInvalidTokenRune reports whether a token cannot contain a rune.
 func isInvalidTokenRune(r rune) bool { return r <= ' ' || r > '~' }
 
-// signInWithCode takes a code that hotspare console has made.
+// signInWithCode signs in the person who runs the hub, with a code of a login link.
 func (s *Server) signInWithCode(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
 		http.Error(w, "A code works only once: open the link itself.", http.StatusMethodNotAllowed)
@@ -91,15 +91,15 @@ func (s *Server) signInWithCode(w http.ResponseWriter, r *http.Request) {
 		s.writeSignIn(w, r, http.StatusNotFound, "This console does not accept links: sign in with a token.")
 		return
 	}
-	// A good code opens at once, whatever others have tried from this computer: codes cannot
-	// be guessed, and to check one takes microseconds.
+	// Failures from the same address do not delay a valid code: a code cannot be guessed, and
+	// checking one takes microseconds.
 	if err := s.codes.VerifyOnce(r.URL.Query().Get(localauth.CodeParameter), s.Clock.Now()); err != nil {
 		s.writeSignIn(w, r, http.StatusUnauthorized, "The link is not valid: "+err.Error()+". Create another one with: hotspare console")
 		return
 	}
 	viewer, err := s.Hub.AdminViewer(r.Context())
 	if err != nil {
-		s.Log.Info("could not ask the hub for its admin", "why", err.Error())
+		s.Log.Info("could not sign in the administrator at the hub", "why", err.Error())
 		s.writeSignIn(w, r, http.StatusBadGateway, "The hub did not respond: "+describeError(err))
 		return
 	}
@@ -119,7 +119,7 @@ func (s *Server) openSession(w http.ResponseWriter, r *http.Request, viewer View
 	s.Log.Info("signed in", "user", viewer.Name(), "with", how)
 	http.SetCookie(w, s.newSessionCookie(one.ID, int(session.MaxAge.Seconds())))
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		// The browser would not send the cookie along a redirect that began elsewhere.
+		// The browser does not send the cookie along a redirect that started on another site.
 		s.writeStandalonePage(w, r, nil, http.StatusOK, "Signed in", "entered.html", next)
 		return
 	}
@@ -144,7 +144,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request, one *viewerSess
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 
-// findSession is who sent a request; nil if they are not in.
+// findSession returns the session of a request; nil if there is none.
 func (s *Server) findSession(r *http.Request) *viewerSession {
 	c, err := r.Cookie(s.cookieName())
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Server) findSession(r *http.Request) *viewerSession {
 	return one
 }
 
-// requireSession has only those who are in.
+// requireSession redirects requests without a session to the sign-in page.
 func (s *Server) requireSession(h func(http.ResponseWriter, *http.Request, *viewerSession)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		one := s.findSession(r)
@@ -178,7 +178,8 @@ func (s *Server) requireSession(h func(http.ResponseWriter, *http.Request, *view
 	}
 }
 
-// checkCSRFToken reports whether a form was on a page of the session, and answers if not.
+// checkCSRFToken reports whether a form belongs to the session. If it does not, checkCSRFToken
+// sends an error page.
 func (s *Server) checkCSRFToken(w http.ResponseWriter, r *http.Request, one *viewerSession) bool {
 	if one.HasCSRFToken(r.PostFormValue("csrf-token")) {
 		return true
@@ -190,7 +191,7 @@ func (s *Server) checkCSRFToken(w http.ResponseWriter, r *http.Request, one *vie
 	return false
 }
 
-// remoteAddress is where a request comes from.
+// remoteAddress returns the address of the client without its port.
 func remoteAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -199,10 +200,10 @@ func remoteAddress(r *http.Request) string {
 	return host
 }
 
-// themeCookie holds how somebody wants the console to look.
+// themeCookie contains the theme that the user has chosen.
 const themeCookie = "hotspare-look"
 
-// setTheme remembers light, dark or as the system has it.
+// setTheme stores the user's theme: light, dark, or the system setting.
 func (s *Server) setTheme(w http.ResponseWriter, r *http.Request) {
 	look := r.PostFormValue("theme")
 	age := int((365 * 24 * time.Hour).Seconds())

@@ -11,23 +11,23 @@ import (
 )
 
 var addressFlag = listen.Flag{
-	Name: "--console-address", Example: "127.0.0.1:9080", What: "console", Why: "where others could read what passes",
+	Name: "--console-address", Example: "127.0.0.1:9080", What: "console", Why: "where others could read the traffic",
 }
 
-// CheckAddress says what is wrong with the address of a console that is served by plain
-// http. It must be a loopback address; "" and "0" serve none.
+// CheckAddress returns an error if a console must not be served on an address by plain HTTP. The
+// address must be a loopback address; "" and "0" disable the console.
 func CheckAddress(address string) error { return addressFlag.CheckAddress(address) }
 
-// A ConsoleListener is where a console is served on this computer, until Close.
+// A Listener listens for the console's connections on this computer, until Close.
 type Listener struct {
 	net.Listener
 	Endpoint Endpoint
 	path     string
 }
 
-// Listen listens for browsers, and says in a data folder where, with a new key. Port 0
-// is the one of last time, since people keep it among their bookmarks, or else any that
-// is free. It returns nil, and there is no plate, when no console is wanted.
+// Listen listens for browsers and writes the endpoint with a new key to the data folder. Port 0
+// selects the port of the previous run, because users bookmark it, or any free port if that one is
+// taken. If the console is disabled, Listen returns nil and removes the endpoint.
 func Listen(dir, address string) (*Listener, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err
@@ -38,13 +38,13 @@ func Listen(dir, address string) (*Listener, error) {
 	}
 	if listen.IsDisabled(address) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("forgetting where the console was: %w", err)
+			return nil, fmt.Errorf("removing the console endpoint: %w", err)
 		}
 		return nil, nil
 	}
 	last, err := ReadEndpoint(path)
 	if err != nil {
-		last = Endpoint{} // nobody knows where it was
+		last = Endpoint{} // without it, the previous port is unknown
 	}
 	l, err := addressFlag.Listen(address, last.URL)
 	if err != nil {
@@ -57,7 +57,7 @@ func Listen(dir, address string) (*Listener, error) {
 	return s, nil
 }
 
-// LinkPagePath is that of a page in a data folder that leads to the console.
+// LinkPagePath returns the path of the page in a data folder that opens the console.
 func LinkPagePath(dir string) string { return filepath.Join(dir, "console.html") }
 
 func removeLinkPage(dir string) error {
@@ -67,7 +67,7 @@ func removeLinkPage(dir string) error {
 	return nil
 }
 
-// Port is the one listened on.
+// Port returns the port of the listener.
 func (s *Listener) Port() string {
 	_, port, err := net.SplitHostPort(s.Addr().String())
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Listener) Port() string {
 	return port
 }
 
-// Close stops listening, if nobody has, and takes the key off the plate: whoever reads
-// it from now on can tell that there is no console.
+// Close stops listening, if the server has not, and removes the key from the endpoint: a reader of
+// the endpoint then knows that no console is running.
 func (s *Listener) Close() error {
 	err := s.Listener.Close()
 	if errors.Is(err, net.ErrClosed) {

@@ -1,6 +1,6 @@
-// Package localauth is how the person who runs hotspare up gets into its console without a
-// token: whoever can read the data folder finds a key there, and makes a code of it that
-// opens the door once and soon.
+// Package localauth signs the person who runs hotspare up in to the console without a token. The
+// data folder has a key. Whoever can read the key can create a code from it, which is valid once
+// and for one minute.
 package localauth
 
 import (
@@ -19,14 +19,14 @@ import (
 	"time"
 )
 
-// CodeLifetime is how long a code can be used.
+// CodeLifetime is how long a code is valid.
 const CodeLifetime = time.Minute
 
-// clockSkew is how far the clocks of who makes a code and who checks it may be apart; both
-// are one computer's, whose clock may be set between.
+// clockSkew is the tolerated difference between the clock at the creation of a code and the clock
+// at its verification. Both are the clock of one computer, which may be set in between.
 const clockSkew = 5 * time.Second
 
-// LoginPath is where the console takes codes, as the query's Parameter.
+// LoginPath is the path that accepts codes, in the query parameter CodeParameter.
 const (
 	LoginPath     = "/enter"
 	CodeParameter = "code"
@@ -38,17 +38,17 @@ const (
 	expiryLength = 8
 )
 
-// A Key makes codes and checks them.
+// A Key creates codes and verifies them.
 type Key []byte
 
-// NewKey returns a key that nobody knows.
+// NewKey returns a random key.
 func NewKey() Key {
 	key := make(Key, keyLength)
-	rand.Read(key) // it never fails
+	rand.Read(key) // crypto/rand never fails
 	return key
 }
 
-// NewCode returns one that can be used until Life after now.
+// NewCode returns a code that is valid until CodeLifetime after now.
 func (k Key) NewCode(now time.Time) string {
 	raw := make([]byte, expiryLength+nonceLength, expiryLength+nonceLength+sha256.Size)
 	binary.BigEndian.PutUint64(raw, uint64(now.Add(CodeLifetime).Unix()))
@@ -63,24 +63,25 @@ func (k Key) signCode(raw []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// What is wrong with a code.
+// Errors of VerifyOnce.
 var (
 	ErrForged  = errors.New("this console did not create this code")
 	ErrExpired = errors.New("this code is older than a minute")
 	ErrUsed    = errors.New("this code has already been used")
 )
 
-// A CodeVerifier lets each code in once. Its methods may be called by several goroutines.
+// A CodeVerifier accepts each code once. Its methods are safe for concurrent use.
 type CodeVerifier struct {
 	key  Key
 	mu   sync.Mutex
-	used map[string]time.Time // nonces, until they are too old anyway
+	used map[string]time.Time // used nonces, until their codes expire
 }
 
-// NewCodeVerifier returns a keeper for the codes of a key.
+// NewCodeVerifier returns a verifier for the codes of a key.
 func NewCodeVerifier(k Key) *CodeVerifier { return &CodeVerifier{key: k, used: map[string]time.Time{}} }
 
-// VerifyOnce takes a code. It is an error if that is forged, too old or used.
+// VerifyOnce verifies a code and marks it as used. It returns an error if the code is forged,
+// expired or used.
 func (k *CodeVerifier) VerifyOnce(code string, now time.Time) error {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(code)
 	if err != nil || len(raw) != expiryLength+nonceLength+sha256.Size {
@@ -109,61 +110,61 @@ func (k *CodeVerifier) VerifyOnce(code string, now time.Time) error {
 	return nil
 }
 
-// An Endpoint is what the data folder says of a console.
+// An Endpoint is the console's address and key in the data folder.
 type Endpoint struct {
-	// URL is where it is, or was last time.
+	// URL is the console's address, or its last address if it is not running.
 	URL string
-	// Key is that of the console that runs; nil when none does.
+	// Key is the key of the running console; nil if none is running.
 	Key Key
 }
 
-// EndpointPath is the plate's in a data folder.
+// EndpointPath returns the path of the endpoint's file in a data folder.
 func EndpointPath(dir string) string { return filepath.Join(dir, "console") }
 
-// WriteFile puts the plate up, for its owner's eyes only.
+// WriteFile writes the endpoint to a file that only its owner can read.
 func (p Endpoint) WriteFile(path string) error {
 	text := p.URL + "\n"
 	if p.Key != nil {
 		text += base64.RawURLEncoding.EncodeToString(p.Key) + "\n"
 	}
-	// A new file, so that one with wider permissions is not written into.
+	// A new file, because an existing one may have wider permissions.
 	fresh, err := os.CreateTemp(filepath.Dir(path), ".console-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("writing down where the console is: %w", err)
+		return fmt.Errorf("writing the console endpoint: %w", err)
 	}
 	_, err = fresh.WriteString(text)
 	if err = errors.Join(err, fresh.Close()); err == nil {
 		err = os.Rename(fresh.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("writing down where the console is: %w", errors.Join(err, os.Remove(fresh.Name())))
+		return fmt.Errorf("writing the console endpoint: %w", errors.Join(err, os.Remove(fresh.Name())))
 	}
 	return nil
 }
 
-// ReadEndpoint returns the plate in that file. It is an os.ErrNotExist if there never was one.
+// ReadEndpoint reads an endpoint. The error is os.ErrNotExist if the file does not exist.
 func ReadEndpoint(path string) (Endpoint, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("reading where the console is: %w", err)
+		return Endpoint{}, fmt.Errorf("reading the console endpoint: %w", err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	p := Endpoint{URL: lines[0]}
 	if u, err := url.Parse(p.URL); err != nil || u.Host == "" {
-		return Endpoint{}, fmt.Errorf("reading where the console is: %s does not hold a URL", path)
+		return Endpoint{}, fmt.Errorf("reading the console endpoint: %s does not contain a URL", path)
 	}
 	if len(lines) == 1 {
 		return p, nil
 	}
 	key, err := base64.RawURLEncoding.DecodeString(lines[1])
 	if err != nil || len(key) != keyLength {
-		return Endpoint{}, fmt.Errorf("reading the key of the console: %s does not hold one", path)
+		return Endpoint{}, fmt.Errorf("reading the console key: %s does not contain one", path)
 	}
 	p.Key = key
 	return p, nil
 }
 
-// LoginLink is the URL that lets its bearer in until Life after now, once.
+// LoginLink returns a URL that signs in whoever opens it, once, until CodeLifetime after now.
 func (p Endpoint) LoginLink(now time.Time) string {
 	return strings.TrimSuffix(p.URL, "/") + LoginPath + "?" + CodeParameter + "=" + p.Key.NewCode(now)
 }

@@ -16,23 +16,24 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// A Filter says which events are asked for. The namespace is that of all pages.
+// A Filter selects events. The namespace is not part of it: every page has one.
 type Filter struct {
-	// Kind is exact; Name is part of one, in whatever case. Empty ones let all through.
+	// Kind matches exactly, Name matches a part of the name in any case. An empty value matches all
+	// events.
 	Kind, Name string
-	// WarningsOnly lets nothing else through.
+	// WarningsOnly excludes all other events.
 	WarningsOnly bool
-	// Limit is how many are shown at most.
+	// Limit is the maximum number of events on the page.
 	Limit int
 }
 
-// How many events a page shows, and how many more with each step.
+// The number of events on a page, which is also the step of "Show more", and the maximum.
 const (
 	eventsPerPage = 200
 	maxEvents     = 5000
 )
 
-// ParseFilter reads a filter from a page's query. What makes no sense is left out.
+// ParseFilter reads a filter from the query of a page. It ignores invalid values.
 func ParseFilter(q url.Values) Filter {
 	f := Filter{Kind: q.Get("kind"), Name: strings.TrimSpace(q.Get("name")), WarningsOnly: q.Get("type") == corev1.EventTypeWarning, Limit: eventsPerPage}
 	if n, err := strconv.Atoi(q.Get("show")); err == nil && n > 0 {
@@ -41,7 +42,7 @@ func ParseFilter(q url.Values) Filter {
 	return f
 }
 
-// PageURL is the page with that filter, in a namespace or in all.
+// PageURL returns the address of the page with the filter, in a namespace or in all.
 func (f Filter) PageURL(namespace string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"namespace": namespace, "kind": f.Kind, "name": f.Name} {
@@ -58,7 +59,7 @@ func (f Filter) PageURL(namespace string) string {
 	return strings.TrimSuffix("/activity?"+q.Encode(), "?")
 }
 
-// IsSet reports whether the filter keeps anything back.
+// IsSet reports whether the filter excludes events.
 func (f Filter) IsSet() bool { return f.Kind != "" || f.Name != "" || f.WarningsOnly }
 
 func (f Filter) matchesEvent(e *corev1.Event) bool {
@@ -67,32 +68,32 @@ func (f Filter) matchesEvent(e *corev1.Event) bool {
 		(!f.WarningsOnly || e.Type == corev1.EventTypeWarning)
 }
 
-// Activity is what has happened, newest first.
+// Activity is the content of the page of events, newest first.
 type Activity struct {
 	Filter Filter
-	// Kinds are those that can be chosen.
+	// Kinds are the choices of the filter.
 	Kinds  []KindChoice
 	Events []EventGroup
-	// Hidden is how many more there are, with the filter as it is; More leads to them.
+	// Hidden is how many more events match the filter. More links to them.
 	Hidden int
 	More   string
-	// Total is how many there are without the filter.
+	// Total is the number of events without the filter.
 	Total int
 }
 
-// A Choice is a kind, and what people call it.
+// A KindChoice is a kind and its label.
 type KindChoice struct{ Kind, Label string }
 
-// An EventGroup is something that has happened, perhaps often.
+// An EventGroup is all events that report the same fact about the same object.
 type EventGroup struct {
 	Event
-	// First is when it happened for the first time; zero when it did once.
+	// First is the time of the first event; zero if there is only one.
 	First Moment
-	// FilterLink is the page of all that has happened to the same thing; empty on that page.
+	// FilterLink is the page of all events of the same object; empty on that page itself.
 	FilterLink string
 }
 
-// NewActivity tells of the events of hotspare's kinds in a namespace, or in all.
+// NewActivity returns the events of hotspare's kinds in a namespace, or in all.
 func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time) Activity {
 	out := Activity{Filter: f}
 	kinds := map[string]bool{}
@@ -117,7 +118,7 @@ func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time)
 		all = append(all, one)
 	}
 	if f.Kind != "" {
-		kinds[f.Kind] = true // so that it can be seen, and taken back
+		kinds[f.Kind] = true // keeps the selected choice in the list
 	}
 	for k := range kinds {
 		out.Kinds = append(out.Kinds, KindChoice{k, KindName(k)})
@@ -139,7 +140,7 @@ func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time)
 	return out
 }
 
-// SelectNamespaceEvents are the events of a namespace, and of the clusters of its pools.
+// SelectNamespaceEvents returns the events of a namespace and of the clusters of its pools.
 func SelectNamespaceEvents(events []corev1.Event, clusters []hivev1.ClusterDeployment, namespace string) []corev1.Event {
 	near := map[string]bool{namespace: true}
 	for i := range clusters {
@@ -150,14 +151,14 @@ func SelectNamespaceEvents(events []corev1.Event, clusters []hivev1.ClusterDeplo
 	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return !near[e.Namespace] })
 }
 
-// isHotspareEvent reports whether an event is about a kind of hotspare. Of others nothing is kept,
-// not even what they are about.
+// isHotspareEvent reports whether an event is about one of hotspare's kinds. The user's cache keeps
+// nothing of other events, not even their objects.
 func isHotspareEvent(e *corev1.Event) bool {
 	group, err := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
 	return err == nil && (group.Group == hivev1.GroupVersion.Group || group.Group == v1alpha1.GroupVersion.Group)
 }
 
-// eventGroupKey is what events have in common that tell of the same thing once more.
+// eventGroupKey has the fields that the events of a group share.
 type eventGroupKey struct{ kind, namespace, name, reason, message, typ string }
 
 func groupKeyOf(e *corev1.Event) eventGroupKey {
@@ -174,7 +175,7 @@ func newEventGroup(e *corev1.Event, now time.Time) EventGroup {
 	return one
 }
 
-// mergeOccurrence counts the same once more.
+// mergeOccurrence adds another event to the group.
 func (h *EventGroup) mergeOccurrence(other EventGroup) {
 	early, late := h.Event, other.Event
 	if late.At.At.Before(early.At.At) {
@@ -196,7 +197,8 @@ func (h *EventGroup) setFilterLink(f Filter, namespace string) {
 	}
 }
 
-// firstOccurrence is when an event happened first, by whichever of its times is set.
+// firstOccurrence returns the time of an event's first occurrence, from the first of its time
+// fields that is set.
 func firstOccurrence(e *corev1.Event) time.Time {
 	switch {
 	case !e.EventTime.IsZero():
@@ -208,13 +210,13 @@ func firstOccurrence(e *corev1.Event) time.Time {
 	}
 }
 
-// ObjectLink is the page of a thing; empty when it has none.
+// ObjectLink returns the page of an object; empty if it has none.
 func ObjectLink(kind, namespace, name string) string {
 	switch kind {
 	case "ClusterPool":
 		return PoolLink(namespace, name)
 	case "FleetRegion":
-		return FleetLink(namespace, name)
+		return RegionLink(namespace, name)
 	default:
 		return ""
 	}

@@ -9,20 +9,20 @@ import (
 	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
-// A Bar draws units. Places and widths are in percent of its own width.
+// A Bar draws units. Positions and widths are percentages of its width.
 type Bar struct {
 	Segments []UnitSegment
-	// Ticks are where one unit ends and the next begins; nil when they would be too near.
+	// Ticks are the borders between units; nil if they would be too close.
 	Ticks []string
-	// Marks are lines across it.
+	// Marks are lines across the bar.
 	Marks []Mark
-	// Label says in a sentence what it shows.
+	// Label describes the bar in a sentence.
 	Label string
 }
 
-// A Part is a stretch of a bar.
+// A UnitSegment is a segment of a bar.
 type UnitSegment struct {
-	// What is Used, Free, Coming or Asked.
+	// What is Used, Free, InFlight or Pending.
 	What  string
 	X, W  string
 	Units int
@@ -31,7 +31,7 @@ type UnitSegment struct {
 // A Mark is a line across a bar: Slack or Limit.
 type Mark struct{ What, X string }
 
-// What parts and marks of a bar are.
+// The kinds of segments and marks. Lower case, they are CSS classes.
 const (
 	Used     = "Used"
 	Free     = "Free"
@@ -41,19 +41,19 @@ const (
 	Limit    = "Limit"
 )
 
-// maxTicks is how many units of a bar can be told apart on a phone.
+// maxTicks is how many units of a bar a phone can show separately.
 const maxTicks = 40
 
-// newBar draws parts on a scale that has all of them and at least so many units.
-func newBar(least int, parts ...UnitSegment) Bar {
+// newBar draws segments on a scale that has room for all of them and for at least `least` units.
+func newBar(least int, segments ...UnitSegment) Bar {
 	total := 0
-	for _, p := range parts {
+	for _, p := range segments {
 		total += max(0, p.Units)
 	}
 	scale := max(total, least, 1)
 	var b Bar
 	at := 0
-	for _, p := range parts {
+	for _, p := range segments {
 		if p.Units <= 0 {
 			continue
 		}
@@ -73,13 +73,13 @@ func formatPercent(n, of int) string {
 	return strconv.FormatFloat(100*float64(max(0, n))/float64(of), 'f', -1, 32) + "%"
 }
 
-// newTypeBar draws what a region has of a type: what is used, what is free now, what comes
-// with data planes on their way, and what is asked for and has no place.
+// newTypeBar draws the units of a type in a region: used, free, in flight with data planes that are
+// not ready yet, and pending for instances without a data plane.
 func newTypeBar(t fleetforecast.Type, coming int) Bar {
 	coming = min(coming, t.FreeUnits)
 	there := t.UsedUnits + t.FreeUnits
 	scale := there + t.PendingUnits
-	marked := t.Limit != nil && *t.Limit <= 2*max(scale, t.BiggestUnits, 1) // a far limit would leave a dot of all else
+	marked := t.Limit != nil && *t.Limit <= 2*max(scale, t.BiggestUnits, 1) // a much larger limit would shrink the rest to a dot
 	if marked {
 		scale = max(scale, *t.Limit)
 	}
@@ -96,7 +96,7 @@ func newTypeBar(t fleetforecast.Type, coming int) Bar {
 	return b
 }
 
-// describeTypeBar is the bar for who does not see it.
+// describeTypeBar describes the bar for screen readers.
 func describeTypeBar(t fleetforecast.Type, coming int) string {
 	words := []string{humanize.FormatCount(t.UsedUnits, "unit") + " used", fmt.Sprintf("%d free", t.FreeUnits-coming)}
 	if coming > 0 {
@@ -112,7 +112,7 @@ func describeTypeBar(t fleetforecast.Type, coming int) string {
 	return t.Name + ": " + strings.Join(words, ", ") + "."
 }
 
-// newRoomBar draws what a data plane has of a type.
+// newRoomBar draws the units of a type on a data plane.
 func newRoomBar(r fleetforecast.Room) Bar {
 	b := newBar(0, UnitSegment{What: Used, Units: r.UsedUnits}, UnitSegment{What: Free, Units: r.MaxUnits - r.UsedUnits})
 	b.Label = fmt.Sprintf("%s: %d of %s used.", r.Type, r.UsedUnits, humanize.FormatCount(r.MaxUnits, "unit"))

@@ -11,8 +11,8 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// newClaim tells of a claim. Its cluster may not be seen, for that lives in another
-// namespace; the claim says how that is.
+// newClaim describes a claim. The state of its cluster comes from the claim, because the viewer may
+// lack permission to see the cluster, which is in another namespace.
 func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	out := Claim{
 		Namespace: c.Namespace, Name: c.Name, State: clusterstate.OfClaim(c), Cluster: c.Spec.Namespace,
@@ -36,8 +36,8 @@ func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	return out
 }
 
-// claimEndTime is when a claim's lifetime ends, which counts from when the claim got its
-// cluster: that is when it ceased to be pending.
+// claimEndTime returns when a claim's lifetime ends. The lifetime starts when the claim gets its
+// cluster, which is when it ceases to be pending.
 func claimEndTime(c *hivev1.ClusterClaim) (time.Time, bool) {
 	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
 	if pending == nil || pending.Status != corev1.ConditionFalse || c.Status.Lifetime == nil {
@@ -50,7 +50,7 @@ func claimEndTime(c *hivev1.ClusterClaim) (time.Time, bool) {
 	return pending.LastTransitionTime.Add(lifetime), true
 }
 
-// claimProblem says why a claim is not served; empty when it is.
+// claimProblem returns why a claim cannot be used; empty if it can.
 func claimProblem(c *hivev1.ClusterClaim) string {
 	typ := hivev1.ClaimClusterRunning
 	switch clusterstate.OfClaim(c) {

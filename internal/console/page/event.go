@@ -9,25 +9,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// An Event is something that has happened.
+// An Event is an event of an object.
 type Event struct {
-	// ID is one that no other event has.
+	// ID is unique among events.
 	ID string
 	At Moment
-	// Kind, Namespace and Name are those of what it happened to.
+	// Kind, Namespace and Name are those of the object.
 	Kind, Namespace, Name string
-	// KindLabel is the kind in a word, Where the name as people say it.
+	// KindLabel is the kind in plain words, ObjectLabel the name of the object as pages show it.
 	KindLabel, ObjectLabel string
 	Reason, Message        string
 	Warning                bool
-	// Count is how often.
+	// Count is the number of occurrences.
 	Count int32
-	// Link is the page of what it happened to; empty without one.
+	// Link is the page of the object; empty if it has none.
 	Link string
 }
 
-// NewEvents are those of hotspare's kinds, newest first. Events without a reason are marks
-// of such about other kinds, which are not kept.
+// NewEvents returns the events of hotspare's kinds, newest first. The user's cache reduces events
+// of other kinds to their identity, so events without a reason are skipped.
 func NewEvents(list []corev1.Event, now time.Time) []Event {
 	var out []Event
 	for i := range list {
@@ -46,7 +46,7 @@ func NewEvents(list []corev1.Event, now time.Time) []Event {
 			one.Count = e.Count
 		}
 		one.KindLabel, one.ObjectLabel = KindName(o.Kind), o.Namespace+"/"+o.Name
-		if o.Namespace == o.Name || o.Namespace == "" { // a cluster lives in a namespace of its own
+		if o.Namespace == o.Name || o.Namespace == "" { // a cluster has a namespace of its own
 			one.ObjectLabel = o.Name
 		}
 		if o.Kind == "ClusterPool" {
@@ -60,14 +60,14 @@ func NewEvents(list []corev1.Event, now time.Time) []Event {
 	return out
 }
 
-// kindNames are what people call things of these kinds.
+// kindNames are the plain names of kinds.
 var kindNames = map[string]string{
 	"ClusterPool": "pool", "ClusterClaim": "claim", "ClusterDeployment": "cluster", "ClusterProvision": "install",
 	"ClusterDeploymentCustomization": "customization", "MachinePool": "machine pool", "PowerSchedule": "schedule",
 	"FleetRegion": "region", "DataPlane": "data plane", "DataPlaneAgent": "agent", "ServiceInstance": "instance", "InstanceType": "instance type",
 }
 
-// KindName is what people call a thing of that kind.
+// KindName returns the plain name of a kind.
 func KindName(kind string) string {
 	if word := kindNames[kind]; word != "" {
 		return word
@@ -75,10 +75,11 @@ func KindName(kind string) string {
 	return kind
 }
 
-// FirstEvents are the first n of a list that is sorted.
+// FirstEvents returns the first n events.
 func FirstEvents(events []Event, n int) []Event { return events[:min(n, len(events))] }
 
-// lastOccurrence is when an event happened last, by whichever of its times is set.
+// lastOccurrence returns the time of an event's last occurrence, from the first of its time fields
+// that is set.
 func lastOccurrence(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():

@@ -12,89 +12,87 @@ import (
 	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
-// Fleet is what there is of fleets. The words are those of hotspare fleet explain.
+// Fleet is the content of the pages of fleets. Its texts are those of hotspare fleet explain.
 type Fleet struct {
-	// Recorded is set when the viewer may not see all that is decided from: then this is
-	// what the hub's controllers have last written, and not worked out anew.
+	// Recorded is set if the viewer may not read everything that decisions depend on. The page then
+	// shows what the hub's controllers last wrote to status and computes nothing itself.
 	Recorded bool
 	Regions  []Region
-	// Others are data planes about which nothing is decided.
+	// Others are the data planes without a decision.
 	Others []OtherPlane
-	// Single is the only region that the page is about; nil when it is about all.
+	// Single is the region of the page of one region; nil on the page of all.
 	Single *Region
 }
 
-// A Region is one with all that is in it.
+// A Region is a region with everything in it.
 type Region struct {
 	fleetforecast.Region
 	Link string
-	// NextCheck is when its controller looks again though nothing has changed; it may be zero.
+	// NextCheck is when the controller reconciles the region again if nothing changes; it may be
+	// zero.
 	NextCheck Moment
 	Types     []Type
-	// Phases has how many data planes there are in each, in the order in which people
-	// want to know of them.
+	// Phases counts the data planes by phase, in the order of the data planes.
 	Phases []Count
 	Planes []Plane
-	// Waiting are the instances that find no place, Placed those that are being given one.
+	// Waiting are the instances without a data plane, Placed those that are being placed on one.
 	Waiting, Placed []Instance
-	// Actions is what a person can do, Patience what needs no more than time.
+	// Actions are the tasks for a person, Waits those that only need time.
 	Actions, Waits []fleetforecast.Task
 }
 
-// A Type is what a region has of one.
+// A Type is an instance type in a region.
 type Type struct {
 	fleetforecast.Type
 	Tone string
-	// InFlightUnits is how many of the free units come with data planes on their way, Now the others.
+	// InFlightUnits are the free units on data planes that are not ready yet, ReadyFreeUnits the
+	// other free units.
 	InFlightUnits, ReadyFreeUnits int
 	Bar                           Bar
 }
 
-// A Plane is a data plane, and what becomes of it.
+// A Plane is a data plane with the decision about it.
 type Plane struct {
 	fleetforecast.Plane
 	Tone string
-	// PhaseAge is since when it is in its phase.
+	// PhaseAge is when the data plane entered its phase.
 	PhaseAge Moment
 	Rooms    []Room
-	// Removal and Reason are of what is decided about removing it; both may be empty.
+	// Removal and RemovalReason describe the decision about removing the data plane; both may be
+	// empty.
 	Removal, RemovalReason string
-	// Outcome say what becomes of it, and why; GivenUp is when it will have failed, of one
-	// that is on its way.
+	// Outcome describes what happens to the data plane, and why. TimesOut is when the provisioning
+	// of a data plane fails if it is not ready by then.
 	Outcome  string
 	TimesOut Moment
 }
 
-// A Room is what a data plane has of a type.
+// A Room is the capacity of a data plane for a type.
 type Room struct {
 	fleetforecast.Room
 	Bar Bar
 }
 
-// An Instance is one that has no data plane yet.
+// An Instance is an instance without a data plane.
 type Instance struct {
 	fleetforecast.Instance
 	Age Moment
 }
 
-// An OtherPlane is a data plane about which nothing is decided.
+// An OtherPlane is a data plane without a decision.
 type OtherPlane struct {
 	Namespace, Name, Region, Phase, Why string
 	Age                                 Moment
-	// ToDo is what a person can do about it; nil when nothing has to be done.
+	// ToDo is what a person can do; nil if no action is needed.
 	ToDo *remedy.Remedy
 }
 
-// FleetLink is the page of a region.
-func FleetLink(namespace, name string) string { return "/fleet/" + namespace + "/" + name }
-
-// NewFleet tells of the regions of a namespace, or of all when it is empty. Written is as
-// in Fleet.
-func NewFleet(h *fleetforecast.Hub, namespace string, written bool, now time.Time) Fleet {
+// NewFleet describes the regions of a namespace, or of all if it is empty. For recorded, see Fleet.
+func NewFleet(h *fleetforecast.Hub, namespace string, recorded bool, now time.Time) Fleet {
 	regions := h.RegionsInNamespace(namespace)
 	slices.SortFunc(regions, compareByKey[*v1alpha1.FleetRegion])
-	v := viewRegions(h, regions, written, now)
-	f := Fleet{Recorded: written}
+	v := viewRegions(h, regions, recorded, now)
+	f := Fleet{Recorded: recorded}
 	for _, r := range v.Regions {
 		f.Regions = append(f.Regions, newRegion(r, now))
 	}
@@ -111,20 +109,20 @@ func NewFleet(h *fleetforecast.Hub, namespace string, written bool, now time.Tim
 	return f
 }
 
-// NewSingleRegion tells of one region; false when there is none of that name.
-func NewSingleRegion(h *fleetforecast.Hub, namespace, name string, written bool, now time.Time) (Fleet, bool) {
+// NewSingleRegion describes one region. It returns false if the region does not exist.
+func NewSingleRegion(h *fleetforecast.Hub, namespace, name string, recorded bool, now time.Time) (Fleet, bool) {
 	for _, r := range h.RegionsInNamespace(namespace) {
 		if r.Name == name {
-			v := viewRegions(h, []*v1alpha1.FleetRegion{r}, written, now)
+			v := viewRegions(h, []*v1alpha1.FleetRegion{r}, recorded, now)
 			one := newRegion(v.Regions[0], now)
-			return Fleet{Recorded: written, Single: &one}, true
+			return Fleet{Recorded: recorded, Single: &one}, true
 		}
 	}
 	return Fleet{}, false
 }
 
-func viewRegions(h *fleetforecast.Hub, regions []*v1alpha1.FleetRegion, written bool, now time.Time) fleetforecast.Fleet {
-	if written {
+func viewRegions(h *fleetforecast.Hub, regions []*v1alpha1.FleetRegion, recorded bool, now time.Time) fleetforecast.Fleet {
+	if recorded {
 		return h.RecordedFleet(regions, now, remedy.FormatPlainCommand)
 	}
 	return h.EvaluateFleet(regions, now, remedy.FormatPlainCommand)
@@ -140,7 +138,7 @@ func compareByKey[T namedObject](a, b T) int {
 }
 
 func newRegion(r fleetforecast.Region, now time.Time) Region {
-	out := Region{Region: r, Link: FleetLink(r.Namespace, r.Name)}
+	out := Region{Region: r, Link: RegionLink(r.Namespace, r.Name)}
 	if r.LooksAgain > 0 {
 		out.NextCheck = FutureMoment(now.Add(r.LooksAgain), now)
 	}
@@ -152,7 +150,7 @@ func newRegion(r fleetforecast.Region, now time.Time) Region {
 			}
 		}
 		out.Planes = append(out.Planes, newPlane(p, now))
-		if n := len(out.Phases); n > 0 && out.Phases[n-1].What == p.Phase { // they come sorted by it
+		if n := len(out.Phases); n > 0 && out.Phases[n-1].What == p.Phase { // the data planes are sorted by phase
 			out.Phases[n-1].N++
 		} else {
 			out.Phases = append(out.Phases, Count{p.Phase, 1})
@@ -188,12 +186,12 @@ func newPlane(p fleetforecast.Plane, now time.Time) Plane {
 	if p.GivenUp != nil {
 		out.TimesOut = FutureMoment(*p.GivenUp, now)
 	}
-	p.GivenUp = nil // it is told apart, since it ticks
+	p.GivenUp = nil // the page shows the countdown separately
 	out.Outcome = p.DescribeOutcome(now)
 	return out
 }
 
-// How things are, for icons and colours: well, under way, or wanting a person.
+// Tones select icons and colors.
 const (
 	toneGood     = "good"
 	toneWait     = "wait"
@@ -201,7 +199,7 @@ const (
 	toneDeleting = "deleting"
 )
 
-// tones are those of reasons and of phases of data planes. Others have none.
+// tones maps reasons of decisions and phases of data planes to tones. Others have none.
 var tones = map[string]string{
 	string(scaling.Sufficient):         toneGood,
 	string(scaling.LimitCovered):       toneGood,

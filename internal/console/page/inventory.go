@@ -9,47 +9,49 @@ import (
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
-// Inventory is what there is of inventories. The words are those of hotspare inventory.
+// Inventory is the content of the page of inventories. Its texts are those of hotspare inventory.
 type Inventory struct {
 	Pools []InventoryPool
-	// Unlisted are customizations that no pool lists.
+	// Unlisted are the customizations that no pool lists.
 	Unlisted []Entry
-	// Empty is set when there is nothing at all, Pooled when there are pools all the same.
+	// Empty is set if there are no entries. HasPools is set if there are pools, with or without an
+	// inventory.
 	Empty, HasPools bool
 }
 
 // An InventoryPool is a pool with an inventory.
 type InventoryPool struct {
 	Namespace, Name, Link string
-	// Counts has how many entries there are in each status.
+	// Counts has the number of entries by status.
 	Counts  []Count
 	Entries []Entry
 }
 
-// An Entry is a customization as a pool has it, or as none does.
+// An Entry is a customization in a pool's inventory, or one that no pool lists.
 type Entry struct {
 	inventoryview.Entry
 	inventoryview.StatusExplanation
-	// StatusLabel is the status; empty entries have one, too.
+	// StatusLabel is the status as the page shows it; entries without a status have a label, too.
 	StatusLabel string
 	Tone        string
-	// Age is that of the customization; zero when there is none.
+	// Age is the age of the customization; zero if it does not exist.
 	Age Moment
-	// UsedBy is who has its lease, in words; only of those that no pool lists.
+	// UsedBy describes the holder of the lease; it is set only for customizations that no pool
+	// lists.
 	UsedBy string
 }
 
-// notChecked is the status of an entry that its pool has not looked at.
+// notChecked is the label of an entry that its pool has not checked yet.
 const notChecked = "Not checked"
 
-// NewInventory tells of a stock. Blind is set when the viewer may not see clusters: who
-// has claimed the cluster of an entry cannot be told then.
-func NewInventory(s *inventoryview.Objects, blind bool, now time.Time) Inventory {
+// NewInventory describes inventories. clustersHidden is set if the viewer may not see clusters, so
+// that the claim of an entry's cluster is unknown.
+func NewInventory(s *inventoryview.Objects, clustersHidden bool, now time.Time) Inventory {
 	slices.SortFunc(s.Pools, func(a, b hivev1.ClusterPool) int { return compareByKey(&a, &b) })
 	slices.SortFunc(s.Customizations, func(a, b hivev1.ClusterDeploymentCustomization) int { return compareByKey(&a, &b) })
 	out := Inventory{HasPools: len(s.Pools) > 0}
 	for _, e := range s.Entries() {
-		one := newEntry(e, blind, now)
+		one := newEntry(e, clustersHidden, now)
 		if e.Pool == "" {
 			one.UsedBy = s.DescribeHolder(e.Customization)
 			out.Unlisted = append(out.Unlisted, one)
@@ -75,23 +77,24 @@ func (p *InventoryPool) addEntry(e Entry) {
 	p.Counts = append(p.Counts, Count{e.StatusLabel, 1})
 }
 
-func newEntry(e inventoryview.Entry, blind bool, now time.Time) Entry {
+func newEntry(e inventoryview.Entry, clustersHidden bool, now time.Time) Entry {
 	out := Entry{Entry: e, StatusExplanation: e.ExplainStatus(remedy.FormatPlainCommand), StatusLabel: string(e.Status), Tone: inventoryTones[e.Status]}
 	if e.Customization != nil {
 		out.Age = PastMoment(e.Customization.CreationTimestamp.Time, now)
 	}
 	switch {
-	case e.Pool == "": // of a pool's words none is about it
+	case e.Pool == "": // the explanation of a status is about a pool's entry
 		out.StatusExplanation = inventoryview.StatusExplanation{}
 	case e.Status == "":
 		out.StatusLabel, out.Entry.Message = notChecked, ""
-	case blind && e.Claim == "" && (e.Status == hivev1.InventoryToBeDeleted || e.Status == hivev1.InventoryToBeUpdated):
+	case clustersHidden && e.Claim == "" && (e.Status == hivev1.InventoryToBeDeleted || e.Status == hivev1.InventoryToBeUpdated):
 		out.Remedy = []remedy.Remedy{{Text: "This status lasts while the cluster is claimed. You do not have permission to see whether it is.", Wait: true}}
 	}
 	return out
 }
 
-// inventoryTones are those of statuses. One that is Reserved has none: it does its duty.
+// inventoryTones maps statuses to tones. Reserved has none: it is the normal status of an entry in
+// use.
 var inventoryTones = map[hivev1.InventoryStatus]string{
 	"":                                    toneWait,
 	hivev1.InventoryAvailable:             toneGood,

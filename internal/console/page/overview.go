@@ -12,15 +12,15 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// Overview is what there is, in the numbers that matter.
+// Overview is the content of the first page.
 type Overview struct {
 	Pools []Pool
-	// Cards are the pools that have a card: of many those first that want something. More
-	// is how many have none.
+	// Cards are the pools that the page shows. If there are too many pools, those that need
+	// attention come first. HiddenPools is how many are left out.
 	Cards       []Pool
 	HiddenPools int
-	// Desired is how many spare clusters all pools should have, Ready how many can be
-	// claimed at once.
+	// Desired is the number of spare clusters that all pools should have, Ready the number that can
+	// be claimed immediately.
 	Desired, Ready int
 	Clusters       []Count
 	Hibernating    int
@@ -29,16 +29,17 @@ type Overview struct {
 	Waiting        int
 	LongestWait    Moment
 	Regions        int
-	// Growing are regions whose last decision is to make a data plane.
+	// Growing is the number of regions whose last decision is to create a data plane.
 	Growing  int
 	Problems []Problem
 	Events   []Event
 	Empty    bool
-	// ClustersHidden is set when clusters may not be seen: how many are broken or asleep is not known.
+	// ClustersHidden is set if the viewer may not see clusters, so that the numbers of broken and
+	// hibernating clusters are unknown.
 	ClustersHidden bool
 }
 
-// NewOverview makes it of everything that is seen.
+// NewOverview summarizes everything that the viewer may see.
 func NewOverview(s Snapshot, regions []v1alpha1.FleetRegion, events []corev1.Event, now time.Time) Overview {
 	o := Overview{Pools: NewPools(s, now), Regions: len(regions), ClustersHidden: s.ClustersHidden}
 	for _, p := range o.Pools {
@@ -72,13 +73,13 @@ func NewOverview(s Snapshot, regions []v1alpha1.FleetRegion, events []corev1.Eve
 	return o
 }
 
-// maxOverviewEvents is how many events an overview shows.
+// maxOverviewEvents is how many events the overview shows.
 const maxOverviewEvents = 12
 
-// maxCards is how many pools an overview shows.
+// maxCards is how many pools the overview shows.
 const maxCards = 12
 
-// selectCards leaves out pools that are too many, and none that want something before others.
+// selectCards limits the number of pools. It prefers pools that need attention.
 func selectCards(pools []Pool) (shown []Pool, more int) {
 	if len(pools) <= maxCards {
 		return pools, 0
@@ -88,7 +89,7 @@ func selectCards(pools []Pool) (shown []Pool, more int) {
 	return shown[:maxCards], len(pools) - maxCards
 }
 
-// attentionRank is how much a pool wants to be looked at.
+// attentionRank returns how urgently a pool needs attention.
 func (p *Pool) attentionRank() int {
 	broken := slices.ContainsFunc(p.Counts, func(c Count) bool { return c.What == phaseHeadings[pool.Broken] })
 	switch {

@@ -1,5 +1,5 @@
-// Package page is what the console's pages show, made of what there is: objects and a
-// time in, values out that templates print as they are. It is pure.
+// Package page computes the content of the console's pages: from objects and the current time it
+// returns values that templates print as they are. It is pure.
 package page
 
 import (
@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// A Moment is a time that pages tell by how far away it is.
+// A Moment is a time that pages show relative to now.
 type Moment struct {
 	At time.Time
-	// Kind is Ago or Until; a browser keeps the words up to date by it.
+	// Kind is Ago or Until. The browser uses it to keep the text current.
 	Kind string
-	// Text are those of when the page was made.
+	// Text is the text at the time of rendering.
 	Text string
 }
 
@@ -24,12 +24,12 @@ const (
 	Until = "until"
 )
 
-// PastMoment is a moment that has been.
+// PastMoment returns a time in the past.
 func PastMoment(at, now time.Time) Moment {
 	return Moment{At: at.UTC(), Kind: Ago, Text: duration.HumanDuration(max(0, now.Sub(at)))}
 }
 
-// FutureMoment is a moment that is to come, or should have come.
+// FutureMoment returns a time that is expected in the future. It may have passed.
 func FutureMoment(at, now time.Time) Moment {
 	m := Moment{At: at.UTC(), Kind: Until}
 	if left := at.Sub(now); left >= 0 {
@@ -40,28 +40,28 @@ func FutureMoment(at, now time.Time) Moment {
 	return m
 }
 
-// Exact is the moment for those who want to know.
+// Exact returns the time in full, for a tooltip.
 func (m Moment) Exact() string { return m.At.Format("2006-01-02 15:04:05 UTC") }
 
-// Stamp is the moment for programs.
+// Stamp returns the time in RFC 3339.
 func (m Moment) Stamp() string { return m.At.Format(time.RFC3339) }
 
-// Zero reports whether there is no such moment.
+// Zero reports whether the time is unset.
 func (m Moment) Zero() bool { return m.At.IsZero() }
 
-// Count is how many there are of something.
+// Count is a number of objects of one kind.
 type Count struct {
 	What string
 	N    int
 }
 
-// A Stretch is a part of a bar that is 100 long.
+// A PhaseSegment is a segment of a bar whose length is 100.
 type PhaseSegment struct {
 	What        string
 	From, Width float64
 }
 
-// newPhaseSegments has a stretch for each count.
+// newPhaseSegments returns a segment for each count.
 func newPhaseSegments(counts []Count) []PhaseSegment {
 	all := 0
 	for _, c := range counts {
@@ -77,21 +77,21 @@ func newPhaseSegments(counts []Count) []PhaseSegment {
 	return out
 }
 
-// A Trouble is something that is not as it should be.
+// A Problem is a condition or a state that needs attention.
 type Problem struct {
-	// NeedsAction is set when it wants a person; otherwise it may pass by itself.
+	// NeedsAction is set if a person must act. Otherwise the problem may resolve itself.
 	NeedsAction bool
-	// Object it is: "pool default/dev".
+	// Object is the kind and name of the object, such as "pool default/dev".
 	Object string
-	// Title it is, in a word or two, and Why in a sentence with what to do.
+	// Title is the problem in a few words. Message is a sentence that says what to do.
 	Title, Message string
-	// Since is when it began; zero when nobody knows.
+	// Since is when the problem started; zero if that is unknown.
 	Since Moment
-	// Link is the page that tells more; empty without one.
+	// Link is the page with more information; empty if there is none.
 	Link string
 }
 
-// FormatCount is "1 cluster", "2 clusters".
+// FormatCount returns "1 cluster" or "2 clusters".
 func FormatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -99,8 +99,8 @@ func FormatCount(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// RegionLink is the page of a FleetRegion.
+// RegionLink returns the page of a FleetRegion.
 func RegionLink(namespace, name string) string { return "/fleet/" + namespace + "/" + name }
 
-// PoolLink is the page of a pool.
+// PoolLink returns the page of a pool.
 func PoolLink(namespace, name string) string { return "/pools/" + namespace + "/" + name }

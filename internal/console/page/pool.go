@@ -15,16 +15,17 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// Snapshot is what there is of pools.
+// Snapshot has the objects of pools.
 type Snapshot struct {
 	Pools    []hivev1.ClusterPool
 	Claims   []hivev1.ClusterClaim
 	Clusters []hivev1.ClusterDeployment
-	// ClustersHidden is set when clusters may not be seen: then pools and claims tell of them.
+	// ClustersHidden is set if the viewer may not see clusters. The page then uses the status of
+	// pools and claims.
 	ClustersHidden bool
 }
 
-// selectPool is the part of a scene that belongs to a pool.
+// selectPool returns the part of a snapshot that belongs to a pool.
 func (s *Snapshot) selectPool(p *hivev1.ClusterPool) Snapshot {
 	part := Snapshot{Pools: []hivev1.ClusterPool{*p}, ClustersHidden: s.ClustersHidden}
 	for i := range s.Claims {
@@ -40,7 +41,7 @@ func (s *Snapshot) selectPool(p *hivev1.ClusterPool) Snapshot {
 	return part
 }
 
-// phaseHeadings are the phases of a pool's clusters as headings.
+// phaseHeadings are the headings of the phases of a pool's clusters.
 var phaseHeadings = map[pool.Phase]string{
 	pool.Installing: "Installing",
 	pool.Standby:    "Standby",
@@ -55,18 +56,18 @@ var phaseHeadings = map[pool.Phase]string{
 // A Tile is a cluster of a pool.
 type Tile struct {
 	Name string
-	// Phase is the heading of its phase.
+	// Phase is the heading of the cluster's phase.
 	Phase string
-	// State is what it does, in a word.
+	// State is the cluster's state in one word.
 	State string
-	// Claim has it; empty: none.
+	// Claim is the claim that has the cluster; empty if none has.
 	Claim string
 	Age   Moment
-	// Problem says what is wrong, or what it is at; it may be empty.
+	// Problem describes what is wrong with the cluster or what it waits for; it may be empty.
 	Problem string
 }
 
-// StateLabel is what a tile's cluster does, unless its part says so already.
+// StateLabel returns the state in lower case, or nothing if the phase already implies it.
 func (t Tile) StateLabel() string {
 	if t.Phase == t.State || t.Phase == phaseHeadings[pool.Broken] && t.State == clusterstate.Failed {
 		return ""
@@ -74,22 +75,23 @@ func (t Tile) StateLabel() string {
 	return strings.ToLower(t.State)
 }
 
-// A Pool is a pool with all that is in it.
+// A Pool is a pool with everything in it.
 type Pool struct {
 	Namespace, Name string
 	Link            string
-	// Size is how many spare clusters it keeps, Running how many of them run, which
-	// RunningCount asks for.
+	// Size is the desired number of spare clusters. Running is how many of them should run:
+	// RunningCount, but at most Size.
 	Size, Running, RunningCount int
-	// DefaultLifetime is how long a claim lives that does not say; empty: until it is released.
+	// DefaultLifetime is the lifetime of claims that do not set one; empty if they live until they
+	// are released.
 	DefaultLifetime string
-	// Counts has the parts that are not empty, in the order of Tiles.
+	// Counts has the phases that have clusters, in the order of Tiles.
 	Counts []Count
-	// Ready is how many can be claimed at once, Waiting how many claims wait, the first
-	// of them since Longest.
+	// Ready is how many clusters can be claimed immediately, Waiting how many claims wait. The
+	// oldest of these has waited since LongestWait.
 	Ready, Waiting int
 	LongestWait    Moment
-	// Bar is Counts as lengths.
+	// Bar is Counts as segments.
 	Bar      []PhaseSegment
 	Tiles    []Tile
 	Claims   []Claim
@@ -98,26 +100,26 @@ type Pool struct {
 	Age      Moment
 	Facts    []Fact
 	Deleting bool
-	// ClustersHidden is set when its clusters may not be seen, so that there are no tiles.
+	// ClustersHidden is set if the viewer may not see the clusters. Tiles is then empty.
 	ClustersHidden bool
-	// HiddenTiles is how many tiles Trim has left out.
+	// HiddenTiles is how many tiles TrimTiles has left out.
 	HiddenTiles int
 }
 
-// TrimTiles leaves out tiles above a number; those of one part only, if that is named. What
-// is broken is not left out.
-func (p *Pool) TrimTiles(part string, most int) {
+// TrimTiles limits the number of tiles, and to those of one phase if phase is not empty. It keeps
+// all broken clusters.
+func (p *Pool) TrimTiles(phase string, limit int) {
 	var broken, others []Tile
 	for _, t := range p.Tiles {
 		switch {
-		case part != "" && phaseSlug(t.Phase) != part:
+		case phase != "" && phaseSlug(t.Phase) != phase:
 		case t.Phase == phaseHeadings[pool.Broken]:
 			broken = append(broken, t)
 		default:
 			others = append(others, t)
 		}
 	}
-	if left := max(0, most-len(broken)); len(others) > left {
+	if left := max(0, limit-len(broken)); len(others) > left {
 		p.HiddenTiles = len(others) - left
 		others = others[:left]
 	}
@@ -126,38 +128,39 @@ func (p *Pool) TrimTiles(part string, most int) {
 	})
 }
 
-// phaseSlug is how addresses name a part.
-func phaseSlug(part string) string { return strings.ToLower(part) }
+// phaseSlug returns a phase as it is in addresses.
+func phaseSlug(heading string) string { return strings.ToLower(heading) }
 
-// IsPhaseSlug reports whether addresses name a part so.
-func IsPhaseSlug(part string) bool {
-	for _, word := range phaseHeadings {
-		if phaseSlug(word) == part {
+// IsPhaseSlug reports whether a string is a phase as in addresses.
+func IsPhaseSlug(slug string) bool {
+	for _, heading := range phaseHeadings {
+		if phaseSlug(heading) == slug {
 			return true
 		}
 	}
 	return false
 }
 
-// A Fact is a line of what somebody has specified.
+// A Fact is a line of a specification.
 type Fact struct{ Name, Value string }
 
 // A Claim is a claim on a pool.
 type Claim struct {
 	Namespace, Name string
 	State           string
-	// Cluster is the one it has, Place its place among those that wait, such as 2nd.
+	// Cluster is the cluster of the claim. Position is the claim's position among the waiting
+	// claims, such as 2nd.
 	Cluster, Position string
 	Age               Moment
-	// Expected is when it is likely to be served, Ends when its lifetime ends.
+	// Expected is when the claim is likely to get a cluster, Ends when its lifetime ends.
 	Expected, Ends Moment
 	Problem        string
-	// CanResume and Awake say what can be told to its cluster: at most one is set.
+	// CanResume and CanHibernate select the action for the claim's cluster: at most one is set.
 	CanResume, CanHibernate bool
 	Releasing               bool
 }
 
-// NewPools are all pools of a scene, by namespace and name.
+// NewPools describes all pools of a snapshot, sorted by namespace and name.
 func NewPools(s Snapshot, now time.Time) []Pool {
 	var out []Pool
 	for i := range s.Pools {
@@ -169,7 +172,7 @@ func NewPools(s Snapshot, now time.Time) []Pool {
 	return out
 }
 
-// NewSinglePool is a pool with what of the scene belongs to it.
+// NewSinglePool describes one pool with its part of the snapshot.
 func NewSinglePool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 	return newPool(p, s.selectPool(p), now)
 }
@@ -211,7 +214,8 @@ func newPool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 	return out
 }
 
-// compareClaims sorts claims: those that wait in their turn, then the others by age.
+// compareClaims sorts claims: waiting claims in the order in which they are served, then the others
+// by age.
 func compareClaims(a, b Claim) int {
 	return cmp.Or(
 		cmp.Compare(waitingRank(a), waitingRank(b)),
@@ -228,19 +232,20 @@ func waitingRank(c Claim) int {
 	return 1
 }
 
-// phaseOrder is that of tiles and counts: what can be had first, then what is to come.
+// phaseOrder is the order of tiles and counts: first the clusters that can be claimed, then those
+// that will be.
 var phaseOrder = []pool.Phase{pool.Assignable, pool.Standby, pool.Installing, pool.Claimed, pool.Broken, pool.Unreadable, pool.Removed, pool.Deleting}
 
-// phasePosition is a part's in that order.
+// phasePosition is the position of a phase in phaseOrder.
 var phasePosition = func() map[string]int {
 	out := map[string]int{}
-	for i, part := range phaseOrder {
-		out[phaseHeadings[part]] = i
+	for i, phase := range phaseOrder {
+		out[phaseHeadings[phase]] = i
 	}
 	return out
 }()
 
-// buildTiles has a tile for each cluster, by its part, then by age.
+// buildTiles returns a tile for each cluster, sorted by phase and age.
 func buildTiles(s Snapshot, now time.Time) []Tile {
 	out := make([]Tile, 0, len(s.Clusters))
 	phases := clusterstate.ComputePhases(s.Pools, s.Clusters, s.Claims, now)
@@ -258,7 +263,7 @@ func buildTiles(s Snapshot, now time.Time) []Tile {
 	return out
 }
 
-// countFromStatus counts clusters that are not seen by what their pool and its claims say.
+// countFromStatus counts the clusters of a pool from the status of the pool and its claims.
 func countFromStatus(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Count {
 	claimed := 0
 	for i := range claims {
@@ -285,15 +290,15 @@ func countTiles(tiles []Tile) []Count {
 		n[t.Phase]++
 	}
 	var out []Count
-	for _, part := range phaseOrder {
-		if word := phaseHeadings[part]; n[word] > 0 {
-			out = append(out, Count{word, n[word]})
+	for _, phase := range phaseOrder {
+		if heading := phaseHeadings[phase]; n[heading] > 0 {
+			out = append(out, Count{heading, n[heading]})
 		}
 	}
 	return out
 }
 
-// clusterProblem says what is wrong with a cluster, or what it is at; it may have nothing to say.
+// clusterProblem describes what is wrong with a cluster or what it waits for; it may be empty.
 func clusterProblem(cd *hivev1.ClusterDeployment) string {
 	if c := problemCondition(cd); c != nil {
 		return c.Message
@@ -301,7 +306,8 @@ func clusterProblem(cd *hivev1.ClusterDeployment) string {
 	return ""
 }
 
-// problemCondition is the condition that says what is wrong with a cluster; nil if none does.
+// problemCondition returns the condition that describes what is wrong with a cluster; nil if none
+// does.
 func problemCondition(cd *hivev1.ClusterDeployment) *hivev1.Condition {
 	for _, w := range []struct {
 		typ string

@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// conditionCheck is a status of a condition that should be another.
+// conditionCheck matches a condition that has a problem.
 type conditionCheck struct {
 	conditionType, title string
 	badStatus            corev1.ConditionStatus
@@ -28,7 +28,7 @@ var poolChecks = []conditionCheck{
 	{hivev1.PoolAllClustersCurrent, "Outdated clusters", corev1.ConditionFalse, false},
 }
 
-// findPoolProblems are the conditions of a pool that are not as they should be.
+// findPoolProblems returns the conditions of a pool that have a problem.
 func findPoolProblems(p *hivev1.ClusterPool, now time.Time) []Problem {
 	where, link := "pool "+p.Namespace+"/"+p.Name, PoolLink(p.Namespace, p.Name)
 	var out []Problem
@@ -47,13 +47,13 @@ func findPoolProblems(p *hivev1.ClusterPool, now time.Time) []Problem {
 		}
 	}
 	c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
-	if len(out) == 0 && c != nil && c.Reason == hivev1.ReasonBlocked { // else a condition of its own says what it waits for
+	if len(out) == 0 && c != nil && c.Reason == hivev1.ReasonBlocked { // otherwise another condition explains the wait
 		out = append(out, Problem{NeedsAction: true, Object: where, Title: "Needs action", Message: c.Message, Since: PastMoment(c.LastTransitionTime.Time, now), Link: link})
 	}
 	return out
 }
 
-// poolFacts is what a pool's specification says.
+// poolFacts describes the specification of a pool.
 func poolFacts(p *hivev1.ClusterPool) []Fact {
 	s := p.Spec
 	out := []Fact{{"Platform", describePlatform(s)}, {"Image set", s.ImageSetRef.Name}, {"Base domain", s.BaseDomain}}
@@ -94,11 +94,11 @@ func describePlatform(s hivev1.ClusterPoolSpec) string {
 	return words
 }
 
-// findClusterProblems are clusters that want a person, or wanted one if their pool did not
-// replace them. Many of one pool are one trouble.
+// findClusterProblems returns the problems of clusters. Broken spare clusters need no action
+// because their pool replaces them; those of one pool are one problem.
 func findClusterProblems(clusters []hivev1.ClusterDeployment, now time.Time) []Problem {
 	var out []Problem
-	spares := map[hivev1.ClusterPoolReference]int{} // where in out those of a pool are
+	spares := map[hivev1.ClusterPoolReference]int{} // index in out of the problem of each pool
 	many := map[hivev1.ClusterPoolReference]int{}
 	for i := range clusters {
 		cd := &clusters[i]
@@ -126,7 +126,7 @@ func findClusterProblems(clusters []hivev1.ClusterDeployment, now time.Time) []P
 	return out
 }
 
-// findClusterProblem is what is wrong with a cluster. A spare one is replaced by its pool.
+// findClusterProblem returns the problem of a cluster. A pool replaces its broken spare clusters.
 func findClusterProblem(cd *hivev1.ClusterDeployment, now time.Time) (Problem, bool) {
 	ref := clusterstate.PoolReference(cd)
 	t := Problem{NeedsAction: ref.PoolName == "" || ref.ClaimName != "", Object: "cluster " + cd.Name}
@@ -151,7 +151,7 @@ func findClusterProblem(cd *hivev1.ClusterDeployment, now time.Time) (Problem, b
 	}
 }
 
-// findClaimProblems are claims that will not be served as they are.
+// findClaimProblems returns the claims that cannot be served as they are.
 func findClaimProblems(claims []hivev1.ClusterClaim, now time.Time) []Problem {
 	var out []Problem
 	for i := range claims {
@@ -175,7 +175,7 @@ func findClaimProblems(claims []hivev1.ClusterClaim, now time.Time) []Problem {
 	return out
 }
 
-// cannotBeServed reports whether waiting alone does not help a claim.
+// cannotBeServed reports whether a claim will not be served by waiting alone.
 func cannotBeServed(c *hivev1.ClusterClaim) bool {
 	for _, k := range c.Status.Conditions {
 		if k.Type != hivev1.ClaimPending || k.Status != corev1.ConditionTrue {
@@ -198,7 +198,7 @@ var regionChecks = []struct {
 	{v1alpha1.RegionCapacityAvailable, "No capacity for some sizes", false},
 }
 
-// findRegionProblems are the conditions of regions that are not as they should be.
+// findRegionProblems returns the conditions of regions that have a problem.
 func findRegionProblems(regions []v1alpha1.FleetRegion, now time.Time) []Problem {
 	var out []Problem
 	for i := range regions {

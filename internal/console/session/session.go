@@ -1,5 +1,4 @@
-// Package session remembers who is in the console: in memory only, for as long as they
-// use it.
+// Package session stores the sessions of users of the console, in memory only.
 package session
 
 import (
@@ -10,63 +9,63 @@ import (
 	"time"
 )
 
-// How long a session lasts, at most and unused.
+// MaxAge is the maximum age of a session, IdleTimeout the time after which an unused session ends.
 const (
 	MaxAge      = 12 * time.Hour
 	IdleTimeout = time.Hour
 )
 
-// How many there may be, and how many of one person.
+// Limits of the number of sessions, of all users and of one.
 const (
 	maxSessions = 500
-	// Each session reads what its person looks at into memory of its own.
+	// Each session caches the objects that its user reads.
 	maxSessionsPerUser = 5
-	// maxMessages bounds those of a person who never looks at a page.
+	// maxMessages bounds the messages of a user who does not open a page.
 	maxMessages = 5
 )
 
-// ErrFull is when there are too many sessions for another.
+// ErrFull is returned if there are too many sessions.
 var ErrFull = errors.New("too many users are signed in: try again later")
 
-// A Message is told on the next page.
+// A Message is shown on the session's next page.
 type Message struct {
 	Text string
-	// Failed is set when something did not happen.
+	// Failed is set if the action failed.
 	Failed bool
 }
 
-// A Session is a person who is in. What is exported never changes.
+// A Session is the session of a user. The exported fields never change.
 type Session[V any] struct {
-	// ID is the secret that the person's browser keeps.
+	// ID is the secret in the session cookie.
 	ID string
-	// CSRFToken is the secret in each form of the person's pages.
+	// CSRFToken is the secret in each form of the session.
 	CSRFToken string
-	// UserName is who it is, Who what they come with.
+	// UserName is the name of the user, Viewer what Open received.
 	UserName string
 	Viewer   V
 
 	since time.Time
-	// what follows is the store's.
+	// The following fields are guarded by the store.
 	used     time.Time
 	messages []Message
 }
 
-// HasCSRFToken reports whether a form was on a page of this session.
+// HasCSRFToken reports whether a token is the session's.
 func (s *Session[V]) HasCSRFToken(mark string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.CSRFToken), []byte(mark)) == 1
 }
 
-// A Store has the sessions of a console. Its methods may be called by several goroutines.
+// A Store has the sessions of a console. Its methods are safe for concurrent use.
 type Store[V any] struct {
-	// End is called for each session that ends, outside of any lock.
+	// End is called for each session that ends, without a lock.
 	End func(*Session[V])
 
 	mu       sync.Mutex
 	sessions map[string]*Session[V]
 }
 
-// Open lets somebody in. When they are in too often already, their session that has
-// been idle for longest ends.
+// Open starts a session. If the user has too many sessions, the one that has been idle longest
+// ends.
 func (s *Store[V]) Open(name string, who V, now time.Time) (*Session[V], error) {
 	one := &Session[V]{ID: rand.Text(), CSRFToken: rand.Text(), UserName: name, Viewer: who, since: now, used: now}
 	ended, err := s.insertSession(one, now)
@@ -103,7 +102,7 @@ func (s *Store[V]) insertSession(one *Session[V], now time.Time) (ended []*Sessi
 	return ended, nil
 }
 
-// Find returns the session of that ID, which is used now; nil if there is none.
+// Find returns the session of an ID and marks it as used; nil if there is none.
 func (s *Store[V]) Find(id string, now time.Time) *Session[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +114,7 @@ func (s *Store[V]) Find(id string, now time.Time) *Session[V] {
 	return one
 }
 
-// Close ends a session, if it has not ended.
+// Close ends a session if it exists.
 func (s *Store[V]) Close(id string) {
 	s.mu.Lock()
 	one := s.sessions[id]
@@ -126,8 +125,8 @@ func (s *Store[V]) Close(id string) {
 	}
 }
 
-// EndExpired ends the sessions that are over, and hands those to rest that nobody has used
-// for so long.
+// EndExpired ends expired sessions and calls rest for each session that has been idle for the given
+// time.
 func (s *Store[V]) EndExpired(now time.Time, unused time.Duration, rest func(*Session[V])) {
 	s.mu.Lock()
 	ended := s.removeExpired(now)
@@ -156,7 +155,7 @@ func (s *Store[V]) CloseAll() {
 	s.notifyEnded(ended)
 }
 
-// AddMessage keeps a message for the session's next page.
+// AddMessage stores a message for the session's next page.
 func (s *Store[V]) AddMessage(one *Session[V], m Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +163,7 @@ func (s *Store[V]) AddMessage(one *Session[V], m Message) {
 	one.messages = one.messages[max(0, len(one.messages)-maxMessages):]
 }
 
-// TakeMessages returns the messages for the session's next page, which this is.
+// TakeMessages returns the messages for the session's next page and removes them.
 func (s *Store[V]) TakeMessages(one *Session[V]) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,13 +21,13 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// cacheFillTimeout is how long a page waits for a kind that is looked at for the first time.
+// cacheFillTimeout is how long a page waits for a kind that is read for the first time.
 const cacheFillTimeout = 15 * time.Second
 
-// cacheStartTimeout is how long a memory may take to be there, with nothing in it.
+// cacheStartTimeout is how long an empty cache may take to start.
 const cacheStartTimeout = 5 * time.Second
 
-// A UserCache is a client.Reader of the person's memory of one namespace, or of all.
+// A UserCache is a cached client.Reader of one namespace, or of all, with a user's permissions.
 type UserCache struct {
 	cache   cache.Cache
 	stop    context.CancelFunc
@@ -35,7 +35,7 @@ type UserCache struct {
 
 	mu           sync.Mutex
 	watchedKinds map[schema.GroupVersionKind]bool
-	watchErr     error // what the hub said last when it did not let us watch
+	watchErr     error // last error of a watch
 }
 
 func newUserCache(p *User, namespace string) (*UserCache, error) {
@@ -50,7 +50,7 @@ func newUserCache(p *User, namespace string) (*UserCache, error) {
 			s.mu.Lock()
 			s.watchErr = err
 			s.mu.Unlock()
-			p.recordAuthError(err) //nolint:errcheck // it returns what it was given
+			p.recordAuthError(err) //nolint:errcheck // it returns its argument
 		},
 	}
 	if namespace != "" {
@@ -58,29 +58,30 @@ func newUserCache(p *User, namespace string) (*UserCache, error) {
 	}
 	var err error
 	if s.cache, err = cache.New(p.transport.cfg, o); err != nil {
-		return nil, fmt.Errorf("making a memory of the hub: %w", err)
+		return nil, fmt.Errorf("creating a cache of the hub: %w", err)
 	}
 	ctx, stop := context.WithCancel(p.life)
 	s.stop = stop
 	go func() {
-		// It fails at once or never, and then nothing fills: who waits is told.
+		// Start fails immediately or never. After a failure no kind is filled, and waitForKind
+		// returns the error.
 		if err := s.cache.Start(ctx); err != nil {
 			s.mu.Lock()
 			s.watchErr = err
 			s.mu.Unlock()
 		}
 	}()
-	// Nothing is in it yet, so this only waits until it can be asked for something.
+	// The cache has no informers yet, so this only waits until the cache accepts some.
 	soon, cancel := context.WithTimeout(ctx, cacheStartTimeout)
 	defer cancel()
 	if !s.cache.WaitForCacheSync(soon) {
 		stop()
-		return nil, s.watchErrorOr(errors.New("the memory of the hub did not start"))
+		return nil, s.watchErrorOr(errors.New("the cache of the hub did not start"))
 	}
 	return s, nil
 }
 
-// List lists what is in memory, when that has been filled.
+// List waits until the cache has the kind, and lists it.
 func (s *UserCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(list, scheme)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *UserCache) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return s.cache.List(ctx, list, opts...)
 }
 
-// Get gets what is in memory, when that has been filled.
+// Get waits until the cache has the kind, and gets an object.
 func (s *UserCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	gvk, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *UserCache) Get(ctx context.Context, key client.ObjectKey, o client.Obje
 	return s.cache.Get(ctx, key, o, opts...)
 }
 
-// waitForKind waits until the kind is in memory, and has changes of it heard from then on.
+// waitForKind waits until the cache has a kind, and signals its changes from then on.
 func (s *UserCache) waitForKind(ctx context.Context, gvk schema.GroupVersionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, cacheFillTimeout)
 	defer cancel()
@@ -127,7 +128,7 @@ func (s *UserCache) waitForKind(ctx context.Context, gvk schema.GroupVersionKind
 	return err
 }
 
-// watchErrorOr puts what the hub said in place of that it took too long.
+// watchErrorOr returns the hub's error instead of a timeout.
 func (s *UserCache) watchErrorOr(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,10 +142,10 @@ func (s *UserCache) watchErrorOr(err error) error {
 	}
 }
 
-// lastAppliedAnnotation is a copy of the whole object, for kubectl apply.
+// lastAppliedAnnotation contains a copy of the whole object for kubectl apply.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// stripMetadata takes off what no page shows.
+// stripMetadata removes metadata that no page shows.
 func stripMetadata(o any) (any, error) {
 	if m, ok := o.(metav1.Object); ok {
 		m.SetManagedFields(nil)
@@ -153,11 +154,11 @@ func stripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// trimForeignEvent keeps little more than the name of events that are about other kinds.
+// trimForeignEvent reduces events about other kinds to their identity.
 func trimForeignEvent(o any) (any, error) {
 	e, ok := o.(*corev1.Event)
 	if !ok {
-		return o, nil // the mark of an object that was missed going
+		return o, nil // a tombstone of an object whose deletion the watch missed
 	}
 	if !IsHotspareEvent(e) {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{
@@ -167,7 +168,7 @@ func trimForeignEvent(o any) (any, error) {
 	return stripMetadata(e)
 }
 
-// IsHotspareEvent reports whether an event is about a kind of hotspare.
+// IsHotspareEvent reports whether an event is about one of hotspare's kinds.
 func IsHotspareEvent(e *corev1.Event) bool {
 	group, err := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
 	return err == nil && (group.Group == hivev1.GroupVersion.Group || group.Group == v1alpha1.GroupVersion.Group)

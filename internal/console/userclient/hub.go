@@ -1,6 +1,5 @@
-// Package userclient is the hub as one person sees it: with that person's rights, out of a
-// memory of their own that the hub keeps up to date. Nothing is read with anybody
-// else's rights, and no Secret is read at all.
+// Package userclient reads and writes the hub with the permissions of one user, from caches of the
+// user's own. It never uses other credentials and never reads a Secret.
 package userclient
 
 import (
@@ -25,19 +24,19 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// ErrUnknown is when the hub does not know who somebody says they are, or not any more.
+// ErrUnknown is returned if the hub does not accept the credentials, or no longer accepts them.
 var ErrUnknown = errors.New("the hub does not accept this token, or no longer accepts it")
 
-// requestTimeout bounds every question to the hub.
+// requestTimeout bounds each request to the hub.
 const requestTimeout = 20 * time.Second
 
-// Rates of one person's questions: a page asks for some rights when it is first opened.
+// Request rates of one user: the first request of a page asks for several permissions.
 const (
 	qps   = 50
 	burst = 200
 )
 
-// scheme has the kinds that can be shown.
+// scheme has the kinds that pages show.
 var scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
@@ -46,26 +45,26 @@ func newScheme() *runtime.Scheme {
 		corev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, hivev1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
-			panic(err) // two kinds of one name: a mistake in this program
+			panic(err) // two types with the same name, a programming error
 		}
 	}
 	return s
 }
 
-// Scheme returns the kinds that can be shown.
+// Scheme returns the scheme of the kinds that pages show.
 func Scheme() *runtime.Scheme { return scheme }
 
-// restMapper knows all kinds that the console reads and writes. A kind that is not here,
-// as Secret, cannot even be asked for.
+// restMapper has all kinds that the console reads and writes. Requests for any other kind, such as
+// Secret, fail before they are sent.
 var restMapper = NewRESTMapper()
 
-// NewRESTMapper returns the kinds that the console reads and writes, and no other.
+// NewRESTMapper returns a mapper of the kinds that the console reads and writes, and of no other.
 func NewRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	add := func(in schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
 		for _, kind := range kinds {
 			m.Add(in.WithKind(kind), scope)
-			m.Add(in.WithKind(kind+"List"), scope) // a memory of one namespace asks for the scope of lists
+			m.Add(in.WithKind(kind+"List"), scope) // a cache of one namespace asks for the scope of lists
 		}
 	}
 	add(hivev1.GroupVersion, meta.RESTScopeNamespace,
@@ -80,15 +79,15 @@ func NewRESTMapper() meta.RESTMapper {
 	return m
 }
 
-// A Hub is an API server whose viewers come with their own credentials.
+// A Hub is an API server whose users bring their own credentials.
 type Hub struct {
-	// anonymousConfig reaches it as nobody, admin as the person who runs it.
+	// anonymousConfig has no credentials, adminConfig those of the person who runs the hub.
 	anonymousConfig, adminConfig *rest.Config
 	clock                        clock.PassiveClock
 }
 
-// NewHub returns the hub that cfg reaches. The credentials in cfg are used for nothing.
-// admin is how the person who runs the hub reaches it, nil where there is no such person.
+// NewHub returns the hub that cfg reaches. It does not use the credentials in cfg. admin has the
+// credentials of the person who runs the hub; nil if there is none.
 func NewHub(cfg, admin *rest.Config, userAgent string, c clock.PassiveClock) *Hub {
 	h := &Hub{anonymousConfig: rest.AnonymousClientConfig(cfg), clock: c}
 	if admin != nil {
@@ -97,22 +96,22 @@ func NewHub(cfg, admin *rest.Config, userAgent string, c clock.PassiveClock) *Hu
 	for _, one := range []*rest.Config{h.anonymousConfig, h.adminConfig} {
 		if one != nil {
 			one.UserAgent, one.QPS, one.Burst = userAgent, qps, burst
-			one.WarningHandler = rest.NoWarnings{} // they are for who writes manifests
+			one.WarningHandler = rest.NoWarnings{} // they are for authors of manifests
 		}
 	}
 	return h
 }
 
-// UserForToken returns the person with that token, who needs Close in the end. The error is
-// ErrUnknown when the hub does not know it. ctx bounds the question; the person's
-// memory lives until life ends.
+// UserForToken returns the user of a token. The caller must close it. The error is ErrUnknown if
+// the hub does not accept the token. ctx bounds the request; the user's caches live until life
+// ends.
 func (h *Hub) UserForToken(ctx, life context.Context, token string) (*User, error) {
 	cfg := rest.CopyConfig(h.anonymousConfig)
 	cfg.BearerToken = token
 	return h.connectUser(ctx, life, cfg)
 }
 
-// AdminUser returns the person who runs the hub, who needs Close in the end.
+// AdminUser returns the person who runs the hub. The caller must close it.
 func (h *Hub) AdminUser(ctx, life context.Context) (*User, error) {
 	if h.adminConfig == nil {
 		return nil, ErrUnknown
@@ -123,11 +122,11 @@ func (h *Hub) AdminUser(ctx, life context.Context) (*User, error) {
 func (h *Hub) connectUser(ctx, life context.Context, cfg *rest.Config) (*User, error) {
 	transport, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the hub: %w", err)
+		return nil, fmt.Errorf("creating a client of the hub: %w", err)
 	}
 	c, err := client.New(cfg, client.Options{HTTPClient: transport, Scheme: scheme, Mapper: restMapper})
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the hub: %w", err)
+		return nil, fmt.Errorf("creating a client of the hub: %w", err)
 	}
 	name, err := readUserName(ctx, c)
 	if err != nil {
@@ -136,7 +135,7 @@ func (h *Hub) connectUser(ctx, life context.Context, cfg *rest.Config) (*User, e
 	return newUser(life, name, cfg, transport, c, h.clock), nil
 }
 
-// readUserName asks the hub for whom it takes the client.
+// readUserName asks the hub for the name of the client's user.
 func readUserName(ctx context.Context, c client.Client) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -155,10 +154,10 @@ func readUserName(ctx context.Context, c client.Client) (string, error) {
 	return user.Username, nil
 }
 
-// anonymous is who comes without credentials to an API server that lets such in.
+// anonymous is the user name of requests without credentials, if the API server accepts them.
 const anonymous = "system:anonymous"
 
-// sharedTransport is what caches share with the person's client.
+// sharedTransport is the connection that the caches share with the user's client.
 type sharedTransport struct {
 	cfg  *rest.Config
 	http *http.Client

@@ -15,22 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Permission is something that a person may do, or not: verb on the resource of a group, in
-// a namespace or, with an empty one, in all.
+// A Permission is a verb on a resource of a group in a namespace, or in all namespaces if it is
+// empty.
 type Permission struct{ Verb, Group, Resource, Namespace string }
 
-// permissionTTL is how long an answer about rights is believed. Rights that are taken away
-// work for so long in what is shown; the hub itself refuses writes at once.
+// permissionTTL is how long the hub's answer about a permission is cached. Pages show objects that
+// long after a permission is revoked; the hub rejects writes immediately.
 const permissionTTL = 30 * time.Second
 
-// A User is somebody at the hub. Its methods may be called by several goroutines.
+// A User is a user of the hub. Its methods are safe for concurrent use.
 type User struct {
-	client.Client // asks the hub itself, with the person's rights
+	client.Client // without a cache, with the user's permissions
 
 	name       string
 	transport  sharedTransport
 	clock      clock.PassiveClock
-	life       context.Context //nolint:containedctx // that of the person's memory, which starts when it is first needed
+	life       context.Context //nolint:containedctx // that of the user's caches, which start at the first read
 	cancelLife context.CancelFunc
 	changes    broadcast
 
@@ -53,11 +53,11 @@ func newUser(life context.Context, name string, cfg *rest.Config, h *http.Client
 	}
 }
 
-// Name is what the hub calls the person.
+// Name returns the user's name at the hub.
 func (p *User) Name() string { return p.name }
 
-// IsAllowed asks the hub whether the person may do it. An answer is believed for a while. The
-// error is ErrUnknown when the hub does not know the person any more.
+// IsAllowed asks the hub whether the user has a permission and caches the answer for permissionTTL.
+// The error is ErrUnknown if the hub no longer accepts the user's credentials.
 func (p *User) IsAllowed(ctx context.Context, d Permission) (bool, error) {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -80,7 +80,7 @@ func (p *User) IsAllowed(ctx context.Context, d Permission) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-// recordAuthError remembers if the hub does not know the person any more.
+// recordAuthError records that the hub no longer accepts the user's credentials.
 func (p *User) recordAuthError(err error) error {
 	if !apierrors.IsUnauthorized(err) {
 		return err
@@ -92,18 +92,19 @@ func (p *User) recordAuthError(err error) error {
 	return errors.Join(ErrUnknown, err)
 }
 
-// HasLostAccess reports whether the hub does not know the person any more.
+// HasLostAccess reports whether the hub no longer accepts the user's credentials.
 func (p *User) HasLostAccess() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// ChangeSignal is closed when something that the person looks at has changed since the call.
+// ChangeSignal returns a channel that is closed at the next change of an object in the user's
+// caches.
 func (p *User) ChangeSignal() <-chan struct{} { return p.changes.nextChange() }
 
-// ReaderFor is what there is in a namespace, or with an empty one in all of them. Only what
-// the person may list there should be looked at.
+// ReaderFor returns a cached reader of a namespace, or of all namespaces if it is empty. Use it
+// only for kinds that the user may list there.
 func (p *User) ReaderFor(namespace string) (client.Reader, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,10 +122,10 @@ func (p *User) ReaderFor(namespace string) (client.Reader, error) {
 	return s, nil
 }
 
-// maxCaches bounds what is kept for one person: namespaces looked at one after another.
+// maxCaches bounds the namespaces that are cached for one user.
 const maxCaches = 4
 
-// ReleaseMemory lets go of what is in memory. It comes back with the next look.
+// ReleaseMemory drops the caches. The next read fills them again.
 func (p *User) ReleaseMemory() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +140,7 @@ func (p *User) dropCaches() {
 	clear(p.permissions)
 }
 
-// Close ends everything that is done for the person.
+// Close stops everything that runs for the user.
 func (p *User) Close() {
 	p.cancelLife()
 	p.ReleaseMemory()
@@ -147,7 +148,7 @@ func (p *User) Close() {
 	p.changes.notifyAll()
 }
 
-// broadcast tells many of a change, each at most once.
+// broadcast signals a change to any number of receivers, each at most once.
 type broadcast struct {
 	mu      sync.Mutex
 	changed chan struct{}
