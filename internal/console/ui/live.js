@@ -1,16 +1,16 @@
-// What the console does in a browser: it keeps the page up to date, and times.
-// Without it, pages work by reload.
+// Keeps the page and its times up to date. Without this script, pages are up to date after a
+// reload.
 "use strict";
 (() => {
   const main = document.getElementById("main");
   const lost = document.getElementById("lost");
   const state = document.getElementById("state");
 
-  // Times. The browser's clock may be wrong, so the server's is kept.
-  const ahead = Date.now() - Date.parse(document.documentElement.dataset.now || new Date().toISOString());
+  // The browser's clock may be wrong: times are relative to the server's.
+  const clockOffset = Date.now() - Date.parse(document.documentElement.dataset.now || new Date().toISOString());
 
-  // words says a duration as kubectl does.
-  function words(seconds) {
+  // formatDuration formats a duration as kubectl does.
+  function formatDuration(seconds) {
     const s = Math.max(0, Math.floor(seconds));
     const m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24);
     const two = (a, x, b, y) => b ? a + x + b + y : a + x;
@@ -25,24 +25,24 @@
     return Math.floor(d / 365) + "y";
   }
 
-  function tell(t) {
-    const left = (Date.parse(t.dateTime) - (Date.now() - ahead)) / 1000;
+  function updateTime(t) {
+    const left = (Date.parse(t.dateTime) - (Date.now() - clockOffset)) / 1000;
     let text;
-    if (t.dataset.tick === "until") text = left >= 0 ? "in " + words(left) : words(-left) + " ago";
-    else text = words(-left);
+    if (t.dataset.tick === "until") text = left >= 0 ? "in " + formatDuration(left) : formatDuration(-left) + " ago";
+    else text = formatDuration(-left);
     if (t.textContent !== text) t.textContent = text;
   }
 
-  function tick() {
-    document.querySelectorAll("time[data-tick]").forEach(tell);
+  function updateTimes() {
+    document.querySelectorAll("time[data-tick]").forEach(updateTime);
   }
-  tick();
-  setInterval(tick, 1000);
+  updateTimes();
+  setInterval(updateTimes, 1000);
 
   if (!main || !main.dataset.live || !window.Idiomorph || !window.EventSource) return;
 
-  // What a person is typing or has chosen stays as it is.
-  function touched(e) {
+  // An input that the user has changed keeps its value.
+  function isChanged(e) {
     if (e instanceof HTMLInputElement) {
       return e.type === "checkbox" || e.type === "radio" ? e.checked !== e.defaultChecked : e.type !== "hidden" && e.value !== e.defaultValue;
     }
@@ -51,34 +51,34 @@
     return false;
   }
 
-  // A form that somebody works on is left alone: what it says is what is sent.
-  function busy(e) {
+  // A form in use is not updated: the user sends what the form shows.
+  function isInUse(e) {
     if (!(e instanceof HTMLElement) || !e.matches("form, [popover]")) return false;
     if (e.matches("[popover]:popover-open")) return true;
-    return e instanceof HTMLFormElement && [...e.elements].some(touched);
+    return e instanceof HTMLFormElement && [...e.elements].some(isChanged);
   }
 
-  function morph(html) {
+  function updateMain(html) {
     Idiomorph.morph(main, html, {
       morphStyle: "innerHTML",
       ignoreActiveValue: true,
       restoreFocus: true,
       callbacks: {
-        beforeNodeMorphed: (old) => !busy(old) && !touched(old),
-        beforeNodeRemoved: (old) => !busy(old),
+        beforeNodeMorphed: (old) => !isInUse(old) && !isChanged(old),
+        beforeNodeRemoved: (old) => !isInUse(old),
         beforeAttributeUpdated: (name, e) => !(name === "open" && e instanceof HTMLDetailsElement),
       },
     });
-    tick();
+    updateTimes();
   }
 
-  let source = null, again = 0, since = null, hidden = null, retry = null, heard = Date.now(), gone = false, unsent = false;
+  let source = null, retrySeconds = 0, since = null, hidden = null, retry = null, lastEvent = Date.now(), disconnected = false, unsent = false;
 
   function clock() {
     return new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   }
 
-  function stale(why) {
+  function showStale(why) {
     since = since || clock();
     const text = (unsent ? "Nothing was sent: try again when this message disappears. " : "") + why + " The page shows the state at " + since + ".";
     if (lost.textContent !== text) lost.textContent = text;
@@ -86,88 +86,88 @@
     if (state) state.hidden = true;
   }
 
-  function fresh() {
-    heard = Date.now();
+  function showLive() {
+    lastEvent = Date.now();
     since = null;
-    gone = unsent = false;
+    disconnected = unsent = false;
     lost.hidden = true;
     if (state) state.hidden = false;
   }
 
-  function follow() {
-    stop();
+  function connect() {
+    disconnect();
     const q = new URLSearchParams({ path: main.dataset.live, seen: main.dataset.digest || "" });
     source = new EventSource("/live?" + q);
-    heard = Date.now();
-    source.onopen = () => { again = 0; fresh(); };
-    source.addEventListener("same", fresh);
+    lastEvent = Date.now();
+    source.onopen = () => { retrySeconds = 0; showLive(); };
+    source.addEventListener("same", showLive);
     source.addEventListener("main", (e) => {
-      morph(e.data);
+      updateMain(e.data);
       main.dataset.digest = e.lastEventId;
-      fresh();
+      showLive();
     });
-    source.addEventListener("stale", (e) => { heard = Date.now(); stale(e.data + "."); });
-    source.addEventListener("bye", () => { stop(); location.reload(); });
+    source.addEventListener("stale", (e) => { lastEvent = Date.now(); showStale(e.data + "."); });
+    source.addEventListener("bye", () => { disconnect(); location.reload(); });
     source.onerror = () => {
-      gone = true;
-      stale("The connection to hotspare is lost.");
+      disconnected = true;
+      showStale("The connection to hotspare is lost.");
       if (source && source.readyState === EventSource.CLOSED) {
-        again = Math.min(30, again * 2 || 1);
-        retry = setTimeout(follow, again * 1000);
+        retrySeconds = Math.min(30, retrySeconds * 2 || 1);
+        retry = setTimeout(connect, retrySeconds * 1000);
       }
     };
   }
 
-  function stop() {
+  function disconnect() {
     clearTimeout(retry);
     if (source) source.close();
     source = null;
   }
 
-  // A computer that is gone, or that hangs, ends no connection. The server says something
-  // every ten seconds.
+  // A computer that hangs or is unreachable does not close its connections. The server sends an
+  // event every ten seconds.
   setInterval(() => {
-    if (!source || Date.now() - heard < 30000) return;
-    gone = true;
-    stale("hotspare does not answer.");
-    follow();
+    if (!source || Date.now() - lastEvent < 30000) return;
+    disconnected = true;
+    showStale("hotspare does not answer.");
+    connect();
   }, 5000);
 
-  // What cannot arrive is not sent: the browser would leave the page for one of its own.
-  // That nothing is heard is no proof of it, so hotspare is asked first.
-  let asking = false, sure = false;
+  // While hotspare is unreachable, forms are not sent: the browser would replace the page by an
+  // error page of its own. The stream may be down for another reason, so a request checks first.
+  let checking = false, reachable = false;
   document.addEventListener("submit", (e) => {
-    if (!gone || sure) {
-      sure = false;
+    if (!disconnected || reachable) {
+      reachable = false;
       return;
     }
     e.preventDefault();
-    if (asking) return;
-    asking = true;
+    if (checking) return;
+    checking = true;
     const form = e.target, by = e.submitter;
     fetch("/alive", { cache: "no-store", signal: AbortSignal.timeout(3000) }).then(() => {
-      sure = true;
+      reachable = true;
       form.requestSubmit(by);
     }, () => {
       unsent = true;
-      stale("hotspare cannot be reached.");
-    }).finally(() => { asking = false; });
+      showStale("hotspare cannot be reached.");
+    }).finally(() => { checking = false; });
   });
 
-  // A browser opens six connections to a server, so pages that nobody sees let go of
-  // theirs; they only tell now and then that they are there.
+  // A browser opens at most six connections to a server, so hidden pages close theirs. They send
+  // a request now and then to keep the session alive.
   let alive = null;
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hidden);
     clearInterval(alive);
     if (!document.hidden) {
-      if (!source) follow();
+      if (!source) connect();
       return;
     }
-    hidden = setTimeout(stop, 30000);
+    hidden = setTimeout(disconnect, 30000);
     alive = setInterval(() => fetch("/alive", { cache: "no-store" }).catch(() => {}), 600000);
   });
-  addEventListener("pagehide", stop);
-  addEventListener("pageshow", (e) => { if (e.persisted) follow(); });
-  if (!document.hidden) follow(); // else when somebody looks
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", (e) => { if (e.persisted) connect(); });
+  if (!document.hidden) connect(); // otherwise when the page becomes visible
 })();
