@@ -39,6 +39,9 @@ var verbOrder = []Verb{
 	AddFinalizer, RemoveFinalizer, Bind, Start, Sleep, SetPosition, ReportInvalid, DropName, CompleteCreation, Create, Delete,
 }
 
+// Verbs returns all verbs, in the order of the steps in a plan.
+func Verbs() []Verb { return slices.Clone(verbOrder) }
+
 // finishPlan adds the steps that depend on the others, sorts the steps, and reports on them.
 func (d *draft) finishPlan() Plan {
 	d.steps = slices.DeleteFunc(d.steps, func(s Step) bool { return (s.Verb == Start || s.Verb == Sleep) && d.plannedDeletions[s.Cluster] })

@@ -4,100 +4,118 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/pool/facts"
-	"hotspare.io/hotspare/internal/rbac"
 )
 
-const (
-	// parallelWrites is the number of concurrent writes of a pass.
-	parallelWrites = 16
-)
+// An execution executes one plan. It has what the pass finds out and writes after the observation,
+// which it does not change.
+type execution struct {
+	*Reconciler
+	seen *observation
+	// pool is the pool as this pass last wrote it; until then, as observed.
+	pool *hivev1.ClusterPool
+	// ended is set when the pass must not write anything more.
+	ended bool
+	// poolConfirmed is set if the API server has confirmed, in this pass, that the pool is as
+	// observed: it accepted a write of the pool, or returned it.
+	poolConfirmed bool
+	// inventoryPlan is the observed plan, with reservations for the clusters of this pass.
+	inventoryPlan inventory.Plan
+	// builder builds the objects of new clusters; see prepareCreations.
+	builder clusterBuilder
 
-// applyPlan executes the plan: first bindings, then power states, then the status with the names of
-// new clusters, then the creation of those clusters, and deletions. It returns the delay before the
-// next pass; 0 if only a change matters.
-func (r *Reconciler) applyPlan(ctx context.Context, s *observation, p pool.Plan) (time.Duration, error) {
-	held, err := r.reconcileFinalizer(ctx, s)
-	if err != nil || held {
-		return 0, err
-	}
-	errs := []error{
-		forEachParallel(p.StepsOf(pool.Bind), func(st pool.Step) error { return r.bindCluster(ctx, s, st) }),
-		forEachParallel(append(p.StepsOf(pool.Start), p.StepsOf(pool.Sleep)...), func(st pool.Step) error { return r.setPowerState(ctx, s, st) }),
-	}
-	errs = append(errs, r.setPositions(ctx, s, p))
-	next := p.Next
-	if err := r.reportInvalidCustomizations(ctx, s); err != nil {
-		return next, errors.Join(append(errs, err)...)
-	}
-	if err := errors.Join(r.dropUnassignedPending(ctx, s), r.dropForeignPending(ctx, s), r.dropInterruptedPending(ctx, s)); err != nil {
-		errs = append(errs, err)
-	}
-	if len(s.droppedNames) > 0 {
-		next = soonerDelay(next, time.Millisecond) // the plan counted the dropped names as pending, and no event triggers the next pass
-	}
-	names, err := r.chooseNames(ctx, s, len(p.DueStepsOf(pool.Create)))
-	if err != nil {
-		errs = append(errs, err)
-	}
-	later, err := r.patchPoolStatus(ctx, s, p, names)
-	if err != nil {
-		return next, errors.Join(append(errs, err)...)
-	}
-	next = soonerDelay(next, later)
-	errs = append(errs,
-		r.createClusters(ctx, s, append(s.withoutDropped(s.snapshot.Pending), names...)),
-		forEachParallel(p.DueStepsOf(pool.Delete), func(st pool.Step) error { return r.deleteCluster(ctx, s, st) }))
-	if len(s.missing) > 0 {
-		next = soonerDelay(next, dependenciesTTL)
-	}
-	if len(s.faults) > 0 {
-		next = soonerDelay(next, templateTTL)
-	}
-	return next, errors.Join(errs...)
+	// mu guards the fields below, which concurrent steps change.
+	mu sync.Mutex
+	// allObserved is set if the pool certainly has no clusters except the observed and the recorded
+	// ones.
+	allObserved bool
+	// droppedNames are the recorded names that the next status no longer records.
+	droppedNames []string
 }
 
-// chooseNames chooses names for n new clusters, after confirming that all existing clusters are
-// known.
-func (r *Reconciler) chooseNames(ctx context.Context, s *observation, n int) ([]string, error) {
-	if n == 0 {
-		return nil, nil
+func newExecution(r *Reconciler, s *observation) *execution {
+	return &execution{Reconciler: r, seen: s, pool: s.pool, allObserved: s.allObserved, inventoryPlan: s.inventoryPlan}
+}
+
+// A stage is a set of steps that are executed concurrently: those with one of its verbs.
+type stage struct {
+	verbs []pool.Verb
+	apply func(*execution, context.Context, pool.Step) error
+	// prepare runs once before the steps, if there are any; nil does nothing.
+	prepare func(*execution, context.Context) error
+	// endsPass is set if the pass ends when a step fails. Otherwise the next stage follows.
+	endsPass bool
+}
+
+// The stages of a pass, in order. The status is written between the two lists: it records the
+// names of new clusters before anything is created under them.
+var (
+	stagesBeforeStatus = []stage{
+		// A pool has the finalizer before anything is created for it. After its removal, the pool
+		// may no longer exist.
+		{verbs: []pool.Verb{pool.AddFinalizer}, apply: (*execution).addFinalizer, endsPass: true},
+		{verbs: []pool.Verb{pool.RemoveFinalizer}, apply: (*execution).removeFinalizer, endsPass: true},
+		// Claims wait for these.
+		{verbs: []pool.Verb{pool.Bind}, apply: (*execution).bindCluster},
+		{verbs: []pool.Verb{pool.Start, pool.Sleep}, apply: (*execution).setPowerState},
+		{verbs: []pool.Verb{pool.SetPosition}, apply: (*execution).setPosition},
+		// An invalid customization is reported before the status records another one for its name: a
+		// process that has not seen the error, and is about to acquire the lease, then gets a
+		// conflict.
+		{verbs: []pool.Verb{pool.ReportInvalid}, apply: (*execution).reportInvalid, endsPass: true},
+		{verbs: []pool.Verb{pool.DropName}, apply: (*execution).dropName},
 	}
-	if err := r.confirmAllObserved(ctx, s); err != nil {
-		return nil, err
+	stagesAfterStatus = []stage{
+		{verbs: []pool.Verb{pool.CompleteCreation, pool.Create}, prepare: (*execution).prepareCreations, apply: (*execution).createCluster},
+		{verbs: []pool.Verb{pool.Delete}, apply: (*execution).deleteCluster},
 	}
-	names := s.generateNames(n, r.Suffix)
-	if len(s.pool.Spec.Inventory) > 0 {
-		for _, name := range names {
-			s.inventoryPlan.ReserveFor(name)
+)
+
+// applySteps executes the plan's due steps, stage by stage, and joins their errors.
+func (t *execution) applySteps(ctx context.Context, p pool.Plan, stages []stage) error {
+	var errs []error
+	for _, st := range stages {
+		steps := p.DueStepsOf(st.verbs...)
+		if t.ended || len(steps) == 0 {
+			continue
+		}
+		err := t.applyStage(ctx, st, steps)
+		t.ended = t.ended || err != nil && st.endsPass
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// parallelWrites is the number of concurrent writes of a pass.
+const parallelWrites = 16
+
+// applyStage executes steps, several at a time, and joins their errors.
+func (t *execution) applyStage(ctx context.Context, st stage, steps []pool.Step) error {
+	if st.prepare != nil {
+		if err := st.prepare(t, ctx); err != nil {
+			return err
 		}
 	}
-	return names, nil
-}
-
-// forEachParallel runs do for every step, several at a time, and joins their errors.
-func forEachParallel[T any](steps []T, do func(T) error) error {
 	errs := make([]error, len(steps))
 	slots := make(chan struct{}, parallelWrites)
 	var wg sync.WaitGroup
-	for i, st := range steps {
+	for i, step := range steps {
 		slots <- struct{}{}
 		wg.Go(func() {
-			errs[i] = do(st)
+			errs[i] = st.apply(t, ctx, step)
 			<-slots
 		})
 	}
@@ -105,256 +123,141 @@ func forEachParallel[T any](steps []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// reconcileFinalizer adds the finalizer to a pool before anything is created for it, and removes it
-// when nothing is left of a deleted pool. It reports whether the pass ends here.
-func (r *Reconciler) reconcileFinalizer(ctx context.Context, s *observation) (bool, error) {
-	before := s.pool.DeepCopy()
-	going := s.pool.DeletionTimestamp != nil
-	if going && len(s.clusters) == 0 {
-		if err := r.confirmAllObserved(ctx, s); err != nil {
-			return true, err
-		}
-		left, err := r.pendingClusterExists(ctx, s)
-		if err != nil || left {
-			return true, err
-		}
-		controllerutil.RemoveFinalizer(s.pool, hivev1.FinalizerPool)
-	}
-	if !going {
-		controllerutil.AddFinalizer(s.pool, hivev1.FinalizerPool)
-	}
-	wrote, err := patch.Object(ctx, r.Client, before, s.pool)
-	if err != nil {
-		return true, fmt.Errorf("holding pool %s: %w", s.pool.Name, err)
-	}
-	if wrote {
-		r.recordPoolWrite(s)
-	}
-	return going && wrote, nil
+// addFinalizer adds hotspare's finalizer to the pool.
+func (t *execution) addFinalizer(ctx context.Context, _ pool.Step) error {
+	after := t.pool.DeepCopy()
+	controllerutil.AddFinalizer(after, hivev1.FinalizerPool)
+	return t.patchPool(ctx, after)
 }
 
-// pendingClusterExists reports whether the API server has a cluster under one of the pool's recorded
-// names.
-func (r *Reconciler) pendingClusterExists(ctx context.Context, s *observation) (bool, error) {
-	for _, name := range s.pool.Status.Pending {
-		var cd hivev1.ClusterDeployment
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
-		if err == nil {
-			return true, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return true, fmt.Errorf("looking for cluster %s: %w", name, err)
-		}
-	}
-	return false, nil
-}
-
-// bindCluster binds a cluster to a claim in two writes: first to the cluster, a race that only one
-// claim can win, then to the claim.
-func (r *Reconciler) bindCluster(ctx context.Context, s *observation, st pool.Step) error {
-	cd, claim := s.clusters[st.Cluster].DeepCopy(), s.claims[st.Claim].DeepCopy()
-	if cd.Spec.ClusterPoolRef.ClaimName == "" {
-		before, now := cd.DeepCopy(), metav1.NewTime(r.Clock.Now())
-		cd.Spec.ClusterPoolRef.ClaimName = claim.Name
-		cd.Spec.ClusterPoolRef.ClaimedTimestamp = &now
-		cd.Spec.PowerState = hivev1.PowerRunning
-		syncTemplate(s.pool, cd)
-		if err := r.patchCluster(ctx, before, cd); err != nil {
-			return fmt.Errorf("giving cluster %s to claim %s: %w", cd.Name, claim.Name, err)
-		}
-	} else if err := r.confirmAssigned(ctx, cd); err != nil {
+// removeFinalizer removes hotspare's finalizer from a deleted pool, after confirming that it has no
+// cluster. The pass ends here.
+func (t *execution) removeFinalizer(ctx context.Context, _ pool.Step) error {
+	t.ended = true
+	if err := t.confirmAllObserved(ctx); err != nil {
 		return err
 	}
-	before := claim.DeepCopy()
-	claim.Spec.Namespace = cd.Name
-	controllerutil.AddFinalizer(claim, hivev1.FinalizerClaim)
-	wrote, err := patch.Object(ctx, r.Client, before, claim)
-	if apierrors.IsNotFound(err) {
-		s.cache.recordClaimUnaware(cd)
+	if left, err := t.pendingClusterExists(ctx); err != nil || left {
+		return err
 	}
-	if err != nil {
-		err = errors.Join(err, r.reportRefusal(ctx, before, cd, err))
-		return fmt.Errorf("telling claim %s of cluster %s: %w", claim.Name, cd.Name, err)
+	after := t.pool.DeepCopy()
+	controllerutil.RemoveFinalizer(after, hivev1.FinalizerPool)
+	return t.patchPool(ctx, after)
+}
+
+// patchPool writes the pool's metadata.
+func (t *execution) patchPool(ctx context.Context, after *hivev1.ClusterPool) error {
+	if _, err := patch.Object(ctx, t.Client, t.pool, after); err != nil {
+		return fmt.Errorf("writing the finalizers of pool %s: %w", after.Name, err)
 	}
-	if wrote {
-		r.claims.RecordWrite(claim, r.Clock.Now())
-		r.recordEvent(claim, cd, "Assigned", "Bind", "has cluster %s", cd.Name)
-		r.Metrics.RecordAssignment(claim, r.Clock.Now())
-	}
+	t.recordPoolWrite(after)
 	return nil
+}
+
+// recordPoolWrite records the pool as just written.
+func (t *execution) recordPoolWrite(after *hivev1.ClusterPool) {
+	t.pool, t.poolConfirmed = after, true
+	t.pools.RecordWrite(after, t.Clock.Now())
+	if t.allObserved {
+		t.seen.cache.version = after.ResourceVersion
+	}
 }
 
 // powerEventReasons are the reasons of the events on power.
 var powerEventReasons = map[pool.Verb]string{pool.Start: "Resuming", pool.Sleep: "Hibernating"}
 
-// confirmAssigned confirms with the API server that a cluster that was bound earlier still exists:
-// the cache may still show one that was deleted with an older claim of the same name. No conflict
-// would prevent writing it into the claim: only the claim is written.
-func (r *Reconciler) confirmAssigned(ctx context.Context, seen *hivev1.ClusterDeployment) error {
-	var cd hivev1.ClusterDeployment
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), &cd); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("looking for cluster %s: %w", seen.Name, err)
-	}
-	if cd.UID != seen.UID || cd.DeletionTimestamp != nil {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is going or gone", seen.Name))
-	}
-	return nil
-}
-
 // setPowerState sets the desired power state of a cluster.
-func (r *Reconciler) setPowerState(ctx context.Context, s *observation, st pool.Step) error {
-	cd := s.clusters[st.Cluster].DeepCopy()
-	before := cd.DeepCopy()
+func (t *execution) setPowerState(ctx context.Context, st pool.Step) error {
+	before := t.seen.clusters[st.Cluster]
+	cd := before.DeepCopy()
 	cd.Spec.PowerState = hivev1.PowerRunning
 	if st.Verb == pool.Sleep {
 		cd.Spec.PowerState = hivev1.PowerHibernating
 	}
-	syncTemplate(s.pool, cd)
-	if err := r.patchCluster(ctx, before, cd); err != nil {
-		return fmt.Errorf("telling cluster %s to be %s: %w", cd.Name, cd.Spec.PowerState, err)
+	syncTemplate(t.pool, cd)
+	if err := t.patchCluster(ctx, cd); err != nil {
+		return fmt.Errorf("setting the power state of cluster %s to %s: %w", cd.Name, cd.Spec.PowerState, err)
 	}
-	r.Metrics.RecordPoolStep(s.poolKey(), st)
+	t.Metrics.RecordPoolStep(t.seen.poolKey(), st)
 	if before.Spec.PowerState != "" { // the first power state of a new cluster is part of creating it
-		r.recordEvent(s.pool, cd, powerEventReasons[st.Verb], "SetPower", "cluster %s: %s", cd.Name, st.Reason)
+		t.recordEvent(t.pool, cd, powerEventReasons[st.Verb], "SetPower", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
 }
 
-func (r *Reconciler) patchCluster(ctx context.Context, before, cd *hivev1.ClusterDeployment) error {
-	wrote, err := patch.Object(ctx, r.Client, before, cd)
+// patchCluster writes the changes of a cluster since it was observed.
+func (t *execution) patchCluster(ctx context.Context, after *hivev1.ClusterDeployment) error {
+	wrote, err := patch.Object(ctx, t.Client, t.seen.clusters[after.Name], after)
 	if wrote && err == nil {
-		r.clusters.RecordWrite(cd, r.Clock.Now())
+		t.clusters.RecordWrite(after, t.Clock.Now())
 	}
 	return err
 }
 
-// deleteCluster deletes the version of a cluster that the plan was made for.
-func (r *Reconciler) deleteCluster(ctx context.Context, s *observation, st pool.Step) error {
-	cd := s.clusters[st.Cluster]
-	if err := r.confirmUnused(ctx, s, cd); err != nil {
+// setPosition writes the position of a waiting claim, and when its cluster is likely to run, into
+// its status.
+func (t *execution) setPosition(ctx context.Context, st pool.Step) error {
+	before := t.seen.claims[st.Claim]
+	claim := before.DeepCopy()
+	claim.Status.Position, claim.Status.EstimatedReadyTime = new(int32(st.Position)), nil
+	if !st.Ready.IsZero() {
+		at := metav1.NewTime(st.Ready).Rfc3339Copy()
+		claim.Status.EstimatedReadyTime = &at
+	}
+	if _, err := patch.Status(ctx, t.Client, before, claim); err != nil {
+		return fmt.Errorf("setting the position of claim %s: %w", claim.Name, err)
+	}
+	t.claims.RecordWrite(claim, t.Clock.Now())
+	return nil
+}
+
+// reportInvalid sets ApplySucceeded=False on a customization that does not apply to the pool, with
+// the reason.
+func (t *execution) reportInvalid(ctx context.Context, st pool.Step) error {
+	before, now := t.seen.customizations[st.Customization], t.Clock.Now()
+	c := before.DeepCopy()
+	lease.ReportInvalid(c, st.Reason, now)
+	kstatus.ReportCustomization(c, now)
+	wrote, err := patch.Status(ctx, t.Client, before, c)
+	if err != nil {
+		return fmt.Errorf("reporting that customization %s does not apply: %w", c.Name, err)
+	}
+	if wrote {
+		t.customizations.RecordWrite(c, now)
+	}
+	return nil
+}
+
+// dropName drops a recorded name; the status is then written without it.
+func (t *execution) dropName(ctx context.Context, st pool.Step) error {
+	if err := t.confirmUnusable(ctx, st); err != nil {
 		return err
 	}
-	err := r.Client.Delete(ctx, cd, client.Preconditions{UID: &cd.UID, ResourceVersion: &cd.ResourceVersion})
+	ctrl.LoggerFrom(ctx).Info("dropped a recorded name", "cluster", st.Cluster, "why", st.Reason)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.droppedNames = append(t.droppedNames, st.Cluster)
+	return nil
+}
+
+// withoutDropped returns names without the dropped ones.
+func (t *execution) withoutDropped(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(t.droppedNames, name) })
+}
+
+// deleteCluster deletes the version of a cluster that the plan was made for.
+func (t *execution) deleteCluster(ctx context.Context, st pool.Step) error {
+	cd := t.seen.clusters[st.Cluster]
+	if err := t.confirmUnused(ctx, cd); err != nil {
+		return err
+	}
+	err := t.Client.Delete(ctx, cd, client.Preconditions{UID: &cd.UID, ResourceVersion: &cd.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting cluster %s: %w", cd.Name, err)
 	}
 	if err == nil {
-		r.Metrics.RecordPoolStep(s.poolKey(), st)
-		r.recordEvent(s.pool, cd, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
+		t.Metrics.RecordPoolStep(t.seen.poolKey(), st)
+		t.recordEvent(t.pool, cd, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
-}
-
-// confirmUnused confirms with the API server that a claimed cluster's claim no longer needs it: a
-// claim that the cache does not show may be too new for the cache.
-func (r *Reconciler) confirmUnused(ctx context.Context, s *observation, cd *hivev1.ClusterDeployment) error {
-	if s.inventoryPlan.Displaced[cd.Name] != "" && !facts.IsMarkedForRemoval(cd) {
-		return r.confirmDisplaced(ctx, s, cd)
-	}
-	ref := cd.Spec.ClusterPoolRef
-	if ref == nil || ref.ClaimName == "" || facts.IsMarkedForRemoval(cd) {
-		return nil
-	}
-	var claim hivev1.ClusterClaim
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: ref.ClaimName}, &claim)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("reading claim %s: %w", ref.ClaimName, err)
-	case claim.DeletionTimestamp != nil, claim.Spec.ClusterPoolName != s.pool.Name,
-		claim.Spec.Namespace != "" && claim.Spec.Namespace != cd.Name:
-		return nil
-	}
-	return fault.New(fault.Conflict, fmt.Errorf("claim %s still has cluster %s", claim.Name, cd.Name))
-}
-
-// createClusters creates the recorded clusters. It does not change objects that exist already.
-func (r *Reconciler) createClusters(ctx context.Context, s *observation, names []string) error {
-	if len(names) == 0 || s.snapshot.Settings.Blocked != "" || s.pool.DeletionTimestamp != nil {
-		return nil
-	}
-	if err := r.confirmAllObserved(ctx, s); err != nil {
-		return err
-	}
-	if err := r.confirmPoolUnchanged(ctx, s); err != nil {
-		return err
-	}
-	from, err := r.newClusterBuilder(ctx, s)
-	if err != nil {
-		return err
-	}
-	return forEachParallel(names, func(name string) error { return r.createCluster(ctx, s, from, name) })
-}
-
-func (r *Reconciler) createCluster(ctx context.Context, s *observation, from clusterBuilder, name string) error {
-	var c *hivev1.ClusterDeploymentCustomization
-	if len(s.pool.Spec.Inventory) > 0 {
-		if s.inventoryPlan.Homes[name] == "" {
-			return nil // no customization is available now
-		}
-		var err error
-		if c, err = r.acquireLease(ctx, s, name); err != nil {
-			return err
-		}
-		if err = r.confirmRecorded(ctx, s, name, c.Name); err != nil {
-			return err
-		}
-	}
-	objects, cd, err := from.buildObjects(name, c)
-	if err != nil {
-		return err
-	}
-	for _, o := range append(objects, cd) {
-		err := r.Client.Create(ctx, o)
-		if apierrors.IsAlreadyExists(err) {
-			err = r.confirmExisting(ctx, s, o, *cd.Spec.ClusterPoolRef)
-		}
-		if err != nil {
-			return fmt.Errorf("creating %s of cluster %s: %w", describeObject(o), name, err)
-		}
-	}
-	if cd.ResourceVersion != "" {
-		r.clusters.RecordWrite(cd, r.Clock.Now())
-		r.Metrics.RecordPoolStep(s.poolKey(), pool.Step{Verb: pool.Create})
-		r.recordEvent(s.pool, cd, "Created", "Create", "cluster %s", name)
-	}
-	return nil
-}
-
-// confirmExisting returns an error unless the object that exists in place of o was created for the
-// cluster, and has the content that it would be created with now.
-func (r *Reconciler) confirmExisting(ctx context.Context, s *observation, o client.Object, ref hivev1.ClusterPoolReference) error {
-	switch o := o.(type) {
-	case *corev1.Namespace:
-		return r.confirmNamespace(ctx, s, o.Name, ref)
-	case *corev1.Secret:
-		return r.confirmSecret(ctx, o)
-	}
-	return nil
-}
-
-// confirmNamespace returns an error unless the namespace that exists under the name of a new
-// cluster was created for it. Otherwise the pool's Secrets would be copied into somebody else's
-// namespace.
-func (r *Reconciler) confirmNamespace(ctx context.Context, s *observation, name string, ref hivev1.ClusterPoolReference) error {
-	var ns corev1.Namespace
-	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &ns); err != nil {
-		return err
-	}
-	if rbac.IsPoolNamespace(&ns, ref) {
-		return nil
-	}
-	return fault.NewDenied("namespace %s was not made for a cluster of pool %s", name, s.pool.Name)
-}
-
-func describeObject(o client.Object) string {
-	switch o.(type) {
-	case *corev1.Namespace:
-		return "the namespace"
-	case *corev1.Secret:
-		return "Secret " + o.GetName()
-	default:
-		return "the ClusterDeployment"
-	}
 }

@@ -20,39 +20,6 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// maxLabelLength is the maximum length of a label value; a cluster's name is used as one.
-const maxLabelLength = 63
-
-// maxNameLength returns the maximum length of the names of a pool's clusters.
-func maxNameLength(p *hivev1.ClusterPool) int {
-	if facts.IsFake(p) || p.Spec.Platform.Local != nil {
-		return maxLabelLength
-	}
-	return config.MaxCloudName
-}
-
-// generateNames returns random names for n new clusters.
-func (s *observation) generateNames(n int, suffix func() string) []string {
-	var out []string
-	for len(out) < n {
-		name := clusterName(s.pool.Name, suffix(), maxNameLength(s.pool))
-		if s.clusters[name] == nil && !slices.Contains(s.pool.Status.Pending, name) && !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// clusterName returns <pool>-<suffix>; it cuts a long pool name and inserts a hash of it.
-func clusterName(poolName, suffix string, most int) string {
-	if len(poolName)+1+len(suffix) <= most {
-		return poolName + "-" + suffix
-	}
-	sum := sha256.Sum256([]byte(poolName))
-	tail := "-" + hex.EncodeToString(sum[:])[:6] + "-" + suffix
-	return poolName[:most-len(tail)] + tail
-}
-
 // A clusterBuilder has everything that the new clusters of a pass are built from.
 type clusterBuilder struct {
 	pool    *hivev1.ClusterPool
@@ -161,7 +128,7 @@ func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCus
 	for _, s := range m.secrets {
 		objects = append(objects, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: s.Name},
-			Type:       s.Type, Data: s.Data,
+			Type:       s.Type, Data: maps.Clone(s.Data), // creating an object overwrites it
 		})
 	}
 	return objects, cd, nil
@@ -223,4 +190,25 @@ func (m clusterBuilder) newClusterDeployment(name string) *hivev1.ClusterDeploym
 		},
 		Spec: facts.NewClusterSpec(m.pool, name),
 	}
+}
+
+// fixedNameSecrets returns the Secrets that a new cluster is created with, without those whose
+// names depend on their content.
+func (m clusterBuilder) fixedNameSecrets(name string) ([]*corev1.Secret, error) {
+	from := m
+	if len(m.pool.Spec.Inventory) > 0 {
+		from.template = nil // the Secret with the install-config is named after its content
+	}
+	objects, cd, err := from.buildObjects(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.Secret
+	for _, o := range objects {
+		secret, is := o.(*corev1.Secret)
+		if is && !(len(m.pool.Spec.Inventory) > 0 && secret.Name == cd.Spec.Provisioning.InstallConfigSecretRef.Name) {
+			out = append(out, secret)
+		}
+	}
+	return out, nil
 }

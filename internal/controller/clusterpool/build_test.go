@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -216,7 +217,9 @@ func TestWhatExistsIsNotToldAsCreated(t *testing.T) {
 	p := readPool(t, everything)
 	second := &Reconciler{Client: api, Live: api, Clock: first.Clock, Events: told}
 	for _, r := range []*Reconciler{first, second} {
-		if err := r.createCluster(t.Context(), &observation{pool: p}, clusterBuilder{pool: p, version: "v9"}, "p-1"); err != nil {
+		x := newExecution(r, &observation{pool: p})
+		x.builder = clusterBuilder{pool: p, version: "v9"}
+		if err := x.createCluster(t.Context(), pool.Step{Verb: pool.Create, Cluster: "p-1"}); err != nil {
 			t.Fatal(err)
 		}
 	}

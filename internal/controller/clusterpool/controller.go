@@ -9,6 +9,8 @@ package clusterpool
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,16 +84,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.Metrics.DeletePoolSeries(req.NamespacedName)
 		r.poolCaches.removePool(req.NamespacedName)
 	}
-	if err != nil || s == nil {
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if s.pool.Unreadable != "" {
 		return fault.Requeue(0, r.reportUnreadable(ctx, s))
 	}
 	p := pool.Decide(s.snapshot)
-	s.cache.waiting.Store(p.Report.Waiting > 0)
-	next, err := r.applyPlan(ctx, s, p)
-	return fault.Requeue(next, err)
+	s.cache.recordPlan(p, s.snapshot.Now)
+	t := newExecution(r, s)
+	serveErr := t.applySteps(ctx, p, stagesBeforeStatus)
+	p, nameErr := t.nameNewClusters(ctx, p)
+	wait, reportErr := t.reportStatus(ctx, p)
+	createErr := t.applySteps(ctx, p, stagesAfterStatus)
+	return fault.Requeue(soonerDelay(p.Next, wait), errors.Join(s.secretsErr, serveErr, nameErr, reportErr, createErr))
+}
+
+// soonerDelay returns the shorter of two delays; 0 means never.
+func soonerDelay(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // Names of the indexes that the passes use.

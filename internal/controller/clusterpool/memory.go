@@ -123,6 +123,17 @@ func (m *poolCaches) hasWaitingClaims(key types.NamespacedName) bool {
 	return known != nil && known.waiting.Load()
 }
 
+// recordPlan records what the watches and the next pass need to know of a plan that was made now.
+func (m *poolCache) recordPlan(p pool.Plan, now time.Time) {
+	m.waiting.Store(p.Report.Waiting > 0)
+	switch {
+	case len(p.Report.Queue) == 0:
+		m.positionsSetAt = time.Time{}
+	case p.CountSteps(pool.SetPosition) > 0:
+		m.positionsSetAt = now
+	}
+}
+
 func (m *poolCache) setDependencies(d dependencies) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

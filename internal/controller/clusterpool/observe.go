@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +18,8 @@ import (
 	"hotspare.io/hotspare/internal/rbac"
 )
 
-// An observation is everything that a pass has read. Clusters and claims are shared with the cache
-// and must be copied before they are changed.
+// An observation is everything that a pass has read before it decides. Nothing changes it
+// afterwards: its objects are shared with caches and must be copied before they are changed.
 type observation struct {
 	pool     *hivev1.ClusterPool
 	clusters map[string]*hivev1.ClusterDeployment
@@ -28,9 +29,6 @@ type observation struct {
 	// allObserved is set if the pool certainly has no clusters except those in clusters and those
 	// recorded in its status.
 	allObserved bool
-	// poolConfirmed is set if the API server has confirmed, in this pass, that the pool is as
-	// observed: it accepted a write of the pool, or returned it.
-	poolConfirmed bool
 	// missing describes the pool's dependencies that do not exist.
 	missing []string
 	// sources is the version of the dependencies that exist.
@@ -40,11 +38,11 @@ type observation struct {
 	customizations map[string]*hivev1.ClusterDeploymentCustomization
 	faults         map[string]string
 	inventoryPlan  inventory.Plan
-	// droppedNames are recorded names that this pass drops: nothing was, or will be, created under
-	// them.
-	droppedNames []string
-	snapshot     pool.Snapshot
-	cache        *poolCache
+	// secretsErr is why the Secrets of interrupted creations could not be read. The pass returns it
+	// after the steps of its plan: claims do not wait for these Secrets.
+	secretsErr error
+	snapshot   pool.Snapshot
+	cache      *poolCache
 }
 
 func (s *observation) poolKey() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
@@ -56,7 +54,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if err := r.Client.Get(ctx, key, &cached); err != nil {
 		return nil, err
 	}
-	s := &observation{pool: r.pools.NewestVersion(&cached).DeepCopy()}
+	s := &observation{pool: r.pools.NewestVersion(&cached)}
 	s.cache = r.poolCaches.getOrAddPool(s.pool)
 	if s.pool.Unreadable != "" {
 		return s, nil
@@ -86,8 +84,10 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if err = r.retainConfirmedDisplaced(ctx, s); err != nil {
 		return nil, err
 	}
-	s.snapshot, err = r.buildSnapshot(s)
-	return s, err
+	if s.snapshot, err = r.buildSnapshot(s); err != nil {
+		return nil, err
+	}
+	return s, r.observePendingNames(ctx, s)
 }
 
 func (r *Reconciler) observeClusters(ctx context.Context, key types.NamespacedName, s *observation) error {
@@ -180,11 +180,35 @@ func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 	if err != nil {
 		return snap, err
 	}
-	snap.PositionsSetAt = s.cache.positionsSetAt
+	snap.PositionsSetAt, snap.RecheckAfter = s.cache.positionsSetAt, s.recheckDelay()
 	s.cache.removeDeletedClusters(s.clusters, snap.Members)
 	s.cache.setClaimMissingSince(s, snap.Members, r.Clock.Now())
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.IsFake(s.pool) {
 		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}
 	return snap, nil
+}
+
+// recheckDelay returns how long the pass may rely on the Secrets that it has read, which are not
+// watched; 0 if nothing depends on them.
+func (s *observation) recheckDelay() time.Duration {
+	switch {
+	case len(s.missing) > 0:
+		return dependenciesTTL
+	case len(s.faults) > 0:
+		return templateTTL
+	default:
+		return 0
+	}
+}
+
+// unobservedPending returns the recorded names whose clusters the cache does not show.
+func (s *observation) unobservedPending() []string {
+	var out []string
+	for _, name := range s.pool.Status.Pending {
+		if s.clusters[name] == nil || s.remembered[name] {
+			out = append(out, name)
+		}
+	}
+	return out
 }

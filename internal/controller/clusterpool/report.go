@@ -3,13 +3,18 @@ package clusterpool
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -27,25 +32,34 @@ func (m *poolCache) statusPatchDelay(now time.Time) time.Duration {
 	return 0
 }
 
-// patchPoolStatus writes the pool's status, if it changed: counts, conditions, and the names of
-// clusters that are about to be created. While the pool serves claims, it may leave a change of
-// counts alone to a later pass: it then returns the delay before that pass.
-func (r *Reconciler) patchPoolStatus(ctx context.Context, s *observation, p pool.Plan, names []string) (time.Duration, error) {
-	before, now := s.pool.DeepCopy(), r.Clock.Now()
-	s.pool.Status = s.poolObjects().PoolStatus(p.Report, s.inventoryPlan, append(s.withoutDropped(s.unobservedPending()), names...), now)
-	if p.Report.InDemand && differOnlyInCounts(before.Status, s.pool.Status) {
-		if wait := s.cache.statusPatchDelay(now); wait > 0 {
+// reportStatus writes the pool's status, if it changed: counts, conditions, and the names of the
+// clusters that p creates. While the pool serves claims, it may leave a change of counts alone to a
+// later pass: it then returns the delay before that pass. If it fails, the pass ends: no cluster is
+// created under a name that is not recorded.
+func (t *execution) reportStatus(ctx context.Context, p pool.Plan) (time.Duration, error) {
+	if t.ended {
+		return 0, nil
+	}
+	now, pending := t.Clock.Now(), t.withoutDropped(t.seen.unobservedPending())
+	for _, st := range p.DueStepsOf(pool.Create) {
+		pending = append(pending, st.Cluster)
+	}
+	after := t.pool.DeepCopy()
+	after.Status = t.seen.poolObjects().PoolStatus(p.Report, t.inventoryPlan, pending, now)
+	if p.Report.InDemand && differOnlyInCounts(t.pool.Status, after.Status) {
+		if wait := t.seen.cache.statusPatchDelay(now); wait > 0 {
 			return wait, nil
 		}
 	}
-	wrote, err := patch.Status(ctx, r.Client, before, s.pool)
+	wrote, err := patch.Status(ctx, t.Client, t.pool, after)
 	if err != nil {
-		return 0, fmt.Errorf("writing the status of pool %s: %w", s.pool.Name, err)
+		t.ended = true
+		return 0, fmt.Errorf("writing the status of pool %s: %w", t.pool.Name, err)
 	}
 	if wrote {
-		s.cache.statusWrittenAt = now
-		r.recordPoolWrite(s)
-		r.recordEntryEvents(ctx, before, s.pool)
+		t.seen.cache.statusWrittenAt = now
+		t.recordEntryEvents(ctx, t.pool, after)
+		t.recordPoolWrite(after)
 	}
 	return 0, nil
 }
@@ -69,4 +83,53 @@ func differOnlyInCounts(a, b hivev1.ClusterPoolStatus) bool {
 		}
 	}
 	return equality.Semantic.DeepEqual(a, b)
+}
+
+// entryEventReasons maps the statuses of inventory entries that a user must fix to the reasons of
+// their events.
+var entryEventReasons = map[hivev1.InventoryStatus]string{
+	hivev1.InventoryMissing:               "CustomizationMissing",
+	hivev1.InventoryBrokenByConfiguration: "CustomizationBroken",
+}
+
+// recordEntryEvents logs and records the inventory entries that have become unusable
+// (HIVE-1367). Each is a warning about the pool that names its customization.
+func (t *execution) recordEntryEvents(ctx context.Context, before, after *hivev1.ClusterPool) {
+	for _, name := range slices.Sorted(maps.Keys(after.Status.Inventory)) {
+		e := after.Status.Inventory[name]
+		reason, ok := entryEventReasons[e.Status]
+		if was := before.Status.Inventory[name]; !ok || was.Status == e.Status && was.Message == e.Message {
+			continue
+		}
+		why := e.Message
+		if why == "" {
+			why = "it does not exist"
+		}
+		ctrl.LoggerFrom(ctx).Error(nil, "customization of the inventory cannot be used", "customization", name, "status", e.Status, "why", why)
+		// Without the customization, events about two customizations would be aggregated into one.
+		related := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: after.Namespace, Name: name}}
+		t.Events.Eventf(after, related, corev1.EventTypeWarning, reason, "ReadInventory", "ClusterDeploymentCustomization %s cannot be used: %s", name, why)
+	}
+}
+
+// reportUnreadable reports why the controller does nothing for a pool that could not be read
+// completely: the missing part may be a limit. It sets conditions that every other pass sets too.
+func (r *Reconciler) reportUnreadable(ctx context.Context, s *observation) error {
+	before, p := s.pool, s.pool.DeepCopy()
+	why := fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then nothing is done for this pool",
+		p.Unreadable, p.Name, p.Namespace)
+	p.Status.Plan = "parked: " + why
+	p.Status.ObservedGeneration = p.Generation
+	condition.Set(&p.Status.Conditions, hivev1.PoolMissingDependencies, corev1.ConditionUnknown, hivev1.ReasonUnreadable, why, r.Clock.Now())
+	condition.Set(&p.Status.Conditions, hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonUnreadable, why, r.Clock.Now())
+	kstatus.ReportClusterPool(p, &p.Status, r.Clock.Now())
+	wrote, err := patch.Status(ctx, r.Client, before, p)
+	if err != nil {
+		return fmt.Errorf("parking pool %s: %w", p.Name, err)
+	}
+	if wrote {
+		r.pools.RecordWrite(p, r.Clock.Now())
+		r.Events.Eventf(p, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Park", "%s", why)
+	}
+	return nil
 }

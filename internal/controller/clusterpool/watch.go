@@ -2,6 +2,7 @@ package clusterpool
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -113,4 +115,51 @@ func finalizersChanged() predicate.Predicate {
 		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
 			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
 	}}
+}
+
+// poolsOfCustomization returns the pools that list, have recorded, or have clusters of a
+// customization.
+func (r *Reconciler) poolsOfCustomization(ctx context.Context, o client.Object) []reconcile.Request {
+	var list hivev1.ClusterPoolList
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pools of a customization")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		p := &list.Items[i]
+		_, recorded := p.Status.Inventory[o.GetName()]
+		ref := p.Spec.CustomizationRef
+		if ref != nil && ref.Name == o.GetName() {
+			r.poolCaches.expireDependencies(p)
+		} else if !recorded && !slices.Contains(p.Spec.Inventory.Names(), o.GetName()) {
+			continue
+		}
+		out = append(out, poolRequest(p.Namespace, p.Name)...)
+	}
+	return out
+}
+
+// customizationChanged selects the updates of a customization that matter to a pool: of its
+// patches, its holder, and its deletion.
+func customizationChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*hivev1.ClusterDeploymentCustomization), e.ObjectNew.(*hivev1.ClusterDeploymentCustomization)
+		was, held := lease.Holder(before)
+		is, holds := lease.Holder(after)
+		return before.Generation != after.Generation || was != is || held != holds ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+	}}
+}
+
+// poolKeyOf returns a cluster's pool; empty if it has none. For an unreadable cluster, its labels
+// may be the only record of the pool.
+func poolKeyOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
+	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.PoolName != "" {
+		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
+	}
+	if cd.Unreadable == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: cd.Labels[hivev1.LabelPoolNamespace], Name: cd.Labels[hivev1.LabelPoolName]}
 }

@@ -41,8 +41,8 @@ func (f *Preview) Decide(now time.Time) error {
 	if f.Facts, err = f.PoolSnapshot(books, now); err != nil {
 		return err
 	}
-	if !f.Facts.Settings.Deleting {
-		f.Facts.Settings.FinalizerMissing = false // manifests have no finalizers; on a hub, the pool has it from the first pass on
+	if len(f.Pool.Finalizers) == 0 {
+		f.Facts.Settings.FinalizerMissing = false // manifests have no finalizers; on a hub, the first pass adds it
 	}
 	if f.Full != "" {
 		f.Facts.Settings.Room, f.Facts.Settings.NoRoom = new(int), f.Full

@@ -83,7 +83,7 @@ func NewClusterSpec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploym
 		},
 		HibernateAfter:                           spec.HibernateAfter,
 		InstallAttemptsLimit:                     spec.InstallAttemptsLimit,
-		PowerstateTransitionToRunningTimeout:     ResumeTimeout(p),
+		PowerstateTransitionToRunningTimeout:     ResumeTimeout(&hivev1.ClusterPool{Spec: *spec}),
 		PowerstateTransitionToHibernatingTimeout: spec.PowerstateTransitionToHibernatingTimeout,
 	}
 }

@@ -55,7 +55,7 @@ func TestAClaimSaysThatTheHubRefusedItsAssignment(t *testing.T) {
 			}
 			r := &Reconciler{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(noon)}
 			seen := &observation{clusters: map[string]*hivev1.ClusterDeployment{"a": cd}, claims: map[string]*hivev1.ClusterClaim{"x": claim}}
-			if err := r.bindCluster(t.Context(), seen, pool.Step{Verb: pool.Bind, Cluster: "a", Claim: "x"}); !errors.Is(err, tc.err) {
+			if err := newExecution(r, seen).bindCluster(t.Context(), pool.Step{Verb: pool.Bind, Cluster: "a", Claim: "x"}); !errors.Is(err, tc.err) {
 				t.Errorf("the error of the hub is not returned: %v", err)
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
