@@ -41,7 +41,7 @@ func (t *execution) bindCluster(ctx context.Context, st pool.Step) error {
 	controllerutil.AddFinalizer(claim, hivev1.FinalizerClaim)
 	wrote, err := patch.Object(ctx, t.Client, before, claim)
 	if apierrors.IsNotFound(err) {
-		t.seen.cache.recordClaimUnaware(cd)
+		t.seen.cache.unaware.store(cd.Name, cd.UID)
 	}
 	if err != nil {
 		err = errors.Join(err, t.reportRefusal(ctx, before, cd, err))

@@ -166,7 +166,7 @@ func secret(name, key string) *corev1.Secret {
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	r, c, now := reconciler(t, secret("template", "wrong-key"))
-	s := &observation{pool: readPool(t, everything), cache: newPoolCache("")}
+	s := &observation{pool: readPool(t, everything), cache: &poolCache{}}
 	want := []string{
 		`cluster image set: ClusterImageSet "v1" does not exist: create it, or change spec.imageSetRef`,
 		`pull secret: Secret "pull" does not exist: create it, or change spec.pullSecretRef`,

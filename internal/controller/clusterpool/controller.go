@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s, err := r.observePool(ctx, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		r.Metrics.DeletePoolSeries(req.NamespacedName)
-		r.poolCaches.removePool(req.NamespacedName)
+		r.poolCaches.remove(req.NamespacedName)
 	}
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -24,11 +24,11 @@ const dependenciesTTL = 5 * time.Second
 func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (dependencies, error) {
 	p, now := s.pool, r.Clock.Now()
 	if p.DeletionTimestamp != nil {
-		s.cache.setDependencies(dependencies{})
+		s.cache.dependencies.Store(nil)
 		return dependencies{}, nil
 	}
-	if known := s.cache.getDependencies(); known.generation == p.Generation && now.Sub(known.at) < dependenciesTTL {
-		return known, nil
+	if known := s.cache.dependencies.Load(); known != nil && known.generation == p.Generation && now.Sub(known.at) < dependenciesTTL {
+		return *known, nil
 	}
 	var versions []string
 	missing, err := facts.MissingDependencies(p, r.Installers, func(n facts.Dependency) (string, error) {
@@ -42,7 +42,7 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 		return dependencies{}, err
 	}
 	found := dependencies{at: now, generation: p.Generation, missing: missing, sources: facts.SourceVersion(versions)}
-	s.cache.setDependencies(found)
+	s.cache.dependencies.Store(&found)
 	return found, nil
 }
 

@@ -35,19 +35,19 @@ func TestRememberedMembersAreThoseOfFacts(t *testing.T) {
 			clusters[name] = someCluster(dice, name, now)
 		}
 		if dice.IntN(500) == 0 {
-			all.removePool(types.NamespacedName{Namespace: "n", Name: "p"})
+			all.remove(types.NamespacedName{Namespace: "n", Name: "p"})
 		}
 		r := all.getOrAddPool(p)
 		for _, cd := range clusters {
-			if r.members[cd.Name].cluster == cd {
+			if r.members.load(cd.Name).cluster == cd {
 				remembered++
 			}
 			if got, want := r.getMember(cd, now), facts.ReadMember(cd, now); got != want {
 				t.Fatalf("step %d: %s is read as\n%+v\nwant\n%+v", step, cd.Name, got, want)
 			}
 		}
-		if r.removeDeletedClusters(clusters, nil); len(r.members) > len(clusters) {
-			t.Fatalf("step %d: %d are remembered of %d", step, len(r.members), len(clusters))
+		if r.removeDeletedClusters(clusters, nil); len(r.members.m) > len(clusters) {
+			t.Fatalf("step %d: %d are remembered of %d", step, len(r.members.m), len(clusters))
 		}
 	}
 	if remembered == 0 {
@@ -69,8 +69,8 @@ func TestANewPoolOfTheSameNameIsNotRemembered(t *testing.T) {
 	if all.getOrAddPool(next).version != "" || all.hasWaitingClaims(key) {
 		t.Error("a new pool has the memory of the one before")
 	}
-	all.removePool(key)
-	if all.findPool(key) != nil {
+	all.remove(key)
+	if all.load(key) != nil {
 		t.Error("a pool that is gone is remembered")
 	}
 }

@@ -121,7 +121,7 @@ func (r *Reconciler) observeClusters(ctx context.Context, key types.NamespacedNa
 func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.NamespacedName, s *observation) error {
 	var unknown []string
 	for name, cd := range s.clusters {
-		if !s.remembered[name] && !s.cache.isNamespaceOwner(cd) {
+		if uid, known := s.cache.namespaceOwners.find(name); !s.remembered[name] && !(known && uid == cd.UID) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -141,7 +141,7 @@ func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.Names
 			delete(s.clusters, name)
 			continue
 		}
-		s.cache.recordNamespaceOwner(cd)
+		s.cache.namespaceOwners.store(name, cd.UID)
 	}
 	return nil
 }
