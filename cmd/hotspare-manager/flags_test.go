@@ -18,7 +18,7 @@ import (
 
 func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct{ args, want string }{
-		"a platform that there is not": {"--platforms=aws,local", `there is no platform "local": choose of aws,`},
+		"a platform that there is not": {"--platforms=aws,local", `there is no platform "local": choose from aws,`},
 		"an address without a port":    {"--health-bind-address=8081", `--health-bind-address "8081" is no address`},
 		"metrics on no address":        {"--metrics-bind-address=x", `--metrics-bind-address "x" is no address`},
 		"a console on no address":      {"--console-bind-address=9443", `--console-bind-address "9443" is no address`},

@@ -113,7 +113,7 @@ func damaged() []client.Object {
 
 	disk := of("broken", newCluster("broken-3disk", "", hivev1.PowerRunning, "FailedToStart"))
 	disk.Status.PowerTransition = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: metav1.NewTime(now.Add(-10 * time.Second)), MachinesFailed: true}
-	condition.Set(&disk.Status.Conditions, hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart, "machine broken-3disk-master-0: its disk is gone.", now)
+	condition.Set(&disk.Status.Conditions, hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart, "machine broken-3disk-master-0: its disk is missing.", now)
 
 	again := of("broken", newCluster("broken-4again", "", "", ""))
 	again.Spec.Installed = false

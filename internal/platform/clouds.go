@@ -48,7 +48,7 @@ func newSecretReader(cfg *rest.Config) (cloud.Secrets, error) {
 	}
 	c, err := client.New(cfg, client.Options{Scheme: s})
 	if err != nil {
-		return nil, fmt.Errorf("making a client for Secrets: %w", err)
+		return nil, fmt.Errorf("creating a client for Secrets: %w", err)
 	}
 	return func(ctx context.Context, key types.NamespacedName) (map[string][]byte, error) {
 		var secret corev1.Secret

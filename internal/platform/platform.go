@@ -62,7 +62,7 @@ func Names() []string {
 func CheckNames(only []string) error {
 	for _, name := range only {
 		if !slices.Contains(Names(), name) {
-			return fmt.Errorf("there is no platform %q: choose of %s", name, strings.Join(Names(), ", "))
+			return fmt.Errorf("there is no platform %q: choose from %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 func (s Set) addExecutors(cfg *rest.Config, o job.Options) error {
 	c, err := client.New(cfg, client.Options{Scheme: JobScheme()})
 	if err != nil {
-		return fmt.Errorf("making a client for Jobs: %w", err)
+		return fmt.Errorf("creating a client for Jobs: %w", err)
 	}
 	executor := job.New(c, o)
 	for _, name := range job.SupportedPlatforms() {

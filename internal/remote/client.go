@@ -76,7 +76,7 @@ func (c *Connector) Client(ctx context.Context, secret types.NamespacedName) (ku
 // the cluster itself, because that names the field.
 func DescribeFailure(err error) string {
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-		return "it answers: " + err.Error()
+		return "it responds: " + err.Error()
 	}
 	return describeNoAnswer(err)
 }

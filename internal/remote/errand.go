@@ -63,7 +63,7 @@ func (a *spokeClient) createOrUpdateProbe(ctx context.Context, mark string) erro
 	}
 	old, err := budgets.Get(ctx, probeName, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading the errand: %w", err)
+		return fmt.Errorf("reading the resume probe: %w", err)
 	}
 	least := intstr.FromInt32(1)
 	if n := old.Spec.MinAvailable; n != nil && *n == least {
@@ -83,7 +83,7 @@ func newResumeProbe(mark string) *policyv1.PodDisruptionBudget {
 			Labels: map[string]string{"app.kubernetes.io/managed-by": "hotspare"},
 			Annotations: map[string]string{
 				probeMarkAnnotation:   mark,
-				descriptionAnnotation: "Selects no pod. That its status follows shows hotspare that the controller manager acts after a resume.",
+				descriptionAnnotation: "Selects no pod. When its status is updated, hotspare knows that the controller manager works after a resume.",
 			},
 		},
 		Spec: policyv1.PodDisruptionBudgetSpec{
@@ -104,7 +104,7 @@ func (a *spokeClient) readResumeProbe(ctx context.Context) (power.ResumeProbe, e
 	case apierrors.IsForbidden(err):
 		return power.ResumeProbe{Refused: probeRefusal(err)}, nil
 	case err != nil:
-		return power.ResumeProbe{}, fmt.Errorf("reading the errand: %w", err)
+		return power.ResumeProbe{}, fmt.Errorf("reading the resume probe: %w", err)
 	}
 	return power.ResumeProbe{
 		Mark: b.Annotations[probeMarkAnnotation],
@@ -120,7 +120,7 @@ func probeRefusal(err error) string {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return "the cluster has no PodDisruptionBudgets"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return "the cluster refuses PodDisruptionBudget " + probeName
+		return "the cluster rejects PodDisruptionBudget " + probeName
 	default:
 		return ""
 	}

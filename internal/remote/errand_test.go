@@ -112,7 +112,7 @@ func TestErrandRefused(t *testing.T) {
 	}{
 		http.StatusForbidden:           {"the admin kubeconfig may not write PodDisruptionBudgets in namespace kube-system, or a policy of the cluster forbids it", "the admin kubeconfig may not write PodDisruptionBudgets in namespace kube-system, or a policy of the cluster forbids it", true},
 		http.StatusNotFound:            {"the cluster has no PodDisruptionBudgets", "", true},
-		http.StatusUnprocessableEntity: {"the cluster refuses PodDisruptionBudget hotspare-resume", "", false},
+		http.StatusUnprocessableEntity: {"the cluster rejects PodDisruptionBudget hotspare-resume", "", false},
 		http.StatusInternalServerError: {"", "", false}, // a webhook that has not come up yet, say
 	} {
 		k, c := newKeeper(t)

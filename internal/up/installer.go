@@ -36,7 +36,7 @@ func runInstallers(ctx context.Context, o Options, h *hub.Hub) error {
 	}
 	c, err := client.New(h.AdminConfig(), client.Options{Scheme: platform.JobScheme()})
 	if err != nil {
-		return fmt.Errorf("making a client for Jobs: %w", err)
+		return fmt.Errorf("creating a client for Jobs: %w", err)
 	}
 	programs := runner.Programs{Hotspare: o.Machine[0], Installer: o.Installer, Hub: h.URL()}
 	r := runner.Runner{Hub: c, Dir: filepath.Join(o.Dir, "pods"), Launch: programs.LaunchPod}

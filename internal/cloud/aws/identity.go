@@ -67,11 +67,11 @@ func (p *Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (identit
 	var set settings
 	if ref.Platform.AWS != nil {
 		if err := json.Unmarshal(ref.Platform.AWS.Raw, &set); err != nil {
-			return identity{}, fault.NewDenied("spec.platform.aws of ClusterDeployment %s is not what it should be: %w", ref.Cluster, err)
+			return identity{}, fault.NewDenied("spec.platform.aws of ClusterDeployment %s cannot be parsed: %w", ref.Cluster, err)
 		}
 	}
 	if set.Region == "" {
-		return identity{}, fault.NewDenied("spec.platform.aws.region of ClusterDeployment %s is empty: say where its machines are", ref.Cluster)
+		return identity{}, fault.NewDenied("spec.platform.aws.region of ClusterDeployment %s is empty: set it to the region of its machines", ref.Cluster)
 	}
 	who := identity{region: set.Region, assumed: &sdk.Credentials{}}
 	switch {

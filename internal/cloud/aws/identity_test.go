@@ -49,9 +49,9 @@ func TestCredentialsThatAreNot(t *testing.T) {
 		secret map[string]string
 		says   string
 	}{
-		"no key":                         {map[string]string{"other": "x"}, "put both there"},
-		"half a key":                     {map[string]string{"aws_access_key_id": key.AccessKeyID}, "put both there"},
-		"an empty key":                   {map[string]string{"aws_access_key_id": key.AccessKeyID, "aws_secret_access_key": " \n"}, "put both there"},
+		"no key":                         {map[string]string{"other": "x"}, "set both"},
+		"half a key":                     {map[string]string{"aws_access_key_id": key.AccessKeyID}, "set both"},
+		"an empty key":                   {map[string]string{"aws_access_key_id": key.AccessKeyID, "aws_secret_access_key": " \n"}, "set both"},
 		"a program in a key":             {map[string]string{"credential_process": "planted-secret"}, "credential_process of profile default is not allowed"},
 		"a program in a file":            {map[string]string{"aws_config": "[default]\nCredential_Process = planted-secret"}, "credential_process of profile default is not allowed"},
 		"a program in another profile":   {map[string]string{"aws_config": "[profile a]\ncredential_process = planted-secret"}, "credential_process of profile a is not allowed"},
@@ -60,7 +60,7 @@ func TestCredentialsThatAreNot(t *testing.T) {
 		"a role without a source":        {map[string]string{"aws_config": "[default]\nrole_arn=a"}, "needs a source_profile"},
 		"a chain of roles":               {map[string]string{"aws_config": "[default]\nrole_arn=a\nsource_profile=b\n[b]\nrole_arn=c\nsource_profile=d"}, "assumes a role itself"},
 		"a line that is none":            {map[string]string{"aws_config": "[default]\nplanted-secret"}, "line 2 of aws_config has no ="},
-		"a line that is nowhere":         {map[string]string{"aws_config": "aws_secret_access_key=planted-secret"}, "line 1 of aws_config stands before"},
+		"a line that is nowhere":         {map[string]string{"aws_config": "aws_secret_access_key=planted-secret"}, "line 1 of aws_config precedes"},
 		"a section without end":          {map[string]string{"aws_config": "[planted-secret"}, "line 1 of aws_config"},
 		"a wrong secret":                 {map[string]string{"aws_access_key_id": key.AccessKeyID, "aws_secret_access_key": "planted-secret-wrong"}, "AuthFailure"},
 		"an unknown key":                 {map[string]string{"aws_access_key_id": "AKIAplanted-secret", "aws_secret_access_key": "planted-secret"}, "AuthFailure"},

@@ -111,9 +111,9 @@ func (i instance) toCloudMachine() cloud.Machine {
 			out.State, out.Reason = cloud.Failed, "it fell back to stopped: "+sdk.ToString(i.reason.Message)
 		}
 	default:
-		out.State, out.Reason = cloud.Unknown, "EC2 says it is "+string(i.state)
+		out.State, out.Reason = cloud.Unknown, "EC2 reports state "+string(i.state)
 		if i.state == "" {
-			out.Reason = "EC2 tells no state"
+			out.Reason = "EC2 reports no state"
 		}
 	}
 	return out

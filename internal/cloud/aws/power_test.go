@@ -179,7 +179,7 @@ func TestEachStateIsTold(t *testing.T) {
 		ec2test.ShuttingDown: "Stopping",
 		ec2test.Stopped:      "Stopped",
 		ec2test.Terminated:   "",
-		"mothballed":         "Unknown: EC2 says it is mothballed",
+		"mothballed":         "Unknown: EC2 reports state mothballed",
 	} {
 		t.Run(state, func(t *testing.T) {
 			l := newLab(t)

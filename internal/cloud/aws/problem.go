@@ -138,8 +138,8 @@ func (who identity) classifyError(ctx context.Context, err error) awsError {
 	}
 	switch {
 	case p.class == credentialsRefused:
-		p.text = fmt.Sprintf("AWS refuses %s: %s", who, p.text)
-		p.remedy = " (put valid ones there, and see that they are enabled for region " + who.region + " and that the hub's clock is right)"
+		p.text = fmt.Sprintf("AWS rejects %s: %s", who, p.text)
+		p.remedy = " (set valid credentials there, and check that they are enabled for region " + who.region + " and that the hub's clock is correct)"
 	case api.ErrorCode() == "UnauthorizedOperation":
 		p.remedy = fmt.Sprintf(" (allow it to %s: docs/platforms/aws.md has the policy)", who)
 	}
@@ -150,10 +150,10 @@ func (who identity) classifyError(ctx context.Context, err error) awsError {
 // answer.
 func describeTransportError(err error) string {
 	if status := statusOf(err); status >= http.StatusMultipleChoices {
-		return fmt.Sprintf("AWS cannot be used: something on the way to it answers with status %d, %s", status, http.StatusText(status))
+		return fmt.Sprintf("AWS cannot be used: an intermediary, such as a proxy, answers with status %d, %s", status, http.StatusText(status))
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("AWS does not answer within %s", requestTimeout)
+		return fmt.Sprintf("AWS did not answer within %s", requestTimeout)
 	}
 	var sent *url.Error
 	if errors.As(err, &sent) {
@@ -162,7 +162,7 @@ func describeTransportError(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner // the outer error contains the request ID
 	}
-	return "AWS's answer cannot be read: " + err.Error()
+	return "the response of AWS cannot be parsed: " + err.Error()
 }
 
 // statusOf returns the HTTP status of the response, or 0 if there was none.

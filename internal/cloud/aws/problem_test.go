@@ -21,7 +21,7 @@ func TestWhatAWSAnswers(t *testing.T) {
 		"a new code":                  {ec2test.Error{Status: 400, Code: "BrandNew", Message: "Something."}, fault.Unknown, "BrandNew: Something."},
 		"bad credentials":             {ec2test.Error{Status: 401, Code: "AuthFailure", Message: "AWS was not able to validate."}, fault.Denied, "Secret aws-creds of namespace ns"},
 		"an expired token":            {ec2test.Error{Status: 400, Code: "ExpiredTokenException", Message: "It is expired."}, fault.Denied, "Secret aws-creds of namespace ns"},
-		"a request that came late":    {ec2test.Error{Status: 400, Code: "RequestExpired", Message: "Request has expired."}, fault.Denied, "the hub's clock is right"},
+		"a request that came late":    {ec2test.Error{Status: 400, Code: "RequestExpired", Message: "Request has expired."}, fault.Denied, "the hub's clock is correct"},
 		"a region that is not opened": {ec2test.Error{Status: 401, Code: "OptInRequired", Message: "You are not subscribed to this service."}, fault.Denied, "enabled for region us-east-1"},
 		"no permission": {
 			ec2test.Error{Status: 403, Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. Encoded authorization failure message: " + strings.Repeat("x", 500)},

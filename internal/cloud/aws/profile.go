@@ -45,14 +45,14 @@ func parseConfigFile(file string) (profiles, error) {
 		case text[0] == '[':
 			head, _, closed := strings.Cut(text[1:], "]")
 			if !closed {
-				return nil, fmt.Errorf("line %d of %s begins with [ and has no ]", n+1, configKey)
+				return nil, fmt.Errorf("line %d of %s starts with [ and has no ]", n+1, configKey)
 			}
 			name = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(head), "profile "))
 			if out[name] == nil {
 				out[name] = map[string]string{}
 			}
 		case name == "":
-			return nil, fmt.Errorf("line %d of %s stands before any [profile]", n+1, configKey)
+			return nil, fmt.Errorf("line %d of %s precedes the first [profile]", n+1, configKey)
 		default:
 			k, v, ok := strings.Cut(text, "=")
 			if !ok {
@@ -78,7 +78,7 @@ func (ps profiles) resolveCredentials() (sdk.Credentials, role, error) {
 	for name, set := range ps {
 		for _, k := range forbiddenSettings {
 			if _, ok := set[k]; ok {
-				return sdk.Credentials{}, role{}, fmt.Errorf("%s of profile %s is not allowed: give aws_access_key_id and aws_secret_access_key, "+
+				return sdk.Credentials{}, role{}, fmt.Errorf("%s of profile %s is not allowed: set aws_access_key_id and aws_secret_access_key, "+
 					"or role_arn with a source_profile that has them", k, name)
 			}
 		}
@@ -91,10 +91,10 @@ func (ps profiles) resolveCredentials() (sdk.Credentials, role, error) {
 	}
 	source, ok := ps[set["source_profile"]]
 	if !ok {
-		return sdk.Credentials{}, role{}, fmt.Errorf("role_arn of profile default needs a source_profile that is there; there are %s", ps.joinProfileNames())
+		return sdk.Credentials{}, role{}, fmt.Errorf("role_arn of profile default needs a source_profile that exists; existing profiles: %s", ps.joinProfileNames())
 	}
 	if source["role_arn"] != "" && set["source_profile"] != "default" {
-		return sdk.Credentials{}, role{}, fmt.Errorf("source_profile %s assumes a role itself: give one with aws_access_key_id and aws_secret_access_key", set["source_profile"])
+		return sdk.Credentials{}, role{}, fmt.Errorf("source_profile %s assumes a role itself: use one with aws_access_key_id and aws_secret_access_key", set["source_profile"])
 	}
 	key, err := profileCredentials(source)
 	return key, r, err
@@ -112,7 +112,7 @@ func (ps profiles) joinProfileNames() string {
 func profileCredentials(set map[string]string) (sdk.Credentials, error) {
 	c := sdk.Credentials{AccessKeyID: set["aws_access_key_id"], SecretAccessKey: set["aws_secret_access_key"], SessionToken: set["aws_session_token"]}
 	if c.AccessKeyID == "" || c.SecretAccessKey == "" {
-		return c, errors.New("aws_access_key_id or aws_secret_access_key is missing or empty: put both there")
+		return c, errors.New("aws_access_key_id or aws_secret_access_key is missing or empty: set both")
 	}
 	return c, nil
 }

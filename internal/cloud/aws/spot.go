@@ -28,7 +28,7 @@ func (p *Power) Lost(ctx context.Context, ref cloud.Ref, providerIDs []string) (
 	}
 	a, err := p.openAccount(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking for lost instances of %s: %w", ref.InfraID, err)
+		return nil, fmt.Errorf("finding lost instances of %s: %w", ref.InfraID, err)
 	}
 	there := map[string]bool{}
 	for some := range slices.Chunk(asked, maxFilterValues) {
@@ -39,7 +39,7 @@ func (p *Power) Lost(ctx context.Context, ref cloud.Ref, providerIDs []string) (
 			}
 		})
 		if err != nil {
-			return nil, fmt.Errorf("looking for lost instances of %s: %w", ref.InfraID, err)
+			return nil, fmt.Errorf("finding lost instances of %s: %w", ref.InfraID, err)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(providerIDs), func(id string) bool {

@@ -266,7 +266,7 @@ func TestARequestThatHangsHasADeadlineOfItsOwn(t *testing.T) {
 	l.requestTimeout = 20 * time.Millisecond
 	l.ec2.HangEveryCall()
 	_, err := l.Observe(t.Context(), ref(t, infraID))
-	if fault.KindOf(err) != fault.Unknown || !strings.Contains(err.Error(), "does not answer") {
+	if fault.KindOf(err) != fault.Unknown || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -72,7 +72,7 @@ func (p Power) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, er
 		DisableRPRegistration: true, // no side effects on the subscription
 	})
 	if err != nil {
-		return nil, fault.New(fault.Unknown, fmt.Errorf("making a client of Azure: %w", err))
+		return nil, fault.New(fault.Unknown, fmt.Errorf("creating an Azure client: %w", err))
 	}
 	return &group{account: a, name: name, api: api, token: token.AccessToken}, nil
 }
@@ -102,14 +102,14 @@ func (a *account) chooseAzureCloud(ref cloud.Ref) error {
 		CloudName string `json:"cloudName"`
 	}
 	if err := json.Unmarshal(ref.Platform.Azure.Raw, &set); err != nil {
-		return fault.NewDenied("reading spec.platform.azure of ClusterDeployment %s: %w: set cloudName to a text", ref.Cluster, err)
+		return fault.NewDenied("reading spec.platform.azure of ClusterDeployment %s: %w: set cloudName to a string", ref.Cluster, err)
 	}
 	if set.CloudName == "" {
 		set.CloudName = "AzurePublicCloud"
 	}
 	found, known := clouds[set.CloudName]
 	if !known {
-		return fault.NewDenied("spec.platform.azure.cloudName of ClusterDeployment %s is %q, a cloud whose machines hotspare cannot start or stop: those of %s it can",
+		return fault.NewDenied("spec.platform.azure.cloudName of ClusterDeployment %s is %q, which hotspare does not support: use %s",
 			ref.Cluster, set.CloudName, strings.Join(slices.Sorted(maps.Keys(clouds)), ", "))
 	}
 	a.cloud = found
@@ -123,7 +123,7 @@ func (a *account) parsePrincipal(raw []byte) string {
 		return "the key is missing or empty"
 	}
 	if json.Unmarshal(raw, a) != nil {
-		return "that is not the JSON of a service principal"
+		return "the key is not the JSON of a service principal"
 	}
 	for _, f := range []struct{ name, value string }{
 		{"clientId", a.ClientID}, {"clientSecret", a.ClientSecret}, {"tenantId", a.TenantID}, {"subscriptionId", a.SubscriptionID},
@@ -138,8 +138,8 @@ func (a *account) parsePrincipal(raw []byte) string {
 // credentialsError returns an error that says where the credentials are, what is wrong and what to
 // do.
 func (a *account) credentialsError(why string) error {
-	return fault.NewDenied("credentials in Secret %s, key %s: %s: put clientId, clientSecret, tenantId and subscriptionId of a service principal there "+
-		"that may read, start and deallocate virtual machines (az ad sp credential reset makes a new secret)", a.secret, secretKey, why)
+	return fault.NewDenied("credentials in Secret %s, key %s: %s: store the clientId, clientSecret, tenantId and subscriptionId of a service principal there "+
+		"that may read, start and deallocate virtual machines (az ad sp credential reset creates a new secret)", a.secret, secretKey, why)
 }
 
 // fetchToken exchanges the client secret for a token. Every call of Power requests its own token,
@@ -162,9 +162,9 @@ func (a *account) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth
 	case !errors.As(err, &said):
 		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", a.ClientID, a.redactCredentials(err.Error())))
 	case said.Response.StatusCode == http.StatusTooManyRequests, said.Response.StatusCode >= http.StatusInternalServerError:
-		return nil, fault.NewWait(busyDelay, "getting a token for %s: the token server answers %d", a.ClientID, said.Response.StatusCode)
+		return nil, fault.NewWait(busyDelay, "getting a token for %s: the token server answers with status %d", a.ClientID, said.Response.StatusCode)
 	}
-	return nil, a.credentialsError("Azure refuses it (" + a.tokenErrorMessage(said) + ")")
+	return nil, a.credentialsError("Azure rejects it (" + a.tokenErrorMessage(said) + ")")
 }
 
 // tokenErrorMessage returns the part of a token server's response that is safe to show and the same
@@ -201,7 +201,7 @@ type metadata struct {
 // findGroupName returns the name of the cluster's resource group, from clusterMetadata.platform or
 // else from the Secret with metadata.json, the only place in newer versions of Hive.
 func (p Power) findGroupName(ctx context.Context, ref cloud.Ref) (string, error) {
-	missing := fault.NewDenied("nobody says in which resource group ClusterDeployment %s is: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
+	missing := fault.NewDenied("the resource group of ClusterDeployment %s is unknown: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
 		"or spec.clusterMetadata.metadataJSONSecretRef.name to a Secret whose key metadata.json has azure.resourceGroupName", ref.Cluster)
 	if ref.Metadata == nil {
 		return "", missing
@@ -209,7 +209,7 @@ func (p Power) findGroupName(ctx context.Context, ref cloud.Ref) (string, error)
 	if raw := ref.Metadata.Platform; raw != nil && len(raw.Raw) > 0 {
 		var m metadata
 		if err := json.Unmarshal(raw.Raw, &m); err != nil {
-			return "", fault.NewDenied("reading spec.clusterMetadata.platform of ClusterDeployment %s: %w: set azure.resourceGroupName to a text", ref.Cluster, err)
+			return "", fault.NewDenied("reading spec.clusterMetadata.platform of ClusterDeployment %s: %w: set azure.resourceGroupName to a string", ref.Cluster, err)
 		}
 		if m.Azure != nil && m.Azure.ResourceGroupName != "" {
 			return m.Azure.ResourceGroupName, nil
@@ -231,8 +231,8 @@ func (p Power) readGroupName(ctx context.Context, key types.NamespacedName, infr
 	}
 	var m metadata
 	if json.Unmarshal(data["metadata.json"], &m) != nil || m.Azure == nil {
-		return "", fault.NewDenied("Secret %s, key metadata.json: that is not what the installer wrote of a cluster on Azure: "+
-			"put its metadata.json there, with azure.resourceGroupName", key)
+		return "", fault.NewDenied("Secret %s, key metadata.json: that is not the installer's metadata.json of a cluster on Azure: "+
+			"store its metadata.json there, with azure.resourceGroupName", key)
 	}
 	if m.Azure.ResourceGroupName == "" {
 		return infraID + "-rg", nil

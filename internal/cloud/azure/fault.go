@@ -81,9 +81,9 @@ func (g *group) translateError(doing string, err error) error {
 	words := redact.Text(g.redactCredentials(responseMessage(said)), g.token)
 	switch {
 	case said.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %w", doing, g.credentialsError("Azure refuses the token that it got for it"))
+		return fmt.Errorf("%s: %w", doing, g.credentialsError("Azure rejects the token that it issued for it"))
 	case said.StatusCode == http.StatusForbidden && kind == fault.Denied:
-		return fault.NewDenied("%s: Azure refuses (%s): give service principal %s (Secret %s, key %s) a role on resource group %s "+
+		return fault.NewDenied("%s: Azure denies the request (%s): give service principal %s (Secret %s, key %s) a role on resource group %s "+
 			"with the actions read, instanceView/read, start/action and deallocate/action of Microsoft.Compute/virtualMachines",
 			doing, words, g.ClientID, g.secret, secretKey, g.name)
 	case said.ErrorCode == "ResourceGroupNotFound":
@@ -91,9 +91,9 @@ func (g *group) translateError(doing string, err error) error {
 	case kind == fault.Wait:
 		return fault.NewWait(retryAfterOrDefault(said.RawResponse, busyDelay), "%s: Azure asks to try again later (%s)", doing, words)
 	case kind == fault.Capacity:
-		return fault.NewCapacity(retryAfterOrDefault(said.RawResponse, capacityDelay), "%s: Azure has no room (%s)", doing, words)
+		return fault.NewCapacity(retryAfterOrDefault(said.RawResponse, capacityDelay), "%s: Azure has no capacity (%s)", doing, words)
 	default:
-		return fault.New(kind, fmt.Errorf("%s: Azure says: %s", doing, words))
+		return fault.New(kind, fmt.Errorf("%s: Azure responds: %s", doing, words))
 	}
 }
 

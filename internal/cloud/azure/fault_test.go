@@ -59,7 +59,7 @@ func TestCredentialsThatAzureRefuses(t *testing.T) {
 		"the secret is wrong":            {with(password, "wrong-"+password[:9]), "AADSTS7000215"},
 		"the principal does not exist":   {with(clientID, "who"), "unauthorized_client"},
 		"the tenant does not exist":      {with(tenantID, "where/../else"), "AADSTS90002"},
-		"the token does not work":        {func(l *lab) { l.revoked = true }, "refuses the token"},
+		"the token does not work":        {func(l *lab) { l.revoked = true }, "rejects the token"},
 		"the token server forbids":       {func(l *lab) { l.status = 403 }, "status 403"},
 		"there is no such key in it":     {func(l *lab) { l.secrets["azure-creds"] = map[string][]byte{"x": nil} }, "missing or empty"},
 		"it is no JSON":                  {func(l *lab) { l.secrets["azure-creds"][secretKey] = []byte(password) }, "not the JSON"},

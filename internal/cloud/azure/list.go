@@ -109,7 +109,7 @@ var powerStates = map[string]cloud.State{
 	"stopped":      cloud.Failed, // powered off but still billed: both Start and Stop correct this
 }
 
-const stillAllocated = "it is powered off but not deallocated, so it costs as if it ran"
+const stillAllocated = "it is powered off but not deallocated, so Azure still charges for it"
 
 // machineState returns the state of an instance view, and the reason.
 func machineState(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
@@ -127,9 +127,9 @@ func machineState(statuses []*armcompute.InstanceViewStatus) (cloud.State, strin
 	case power == "" && doing == "creating":
 		return cloud.Starting, ""
 	case power == "":
-		return cloud.Unknown, "Azure does not tell its power state"
+		return cloud.Unknown, "Azure does not report its power state"
 	default:
-		return cloud.Unknown, fmt.Sprintf("Azure says PowerState/%s, a state that hotspare does not know", power)
+		return cloud.Unknown, fmt.Sprintf("Azure reports PowerState/%s, which hotspare does not know", power)
 	}
 }
 

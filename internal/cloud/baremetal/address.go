@@ -58,18 +58,18 @@ func parseAddress(text string) (address, error) {
 		return address{}, errNoAddress
 	}
 	if u.User != nil {
-		return address{}, errors.New("bmc.address holds a user or a password: put them into bmc.username and bmc.password")
+		return address{}, errors.New("bmc.address contains a user or a password: move them to bmc.username and bmc.password")
 	}
 	kind, transport, dressed := strings.Cut(strings.ToLower(u.Scheme), "+")
 	switch {
 	case slices.Contains(vendorSchemes, kind):
-		return address{}, fmt.Errorf("bmc.address begins with %s, a protocol of one vendor that hotspare does not speak: give the address of the BMC's Redfish or IPMI", kind)
+		return address{}, fmt.Errorf("bmc.address starts with %s, a vendor's protocol that hotspare does not support: use the address of the BMC's Redfish or IPMI", kind)
 	case slices.Contains(ipmiSchemes, kind) && !dressed:
 		return parseIPMIAddress(u)
 	case slices.Contains(redfishSchemes, kind) && (!dressed || transport == "http" || transport == "https"):
 		return parseRedfishAddress(u, transport)
 	}
-	return address{}, fmt.Errorf("bmc.address begins with %s, which is none of %s, %s: correct it",
+	return address{}, fmt.Errorf("bmc.address starts with %s, which is not one of %s, %s: correct it",
 		u.Scheme, strings.Join(redfishSchemes, ", "), strings.Join(ipmiSchemes, ", "))
 }
 
@@ -90,7 +90,7 @@ func parseRedfishAddress(u *url.URL, transport string) (address, error) {
 		return a, nil
 	}
 	if !strings.HasPrefix(a.path, "/redfish/v1/") {
-		return address{}, errors.New("the path in bmc.address is not that of a system, /redfish/v1/Systems/…: correct it, or leave it out if the BMC has one system only")
+		return address{}, errors.New("the path in bmc.address is not the path of a system, /redfish/v1/Systems/…: correct it, or remove it if the BMC has only one system")
 	}
 	return a, nil
 }
@@ -98,7 +98,7 @@ func parseRedfishAddress(u *url.URL, transport string) (address, error) {
 func parseIPMIAddress(u *url.URL) (address, error) {
 	a := address{protocol: ipmi, level: strings.ToUpper(u.Query().Get("privilegelevel"))}
 	if a.level != "" && !slices.Contains(privilegeLevels, a.level) {
-		return address{}, fmt.Errorf("the privilegelevel in bmc.address is none of %s: correct it", strings.Join(privilegeLevels, ", "))
+		return address{}, fmt.Errorf("the privilegelevel in bmc.address is not one of %s: correct it", strings.Join(privilegeLevels, ", "))
 	}
 	var err error
 	a.host, err = hostWithPort(u, "623")

@@ -89,12 +89,12 @@ func (p *Power) readInventory(ctx context.Context, ref cloud.Ref) (inventory, er
 	case fault.KindOf(err) != fault.Denied: // the Secret may exist
 		return inventory{}, fmt.Errorf("reading the BMCs of %s: %w", ref.Cluster, err)
 	case ref.InstallConfig == "":
-		return inventory{}, fault.NewDenied("nothing tells the BMCs of %s: create Secret %s in namespace %s with key %s", ref.Cluster, own.Name, own.Namespace, keyHosts)
+		return inventory{}, fault.NewDenied("the BMCs of %s are unknown: create Secret %s in namespace %s with key %s", ref.Cluster, own.Name, own.Namespace, keyHosts)
 	}
 	name := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.InstallConfig}
 	data, err = p.secrets(ctx, name)
 	if err != nil {
-		return inventory{}, fmt.Errorf("there is no Secret %s; reading the BMCs of %s from the install-config: %w", own.Name, ref.Cluster, err)
+		return inventory{}, fmt.Errorf("Secret %s does not exist; reading the BMCs of %s from the install-config: %w", own.Name, ref.Cluster, err)
 	}
 	return parseInstallConfig(name, own, data)
 }
@@ -106,12 +106,12 @@ func parseHostsSecret(infraID string, name types.NamespacedName, data map[string
 	}
 	inv := inventory{trust: trust{roots: data[keyRoots]}}
 	if roots := inv.trust.roots; len(roots) > 0 && !x509.NewCertPool().AppendCertsFromPEM(roots) {
-		return inventory{}, fault.NewDenied("key %s of Secret %s holds no PEM certificate: correct it", keyRoots, name)
+		return inventory{}, fault.NewDenied("key %s of Secret %s contains no PEM certificate: correct it", keyRoots, name)
 	}
 	where := fmt.Sprintf("key %s of Secret %s", keyHosts, name)
 	raw, ok := data[keyHosts]
 	if !ok {
-		return inventory{}, fault.NewDenied("Secret %s has no key %s: put the list of hosts there, as in platform.baremetal.hosts of an install-config", name, keyHosts)
+		return inventory{}, fault.NewDenied("Secret %s has no key %s: store the list of hosts there, as in platform.baremetal.hosts of an install-config", name, keyHosts)
 	}
 	var list []hostEntry
 	if yaml.Unmarshal(raw, &list) != nil { // the parser's error would quote the content
@@ -164,7 +164,7 @@ func validateHosts(list []hostEntry, where string) ([]host, error) {
 		return nil, err
 	}
 	if len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h host) bool { return h.controlPlane }) {
-		return nil, fault.NewDenied("%s: no host has the role master: give it to those of the control plane", where)
+		return nil, fault.NewDenied("%s: no host has the role master: set it on the hosts of the control plane", where)
 	}
 	slices.SortFunc(hosts, func(a, b host) int { return strings.Compare(a.name, b.name) })
 	return hosts, nil
@@ -180,7 +180,7 @@ func (w hostEntry) toHost() (host, error) {
 		h.controlPlane = true
 	case "worker", "":
 	default:
-		return host{}, errors.New("its role is none of master, arbiter, worker: correct it")
+		return host{}, errors.New("its role is not one of master, arbiter, worker: correct it")
 	}
 	var err error
 	if h.address, err = parseAddress(w.BMC.Address); err != nil {
@@ -190,7 +190,7 @@ func (w hostEntry) toHost() (host, error) {
 		return host{}, errors.New("it needs both bmc.username and bmc.password: add what is missing")
 	}
 	if h.protocol == ipmi && (len(h.username) > 16 || len(h.password) > 20) {
-		return host{}, errors.New("IPMI takes 16 characters of a name and 20 of a password, and one of the two is longer: change the account")
+		return host{}, errors.New("IPMI limits the username to 16 characters and the password to 20, and one of them is longer: change the account")
 	}
 	return h, nil
 }

@@ -165,7 +165,7 @@ func (b *ipmiBMC) translateError(ctx context.Context, err error) error {
 		return refusedAccountError(b.host)
 	case strings.Contains(said, "return status of rakp") && strings.Contains(strings.ToLower(said), "role"):
 		return newBMCError(notAuthorized, b.host,
-			"does not let the account in %s have the level %s: give it that, or add ?privilegelevel= to bmc.address", b.host.where, b.privilegeLevel())
+			"does not grant the account in %s the privilege level %s: grant it, or add ?privilegelevel= to bmc.address", b.host.where, b.privilegeLevel())
 	case strings.Contains(said, "return status of rakp"):
 		return refusedAccountError(b.host)
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(said, "timed out"), strings.Contains(said, "deadline"):
@@ -173,9 +173,9 @@ func (b *ipmiBMC) translateError(ctx context.Context, err error) error {
 	case errors.As(err, &timeout):
 		return unreachableError(b.host, timeout)
 	case !b.open:
-		return newBMCError(unavailable, b.host, "lets nobody log in with IPMI 2.0 and its cipher suites 17 or 3")
+		return newBMCError(unavailable, b.host, "accepts no login with IPMI 2.0 and cipher suites 17 or 3")
 	}
-	return newBMCError(otherError, b.host, "answers what is not IPMI")
+	return newBMCError(otherError, b.host, "answers with something other than IPMI")
 }
 
 func (b *ipmiBMC) privilegeLevel() string {
@@ -188,16 +188,16 @@ func (b *ipmiBMC) privilegeLevel() string {
 func (b *ipmiBMC) translateCompletionCode(code goipmi.CompletionCode) error {
 	switch code {
 	case goipmi.CompletionCodeCannotExecuteCommandSecurityRestrict, 0x80, 0x81, 0x82: // the latter are about the level of a session
-		return newBMCError(notAuthorized, b.host, "forbids it to the account in %s (completion code %#02x): give it the level %s", b.host.where, uint8(code), b.privilegeLevel())
+		return newBMCError(notAuthorized, b.host, "denies the request of the account in %s (completion code %#02x): grant it the privilege level %s", b.host.where, uint8(code), b.privilegeLevel())
 	case goipmi.CompletionCodeInvalidCommand, goipmi.CompletionCodeInvalidCommandForLUN, goipmi.CompletionCodeParameterOutOfRange,
 		goipmi.CompletionCodeRequestDataFieldInvalid, goipmi.CompletionCodeCannotExecuteCommandSubFnDisabled:
-		p := newBMCError(unsupported, b.host, "cannot do it (completion code %#02x)", uint8(code))
+		p := newBMCError(unsupported, b.host, "does not support the request (completion code %#02x)", uint8(code))
 		p.err = errUnsupported
 		return p
 	case goipmi.CompletionCodeNodeBusy, goipmi.CompletionCodeProcessTimeout, goipmi.CompletionCodeOutOfSpace, goipmi.CompletionCodeCannotProvideResponse,
 		goipmi.CompletionCodeCannotProvideResponseBMCInitialize, goipmi.CompletionCodeCannotProvideResponseFirmwareUpdate,
 		goipmi.CompletionCodeCannotExecuteCommandNotSupported:
-		return newBMCError(notReady, b.host, "cannot do it now (completion code %#02x)", uint8(code))
+		return newBMCError(notReady, b.host, "cannot carry out the request now (completion code %#02x)", uint8(code))
 	}
-	return newBMCError(otherError, b.host, "fails (completion code %#02x)", uint8(code))
+	return newBMCError(otherError, b.host, "returned an error (completion code %#02x)", uint8(code))
 }

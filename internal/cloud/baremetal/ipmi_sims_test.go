@@ -145,7 +145,7 @@ func retryTimeouts(ctx context.Context, call func() error) error {
 	const maxCalls = 5
 	for n := 1; ; n++ {
 		err := call()
-		if err == nil || n == maxCalls || ctx.Err() != nil || !strings.Contains(err.Error(), "does not answer in time") {
+		if err == nil || n == maxCalls || ctx.Err() != nil || !strings.Contains(err.Error(), "did not answer in time") {
 			return err
 		}
 	}
@@ -216,7 +216,7 @@ func TestAWrongPasswordOfIPMIIsToldWithoutTheProof(t *testing.T) {
 	r.add(t, infraID, "master-0", "master", "on")
 	r.bmcs.tell(t, map[string]any{"user": user, "password": "another"})
 	_, err := r.Observe(t.Context(), refOf(infraID))
-	wantFault(t, err, fault.Denied, "refuses the username and password in key hosts.yaml of Secret ns/c-12345-bmc")
+	wantFault(t, err, fault.Denied, "rejects the username and password in key hosts.yaml of Secret ns/c-12345-bmc")
 	if strings.Contains(err.Error(), "authcode") {
 		t.Errorf("the proof is in: %v", err)
 	}

@@ -120,9 +120,9 @@ func (s hostObservation) toCloudMachine(now time.Time) cloud.Machine {
 	}
 	switch m.State = s.lastAction.machineState(s.power, now); m.State {
 	case cloud.Failed:
-		m.Reason = fmt.Sprintf("its BMC says that it is %s; starting the cluster resumes it, and stopping powers it off", s.reportedState)
+		m.Reason = fmt.Sprintf("its BMC reports the power state %s; starting the cluster resumes it, and stopping powers it off", s.reportedState)
 	case cloud.Unknown:
-		m.Reason = fmt.Sprintf("its BMC tells the power state %q", s.reportedState)
+		m.Reason = fmt.Sprintf("its BMC reports the power state %q", s.reportedState)
 	}
 	return m
 }
@@ -188,7 +188,7 @@ func excludeDoneNames(names []string, done []hostObservation) []string {
 // observeAllHosts reads the state of every host of the cluster from its BMC.
 func (p *Power) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, []hostObservation, error) {
 	if err := ctx.Err(); err != nil {
-		return inventory{}, nil, fault.New(fault.Unknown, fmt.Errorf("looking for hosts of %s: %w", ref.Cluster, err))
+		return inventory{}, nil, fault.New(fault.Unknown, fmt.Errorf("finding hosts of %s: %w", ref.Cluster, err))
 	}
 	inv, err := p.readInventory(ctx, ref)
 	if err != nil {

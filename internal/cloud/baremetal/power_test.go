@@ -221,8 +221,8 @@ func TestEachStateIsTold(t *testing.T) {
 		"Off":         "Stopped: ",
 		"PoweringOn":  "Starting: ",
 		"PoweringOff": "Stopping: ",
-		"Paused":      "Failed: its BMC says that it is Paused; starting the cluster resumes it, and stopping powers it off",
-		"Mothballed":  `Unknown: its BMC tells the power state "Mothballed"`,
+		"Paused":      "Failed: its BMC reports the power state Paused; starting the cluster resumes it, and stopping powers it off",
+		"Mothballed":  `Unknown: its BMC reports the power state "Mothballed"`,
 	} {
 		t.Run(state, func(t *testing.T) {
 			l := newLab(t)

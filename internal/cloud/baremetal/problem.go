@@ -39,10 +39,10 @@ const (
 const retryDelay = 30 * time.Second
 
 // errUnsupported is wrapped by the error for an action that a BMC does not support.
-var errUnsupported = errors.New("the BMC cannot do that")
+var errUnsupported = errors.New("the BMC does not support the request")
 
 // errOtherAddress is the error for a BMC that refers to another address.
-var errOtherAddress = errors.New("it points to another address")
+var errOtherAddress = errors.New("it redirects to another address")
 
 // bmcError is an error of a BMC with a text for users. It wraps only the context's error and
 // errUnsupported: library errors may contain a request, and therefore a password.
@@ -90,11 +90,11 @@ func newBMCError(w errorClass, h host, format string, args ...any) bmcError {
 }
 
 func refusedAccountError(h host) bmcError {
-	return newBMCError(accountRefused, h, "refuses the username and password in %s: correct them there, and see that the account is not locked", h.where)
+	return newBMCError(accountRefused, h, "rejects the username and password in %s: correct them there, and check that the account is not locked", h.where)
 }
 
 func timeoutError(h host) bmcError {
-	p := newBMCError(unavailable, h, "does not answer in time: see that it has power and can be reached from the hub")
+	p := newBMCError(unavailable, h, "did not answer in time: check that it has power and is reachable from the hub")
 	p.timedOut = true
 	return p
 }
@@ -124,17 +124,17 @@ func classifyRedfishError(h host, err error) bmcError {
 		return newBMCError(certificateUntrusted, h, "has a certificate that is not trusted (%s): put its CA into key %s of the Secret with the BMCs, "+
 			"or set bmc.disableCertificateVerification of the host", certificateReason(cert, err), keyRoots)
 	case errors.Is(err, errOtherAddress):
-		return newBMCError(otherError, h, "points to another address, which is not followed")
+		return newBMCError(otherError, h, "redirects to another address, which hotspare does not follow")
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return timeoutError(h)
 	case errors.As(err, &request):
 		return unreachableError(h, request.Err)
 	case errors.As(err, &malformed):
-		return newBMCError(otherError, h, "answers what is not Redfish: %v", malformed)
+		return newBMCError(otherError, h, "answers with something other than Redfish: %v", malformed)
 	case errors.As(err, &unlike):
-		return newBMCError(otherError, h, "answers what is not Redfish: a JSON %s where something else should be", unlike.Value)
+		return newBMCError(otherError, h, "answers with something other than Redfish: an unexpected JSON %s", unlike.Value)
 	}
-	return newBMCError(otherError, h, "fails: %v", err)
+	return newBMCError(otherError, h, "returned an error: %v", err)
 }
 
 // certificateReason returns why a certificate is not trusted.
@@ -153,17 +153,17 @@ func classifyStatus(h host, status int, said string) bmcError {
 	case http.StatusUnauthorized:
 		return refusedAccountError(h)
 	case http.StatusForbidden:
-		return newBMCError(notAuthorized, h, "forbids it to the account in %s: %s (give it the role Operator)", h.where, said)
+		return newBMCError(notAuthorized, h, "denies the request of the account in %s: %s (grant it the role Operator)", h.where, said)
 	case http.StatusNotFound:
 		return newBMCError(hostNotFound, h, "has nothing at %s: correct bmc.address in %s", h.path, h.where)
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		p := newBMCError(unsupported, h, "cannot do it: %s", said)
+		p := newBMCError(unsupported, h, "does not support the request: %s", said)
 		p.err = errUnsupported
 		return p
 	case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return newBMCError(notReady, h, "cannot do it now: %s", said)
+		return newBMCError(notReady, h, "cannot carry out the request now: %s", said)
 	}
-	return newBMCError(otherError, h, "fails: %s", said)
+	return newBMCError(otherError, h, "returned an error: %s", said)
 }
 
 // redfishMessage returns a BMC's error message, without the parts that are not for users.

@@ -133,7 +133,7 @@ func (b *redfishBMC) findOnlySystem(h host) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", newBMCError(hostNotFound, h, "has several systems, %s and others: add the path of one to bmc.address in %s", found[0], h.where)
+	return "", newBMCError(hostNotFound, h, "has several systems, such as %s: add the path of one to bmc.address in %s", found[0], h.where)
 }
 
 // systemsPath returns the path of the list of systems.
@@ -209,7 +209,7 @@ func (s *system) setPowerState(_ context.Context, o powerAction) error {
 	for _, r := range offered {
 		names = append(names, string(r))
 	}
-	p := newBMCError(unsupported, s.host, "cannot do %s, only %s", ways[0], strings.Join(names, ", "))
+	p := newBMCError(unsupported, s.host, "does not support %s, only %s", ways[0], strings.Join(names, ", "))
 	p.err = errUnsupported
 	return p
 }

@@ -60,15 +60,15 @@ func TestAnAccountThatWasRefusedIsLeftAloneForAWhile(t *testing.T) {
 	l := newLab(t)
 	l.one(running, running)
 	l.bmc.AddAccount(user, "another")
-	l.fails(t, fault.Denied, "refuses")
+	l.fails(t, fault.Denied, "rejects")
 	l.bmc.AddAccount(user, password)
 	l.pass(lockoutDelay - time.Second)
-	l.fails(t, fault.Denied, "refuses")
+	l.fails(t, fault.Denied, "rejects")
 	l.pass(time.Second)
 	l.sees(t, "master-0 Running, worker-0 Running")
 
 	l.bmc.AddAccount(user, "changed")
-	l.fails(t, fault.Denied, "refuses")
+	l.fails(t, fault.Denied, "rejects")
 	for i := range l.hosts[infraID] {
 		l.hosts[infraID][i].BMC.Password = "changed"
 	}
@@ -231,7 +231,7 @@ func TestABMCThatIsDownHoldsUpNobody(t *testing.T) {
 				l.settle()
 			}
 			l.sees(t, "master-0 Running, worker-0 Running, worker-1 Unknown")
-			if m := l.observe(t)[2]; !strings.Contains(m.Reason, "cannot be reached") && !strings.Contains(m.Reason, "does not answer in time") {
+			if m := l.observe(t)[2]; !strings.Contains(m.Reason, "cannot be reached") && !strings.Contains(m.Reason, "did not answer in time") {
 				t.Errorf("reason: %q", m.Reason)
 			}
 			// The host might be on, so the control plane waits for it, but not forever.
@@ -346,7 +346,7 @@ func TestAnAnswerThatPointsElsewhereIsNotFollowed(t *testing.T) {
 	l := newLab(t)
 	l.one(running, running)
 	l.bmc.RedirectRequests(elsewhere.URL)
-	l.fails(t, fault.Unknown, "points to another address")
+	l.fails(t, fault.Unknown, "redirects to another address")
 	if len(heard) > 0 {
 		t.Errorf("another server was asked for %s", <-heard)
 	}
@@ -364,7 +364,7 @@ func TestABMCThatWantsSessionsKeepsNone(t *testing.T) {
 		t.Errorf("%d sessions of %d are left", l.bmc.CountOpenSessions(), l.bmc.CountCreatedSessions())
 	}
 	l.bmc.RemoveAllAccounts()
-	l.fails(t, fault.Denied, "refuses the username and password")
+	l.fails(t, fault.Denied, "rejects the username and password")
 }
 
 func TestABMCThatTakesAccountsInRequestsGetsNoSession(t *testing.T) {
@@ -404,13 +404,13 @@ func TestWhatIsNotRedfishIsSaid(t *testing.T) {
 		body, want string
 		kind       fault.Kind
 	}{
-		"a page for people":          {200, "<html>Welcome</html>", "is not Redfish", fault.Unknown},
+		"a page for people":          {200, "<html>Welcome</html>", "something other than Redfish", fault.Unknown},
 		"an error page for people":   {500, "<html>" + password + "</html>", "status 500", fault.Unknown},
-		"JSON of something else":     {200, `[1]`, "is not Redfish", fault.Unknown},
-		"too much":                   {200, `{"a":"` + strings.Repeat("x", maxResponseSize) + `"}`, "fails: unexpected EOF", fault.Unknown},
+		"JSON of something else":     {200, `[1]`, "something other than Redfish", fault.Unknown},
+		"too much":                   {200, `{"a":"` + strings.Repeat("x", maxResponseSize) + `"}`, "returned an error: unexpected EOF", fault.Unknown},
 		"an error that is too long":  {500, `{"error":{"code":"x","message":"` + strings.Repeat("long ", 1000) + `"}}`, "long long", fault.Unknown},
 		"an error with the password": {500, `{"error":{"code":"x","message":"` + strings.ReplaceAll(password, `"`, `\"`) + ` is wrong"}}`, "… is wrong", fault.Unknown},
-		"too many requests":          {429, ``, "cannot do it now", fault.Wait},
+		"too many requests":          {429, ``, "cannot carry out the request now", fault.Wait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -443,7 +443,7 @@ func TestHostsOfOneBMCWithTwoAccountsAreTwoVisits(t *testing.T) {
 	l.hosts[infraID][1].BMC.Password = "wrong"
 	l.list(infraID)
 	l.sees(t, "master-0 Running, worker-0 Unknown")
-	if m := l.observe(t)[1]; m.State != cloud.Unknown || !strings.Contains(m.Reason, "refuses") {
+	if m := l.observe(t)[1]; m.State != cloud.Unknown || !strings.Contains(m.Reason, "rejects") {
 		t.Errorf("got %+v", m)
 	}
 }

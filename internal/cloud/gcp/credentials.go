@@ -62,7 +62,7 @@ func (p Power) openProject(ctx context.Context, ref cloud.Ref, set settings) (*p
 	client := &http.Client{Transport: &oauth2.Transport{Source: oauth2.StaticTokenSource(token), Base: p.options.Transport}}
 	api, err := compute.NewService(ctx, option.WithHTTPClient(client), option.WithEndpoint(endpoint))
 	if err != nil {
-		return nil, fault.New(fault.Unknown, fmt.Errorf("making a client of Compute Engine: %w", err))
+		return nil, fault.New(fault.Unknown, fmt.Errorf("creating a Compute Engine client: %w", err))
 	}
 	return &project{credentials: c, settings: set, token: token.AccessToken, api: api}, nil
 }
@@ -90,7 +90,7 @@ func (c *credentials) parseServiceAccountKey(raw []byte) string {
 		return "the key is missing or empty"
 	}
 	if json.Unmarshal(raw, c) != nil {
-		return "that is not the JSON of a service account"
+		return "the key is not the JSON of a service account"
 	}
 	if c.Type != "service_account" {
 		return `its "type" is not "service_account": other kinds name programs and files that hotspare does not run or read`
@@ -127,7 +127,7 @@ func isPrivateKey(text string) bool {
 // credentialsError returns an error that says where the credentials are, what is wrong and what to
 // do.
 func (c *credentials) credentialsError(why string) error {
-	return fault.NewDenied("credentials in Secret %s, key %s: %s: put the JSON key of a service account there that may list, start and stop instances "+
+	return fault.NewDenied("credentials in Secret %s, key %s: %s: store the JSON key of a service account there that may list, start and stop instances "+
 		"(gcloud iam service-accounts keys create)", c.secret, secretKey, why)
 }
 
@@ -148,7 +148,7 @@ func (c *credentials) fetchToken(ctx context.Context, via http.RoundTripper) (*o
 	case err != nil:
 		return nil, c.translateTokenError(err)
 	case token.AccessToken == "":
-		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: the answer of the token server has none", c.Email))
+		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: the response of the token server contains none", c.Email))
 	}
 	return token, nil
 }
@@ -161,9 +161,9 @@ func (c *credentials) translateTokenError(err error) error {
 	}
 	code := said.Response.StatusCode
 	if code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
-		return fault.NewWait(busyDelay, "getting a token for %s: the token server answers %d", c.Email, code)
+		return fault.NewWait(busyDelay, "getting a token for %s: the token server answers with status %d", c.Email, code)
 	}
-	return c.credentialsError(fmt.Sprintf("Google refuses it (%s)", tokenErrorMessage(said.Body, code)))
+	return c.credentialsError(fmt.Sprintf("Google rejects it (%s)", tokenErrorMessage(said.Body, code)))
 }
 
 // tokenErrorMessage returns the part of a token server's response that is safe to show.

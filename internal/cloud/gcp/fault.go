@@ -76,16 +76,16 @@ func (p *project) newRedactedError(kind fault.Kind, code int, doing, words strin
 	words = redact.Text(words, p.token)
 	switch {
 	case code == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %w", doing, p.credentialsError("Google refuses the token that it got for it"))
+		return fmt.Errorf("%s: %w", doing, p.credentialsError("Google rejects the token that it issued for it"))
 	case code == http.StatusForbidden && kind == fault.Denied:
-		return fault.NewDenied("%s: Google refuses: %s: give service account %s (Secret %s, key %s) a role with the permissions compute.instances.list, start, stop and resume",
+		return fault.NewDenied("%s: Google denies the request: %s: give service account %s (Secret %s, key %s) a role with the permissions compute.instances.list, start, stop and resume",
 			doing, words, p.Email, p.secret, secretKey)
 	case kind == fault.Wait:
 		return fault.NewWait(busyDelay, "%s: Google asks to try again later: %s", doing, words)
 	case kind == fault.Capacity:
-		return fault.NewCapacity(capacityDelay, "%s: Google has no room: %s", doing, words)
+		return fault.NewCapacity(capacityDelay, "%s: Google has no capacity: %s", doing, words)
 	default:
-		return fault.New(kind, fmt.Errorf("%s: Google says: %s", doing, words))
+		return fault.New(kind, fmt.Errorf("%s: Google responds: %s", doing, words))
 	}
 }
 

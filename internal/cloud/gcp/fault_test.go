@@ -67,7 +67,7 @@ func TestCredentialsThatGoogleRefuses(t *testing.T) {
 		"the server repeats what it got":   {func(l *lab) { l.tokens.refused = true; l.tokens.echo = true }, "invalid_grant"},
 		"it is another account's key":      {func(l *lab) { l.secret[secretKey] = l.account(map[string]string{"private_key": pemOf(other)}) }, "Invalid JWT Signature"},
 		"the account does not exist":       {func(l *lab) { l.secret[secretKey] = l.account(map[string]string{"client_email": "who@example.com"}) }, "account not found"},
-		"the token does not work":          {func(l *lab) { l.tokens.revoked = true }, "refuses the token"},
+		"the token does not work":          {func(l *lab) { l.tokens.revoked = true }, "rejects the token"},
 		"the token server forbids":         {func(l *lab) { l.tokens.status = 403 }, "status 403"},
 		"there is no such key in it":       {func(l *lab) { l.secret = map[string][]byte{"other": []byte("x")} }, "missing or empty"},
 		"it is no JSON":                    {func(l *lab) { l.secret[secretKey] = []byte(pemOf(key())) }, "not the JSON"},

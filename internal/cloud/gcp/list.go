@@ -144,8 +144,8 @@ var instanceStates = map[string]cloud.State{
 
 // stateReasons has the reason and the remedy for each state that is neither running nor stopped.
 var stateReasons = map[string]string{
-	"SUSPENDED": "SUSPENDED: somebody has suspended the instance; starting the cluster resumes it, and to stop it resume it first",
-	"REPAIRING": "REPAIRING: Google repairs the instance, or moves it to another host",
+	"SUSPENDED": "SUSPENDED: the instance was suspended; starting the cluster resumes it; to stop it, resume it first",
+	"REPAIRING": "REPAIRING: Google is repairing the instance, or moving it to another host",
 }
 
 func (s *observation) toCloudMachines() cloud.Machines {
@@ -154,7 +154,7 @@ func (s *observation) toCloudMachines() cloud.Machines {
 		m := cloud.Machine{Name: name, State: instanceStates[i.Status], Reason: stateReasons[i.Status]}
 		m.ControlPlane = strings.HasPrefix(i.Name, s.infraID+"-master-")
 		if m.State == "" {
-			m.State, m.Reason = cloud.Unknown, fmt.Sprintf("Google says %q, a state that hotspare does not know", i.Status)
+			m.State, m.Reason = cloud.Unknown, fmt.Sprintf("Google reports the state %q, which hotspare does not know", i.Status)
 		}
 		ms = append(ms, m)
 	}

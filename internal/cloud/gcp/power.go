@@ -56,7 +56,7 @@ func parsePlatformSettings(ref cloud.Ref) (settings, error) {
 		return s, nil
 	}
 	if err := json.Unmarshal(ref.Platform.GCP.Raw, &s); err != nil {
-		return s, fault.NewDenied("reading spec.platform.gcp of ClusterDeployment %s: %w: set region to a text and discardLocalSsdOnHibernate to true or false",
+		return s, fault.NewDenied("reading spec.platform.gcp of ClusterDeployment %s: %w: set region to a string and discardLocalSsdOnHibernate to true or false",
 			ref.Cluster, err)
 	}
 	return s, nil
@@ -142,7 +142,7 @@ func (p *project) stopInstance(ctx context.Context, i *compute.Instance) error {
 	case p.DiscardLocalSSD != nil:
 		call = call.DiscardLocalSsd(*p.DiscardLocalSSD)
 	case hasLocalSSD(i):
-		return fault.NewDenied("stopping instance %s: it has a local SSD, whose data a stop may lose, and Google wants to be told: "+
+		return fault.NewDenied("stopping instance %s: it has a local SSD, whose data a stop may lose, so Google requires a decision: "+
 			"set spec.platform.gcp.discardLocalSsdOnHibernate of ClusterDeployment %s to true to discard it, or to false to keep it where the machine type allows that",
 			i.Name, p.cluster)
 	}

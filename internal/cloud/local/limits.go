@@ -66,7 +66,7 @@ func needOfStopped(ms []observedMachine) need {
 func countNeedFits(left Resources, n need) (int, string) {
 	memory, disk := timesAvailable(left.Memory, n.memory), timesAvailable(left.Disk, n.disk)
 	if memory <= disk {
-		return memory, fmt.Sprintf("%d MB of memory are needed for each and %s are available: hibernate or delete clusters, or end other programs",
+		return memory, fmt.Sprintf("%d MB of memory are needed for each and %s are available: hibernate or delete clusters, or stop other programs",
 			n.memory/megabyte, formatRounded(left.Memory))
 	}
 	return disk, fmt.Sprintf("%d MB of disk space are needed for each and %s are free: delete clusters or other files",
@@ -146,7 +146,7 @@ func (s *Store) checkCapacity(infraID string, n need) error {
 		return err
 	}
 	if times, why := countNeedFits(left, n); times == 0 {
-		return fault.NewCapacity(capacityRetryDelay, "no room for cluster %s on this computer: %s", infraID, why)
+		return fault.NewCapacity(capacityRetryDelay, "not enough room for cluster %s on this computer: %s", infraID, why)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (s *Store) checkCapacity(infraID string, n need) error {
 func (s *Store) availableResources(infraID string) (Resources, error) {
 	have, err := s.measure(s.dir)
 	if err != nil {
-		return Resources{}, fmt.Errorf("measuring what this computer has left: %w", err)
+		return Resources{}, fmt.Errorf("measuring the free resources of this computer: %w", err)
 	}
 	for id, n := range s.reserved {
 		if id != infraID {

@@ -28,11 +28,11 @@ type PortError struct {
 
 func (e *PortError) Error() string {
 	if e.Owner != "" {
-		return fmt.Sprintf("port %d of 127.0.0.1 belongs to cluster %s, even while that hibernates: "+
-			"ask for another port, or delete that cluster", e.Port, e.Owner)
+		return fmt.Sprintf("port %d of 127.0.0.1 belongs to cluster %s, even while it hibernates: "+
+			"use another port, or delete that cluster", e.Port, e.Owner)
 	}
 	return fmt.Sprintf("port %d of 127.0.0.1 is taken by another program: "+
-		"ask for another port, or find that program with `ss -ltnp` or `lsof -i :%d` and stop it", e.Port, e.Port)
+		"use another port, or find that program with `ss -ltnp` or `lsof -i :%d` and stop it", e.Port, e.Port)
 }
 
 // assignAPIPort returns the port of a cluster: the recorded port, or else the requested port, or,
@@ -56,7 +56,7 @@ func (s *Store) assignAPIPort(infraID string, asked int) (int, error) {
 	}
 	port := chooseFreePort(infraID, func(port int) bool { return owners[port] == "" && isLoopbackPortFree(port) })
 	if port == 0 {
-		return 0, fault.NewDenied("no port between %d and %d is free for cluster %s: delete clusters, or stop programs that listen there",
+		return 0, fault.NewDenied("no port between %d and %d is free for cluster %s: delete clusters, or stop programs that listen on these ports",
 			firstPort, firstPort+portCount-1, infraID)
 	}
 	return port, nil

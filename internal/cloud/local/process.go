@@ -67,7 +67,7 @@ func (s *Store) recordProcessExit(ctx context.Context, p *process, end exitResul
 	delete(s.procs, p.dir)
 	if ctx.Err() == nil {
 		s.lastExits[p.dir] = end
-		logr.FromContextOrDiscard(ctx).Info("ended by itself", "machine", p.Name, "state", end.state, "reason", end.reason)
+		logr.FromContextOrDiscard(ctx).Info("ended unexpectedly", "machine", p.Name, "state", end.state, "reason", end.reason)
 	}
 	if ctx.Err() != nil || end.state == cloud.Stopped {
 		s.notifyRunStateChange(p.InfraID)
@@ -108,7 +108,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	end := p.classifyExit(ran, err, readLastLogLine(log.Name(), before.Size()))
 	_, err = fmt.Fprintf(log, "%s hotspare: the process of %s ended: %v\n", time.Now().UTC().Format(time.RFC3339), p.Name, cmd.ProcessState)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "lost a line of a log", "machine", p.Name)
+		logr.FromContextOrDiscard(ctx).Error(err, "dropped a line of a log", "machine", p.Name)
 	}
 	return end
 }
@@ -165,7 +165,7 @@ func (s *Store) recordRunning(p *process) {
 func checkStartable(p *process) error {
 	disk := machine.DiskPath(p.dir)
 	if _, err := os.Stat(disk); err != nil {
-		return fmt.Errorf("its disk is gone: %w: delete the cluster, or put the folder back", err)
+		return fmt.Errorf("its disk is missing: %w: delete the cluster, or restore the folder", err)
 	}
 	return checkAPIPortFree(p.Config)
 }

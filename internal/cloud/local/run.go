@@ -33,7 +33,7 @@ func (s *Store) recoverMachines(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.removeIncomplete(); err != nil {
-		return fmt.Errorf("tidying the machine store: %w", err)
+		return fmt.Errorf("cleaning up the machine store: %w", err)
 	}
 	ids, err := s.ListClusters()
 	if err != nil {

@@ -81,7 +81,7 @@ func WithResources(measure func(dir string) (Resources, error)) Option {
 // command with the arguments: machine run --dir DIR. It starts nothing before Run.
 func Open(dir string, command []string, opts ...Option) (*Store, error) {
 	if len(command) == 0 {
-		return nil, errors.New("opening machine store: no command to start machines with")
+		return nil, errors.New("opening machine store: there is no command that starts machines")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -202,7 +202,7 @@ func (s *Store) switchMachines(ms []observedMachine, set func(dir string) error)
 			continue
 		}
 		if err := set(m.dir); err != nil {
-			errs = append(errs, fmt.Errorf("switching machine %s: %w", m.Name, err))
+			errs = append(errs, fmt.Errorf("setting the power state of machine %s: %w", m.Name, err))
 			continue
 		}
 		delete(s.lastExits, m.dir)

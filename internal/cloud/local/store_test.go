@@ -245,7 +245,7 @@ func TestKilledBehindOurBack(t *testing.T) {
 	if n := len(s.changes); n != 1 {
 		t.Errorf("told %d times, want once: a machine that cannot be started would be started again and again", n)
 	}
-	if !strings.Contains(got.Reason, "disk is gone") {
+	if !strings.Contains(got.Reason, "disk is missing") {
 		t.Errorf("reason: %s", got.Reason)
 	}
 }

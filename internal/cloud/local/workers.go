@@ -38,7 +38,7 @@ func (s *Store) AddWorker(c machine.Config, fill func(c, leader machine.Config, 
 	if i := indexOfMachine(ms, c.Name); i >= 0 && !ms[i].gone {
 		return nil
 	} else if i >= 0 {
-		return fault.NewWait(retrySoon, "a former machine %s is still ending", c.Name)
+		return fault.NewWait(retrySoon, "an earlier machine %s is still stopping", c.Name)
 	}
 	l := slices.IndexFunc(ms, func(m observedMachine) bool { return isControlPlane(m) && !m.gone })
 	if l < 0 {

@@ -134,18 +134,18 @@ func (who *identity) readCloudsYAML(raw []byte) error {
 	if err := yaml.Unmarshal(raw, &file); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) && wrong.Field != "" {
-			return who.credentialsError(fmt.Sprintf("%s is a %s, where a %s should be", wrong.Field, wrong.Value, wrong.Type.Kind()))
+			return who.credentialsError(fmt.Sprintf("%s is a %s, want a %s", wrong.Field, wrong.Value, wrong.Type.Kind()))
 		}
-		return who.credentialsError("that is not a clouds.yaml")
+		return who.credentialsError("the key is not a clouds.yaml")
 	}
 	there := strings.Join(slices.Sorted(maps.Keys(file.Clouds)), ", ")
 	if who.cloud == "" {
 		return fault.NewDenied("spec.platform.openstack.cloud of ClusterDeployment %s is empty: "+
-			"set it to a cloud of key %s of Secret %s, which has: %s", who.cluster, secretKey, who.secret, there)
+			"set it to one of the clouds in key %s of Secret %s: %s", who.cluster, secretKey, who.secret, there)
 	}
 	one, ok := file.Clouds[who.cloud]
 	if !ok {
-		return who.credentialsError(fmt.Sprintf("there is no cloud %q, as spec.platform.openstack.cloud of ClusterDeployment %s says, but: %s", who.cloud, who.cluster, there))
+		return who.credentialsError(fmt.Sprintf("cloud %q in spec.platform.openstack.cloud of ClusterDeployment %s does not exist; existing clouds: %s", who.cloud, who.cluster, there))
 	}
 	who.entry = one
 	if why := one.validateEntry(); why != "" {
@@ -157,7 +157,7 @@ func (who *identity) readCloudsYAML(raw []byte) error {
 // credentialsError returns an error that says where the credentials are, what is wrong and what to
 // do.
 func (who *identity) credentialsError(why string) error {
-	return fault.NewDenied("credentials in Secret %s, key %s: %s: put a clouds.yaml there with an application credential, or a user's password, "+
+	return fault.NewDenied("credentials in Secret %s, key %s: %s: store a clouds.yaml there with an application credential, or a user's password, "+
 		"for the project of the cluster's servers", who.secret, secretKey, why)
 }
 
@@ -170,9 +170,9 @@ func (e entry) validateEntry() string {
 	case a.URL == "":
 		return "has no auth.auth_url: hotspare reads no profiles of well-known clouds"
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return "has an auth.auth_url that is no URL of a web server"
+		return "has an auth.auth_url that is not an HTTP URL"
 	case !slices.Contains([]string{"", "password", "v3password", "v3applicationcredential"}, e.AuthType):
-		return "has an auth_type that hotspare does not know: it knows password and v3applicationcredential"
+		return "has an auth_type that hotspare does not support: use password or v3applicationcredential"
 	case !slices.Contains([]string{"public", "internal", "admin"}, e.endpointAvailability()):
 		return "has an interface that is not public, internal or admin"
 	case e.usesApplicationCredential():
@@ -189,7 +189,7 @@ func (a auth) validateCredential() string {
 	case a.CredentialID == "" && a.Credential == "":
 		return "has no auth.application_credential_id"
 	case a.CredentialID == "" && a.UserID == "" && (a.Username == "" || a.userDomain() == domain{}):
-		return "has an auth.application_credential_name, and does not say whose: set auth.application_credential_id, or auth.username and auth.user_domain_name"
+		return "has an auth.application_credential_name without its user: set auth.application_credential_id, or auth.username and auth.user_domain_name"
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // where is the text that says where the credentials are.
-var where = []string{"Secret clusters/os-creds", "key clouds.yaml", "put a clouds.yaml there with an application credential"}
+var where = []string{"Secret clusters/os-creds", "key clouds.yaml", "store a clouds.yaml there with an application credential"}
 
 func TestCloudsThatDo(t *testing.T) {
 	credential := func(cloud, auth map[string]any) {
@@ -66,18 +66,18 @@ func TestCloudsThatDoNot(t *testing.T) {
 		change func(cloud, auth map[string]any)
 		says   string
 	}{
-		"a wrong password":             {func(_, auth map[string]any) { auth["password"] = password + "x" }, `Keystone refuses what cloud "lab" has`},
-		"another project":              {func(_, auth map[string]any) { auth["project_name"] = "p2" }, "Keystone refuses"},
+		"a wrong password":             {func(_, auth map[string]any) { auth["password"] = password + "x" }, `Keystone rejects the credentials of cloud "lab"`},
+		"another project":              {func(_, auth map[string]any) { auth["project_name"] = "p2" }, "Keystone rejects"},
 		"no URL":                       {without("auth_url"), "has no auth.auth_url: hotspare reads no profiles"},
-		"a URL that is none":           {func(_, auth map[string]any) { auth["auth_url"] = "keystone:5000" }, "no URL of a web server"},
-		"a URL with nothing behind it": {func(_, auth map[string]any) { auth["auth_url"] = auth["auth_url"].(string) + "/elsewhere/" }, "not that of a Keystone"},
+		"a URL that is none":           {func(_, auth map[string]any) { auth["auth_url"] = "keystone:5000" }, "not an HTTP URL"},
+		"a URL with nothing behind it": {func(_, auth map[string]any) { auth["auth_url"] = auth["auth_url"].(string) + "/elsewhere/" }, "not the URL of a Keystone"},
 		"no user":                      {without("username"), "no auth.username"},
 		"no password":                  {without("password"), "neither auth.password nor auth.application_credential_secret"},
 		"no domain of the user":        {without("user_domain_name"), "no auth.user_domain_name"},
 		"no project":                   {without("project_name"), "no auth.project_id or auth.project_name"},
 		"no domain of the project":     {without("project_domain_name"), "no auth.project_domain_name"},
-		"a token":                      {func(cloud, _ map[string]any) { cloud["auth_type"] = "v3token" }, "auth_type that hotspare does not know"},
-		"a program to ask":             {func(cloud, _ map[string]any) { cloud["auth_type"] = "v3adfspassword" }, "auth_type that hotspare does not know"},
+		"a token":                      {func(cloud, _ map[string]any) { cloud["auth_type"] = "v3token" }, "auth_type that hotspare does not support"},
+		"a program to ask":             {func(cloud, _ map[string]any) { cloud["auth_type"] = "v3adfspassword" }, "auth_type that hotspare does not support"},
 		"an interface of its own":      {func(cloud, _ map[string]any) { cloud["interface"] = "private" }, "interface that is not public"},
 		"a credential without secret":  {func(cloud, _ map[string]any) { cloud["auth_type"] = "v3applicationcredential" }, "no auth.application_credential_secret"},
 		"a credential without ID":      {func(_, auth map[string]any) { auth["application_credential_secret"] = password }, "no auth.application_credential_id"},
@@ -85,8 +85,8 @@ func TestCloudsThatDoNot(t *testing.T) {
 			auth["application_credential_secret"] = password
 			auth["application_credential_name"] = "x"
 			delete(auth, "username")
-		}, "does not say whose"},
-		"a list for a text": {func(_, auth map[string]any) { auth["password"] = []string{password} }, "password is a array, where a string should be"},
+		}, "without its user"},
+		"a list for a text": {func(_, auth map[string]any) { auth["password"] = []string{password} }, "password is a array, want a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -107,8 +107,8 @@ func TestSecretsThatDoNot(t *testing.T) {
 	}{
 		"no such key":        {map[string][]byte{"other": []byte(password)}, nil, append(where, "missing or empty")},
 		"no YAML":            {map[string][]byte{secretKey: []byte("\t" + password)}, nil, append(where, "not a clouds.yaml")},
-		"no such cloud":      {nil, map[string]any{"cloud": "other"}, append(where, `no cloud "other"`, "but: lab", "clusters/mine")},
-		"no cloud":           {nil, map[string]any{"cloud": ""}, []string{"spec.platform.openstack.cloud", "clusters/mine", "which has: lab"}},
+		"no such cloud":      {nil, map[string]any{"cloud": "other"}, append(where, `cloud "other"`, "existing clouds: lab", "clusters/mine")},
+		"no cloud":           {nil, map[string]any{"cloud": ""}, []string{"spec.platform.openstack.cloud", "clusters/mine", "Secret clusters/os-creds: lab"}},
 		"no Secret named":    {nil, map[string]any{"credentialsSecretRef": nil}, []string{"clusters/mine", "spec.platform.openstack.credentialsSecretRef.name"}},
 		"no Secret":          {nil, map[string]any{"credentialsSecretRef": map[string]any{"name": "none"}}, []string{"clusters/none"}},
 		"no CA's Secret":     {nil, map[string]any{"certificatesSecretRef": map[string]any{"name": "none"}}, []string{"clusters/none", "certificates"}},

@@ -107,12 +107,12 @@ func (s *session) translateLoginError(err error) error {
 	case !ok:
 		return s.translateTransportError(doing, err)
 	case statusKinds[a.status] == fault.Wait:
-		return fault.NewWait(a.retryAfter, "%s: it asks to try again later: %w", doing, a)
+		return fault.NewWait(a.retryAfter, "%s: Keystone asks to try again later: %w", doing, a)
 	case a.status == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %w", doing, s.credentialsError(fmt.Sprintf("Keystone refuses what cloud %q has: %s", s.cloud, a.message)))
+		return fmt.Errorf("%s: %w", doing, s.credentialsError(fmt.Sprintf("Keystone rejects the credentials of cloud %q: %s", s.cloud, a.message)))
 	case statusKinds[a.status] == fault.Denied:
-		return fmt.Errorf("%s: %w", doing, s.credentialsError(fmt.Sprintf("auth.auth_url of cloud %q is not that of a Keystone with API version 3, "+
-			"or it does not take what is there: %s", s.cloud, a.message)))
+		return fmt.Errorf("%s: %w", doing, s.credentialsError(fmt.Sprintf("auth.auth_url of cloud %q is not the URL of a Keystone with API version 3, "+
+			"or Keystone does not accept the request: %s", s.cloud, a.message)))
 	}
 	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, a))
 }
@@ -128,20 +128,20 @@ func (s *session) translateError(doing string, err error) error {
 	case !ok:
 		return s.translateTransportError(doing, err)
 	case a.status == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %w", doing, s.credentialsError("Nova refuses the token that Keystone gave for it"))
+		return fmt.Errorf("%s: %w", doing, s.credentialsError("Nova rejects the token that Keystone issued for it"))
 	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.message), "quota"):
-		return fault.NewCapacity(quotaDelay, "%s: Nova says: %w: free some of the project's quota, or have it raised", doing, a)
+		return fault.NewCapacity(quotaDelay, "%s: Nova responds: %w: free some of the project's quota, or have it raised", doing, a)
 	case a.status == http.StatusForbidden:
-		return fault.NewDenied("%s: Nova says: %w: give the user or application credential of Secret %s, key %s, a role of the project that may (member)",
+		return fault.NewDenied("%s: Nova responds: %w: give the user or application credential of Secret %s, key %s, a role in the project that permits it (member)",
 			doing, a, s.secret, secretKey)
 	case a.status == http.StatusNotAcceptable:
-		return fault.NewDenied("%s: Nova says: %w: hotspare needs its API in version %s, that of OpenStack Stein, or newer", doing, a, microversion)
+		return fault.NewDenied("%s: Nova responds: %w: hotspare needs API version %s, that of OpenStack Stein, or newer", doing, a, microversion)
 	case a.status == http.StatusBadRequest && strings.Contains(a.message, "marker"):
-		return fault.NewWait(busyDelay, "%s: a server has gone while they were listed: %w", doing, a)
+		return fault.NewWait(busyDelay, "%s: a server was deleted while the servers were listed: %w", doing, a)
 	case statusKinds[a.status] == fault.Wait:
 		return fault.NewWait(a.retryAfter, "%s: Nova asks to try again later: %w", doing, a)
 	}
-	return fault.New(statusKinds[a.status], fmt.Errorf("%s: Nova says: %w", doing, a))
+	return fault.New(statusKinds[a.status], fmt.Errorf("%s: Nova responds: %w", doing, a))
 }
 
 // translateTransportError translates the error of a request that got no response.
@@ -200,10 +200,10 @@ func (s *session) translateOutcome(ctx context.Context, r powerRequest, err erro
 	case state == r.want, state == r.becoming:
 		return nil
 	case now.Locked:
-		return fault.NewDenied("%s: somebody has locked it: openstack server unlock %s", doing, now.ID)
+		return fault.NewDenied("%s: the server is locked: openstack server unlock %s", doing, now.ID)
 	case state == cloud.Failed:
 		return nil // Observe reports it, with the remedy
 	default:
-		return fault.NewWait(busyDelay, "%s: Nova has something else to do first: %s", doing, cmp.Or(said.message, now.Status))
+		return fault.NewWait(busyDelay, "%s: Nova must finish another task first: %s", doing, cmp.Or(said.message, now.Status))
 	}
 }

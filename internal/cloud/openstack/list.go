@@ -51,7 +51,7 @@ func (s *session) listServers(ctx context.Context, infraID string) (*observation
 			break
 		}
 		if len(all) == before {
-			return nil, fault.NewWait(busyDelay, "listing servers of project %s: Nova gives the same page again and again", s.projectName())
+			return nil, fault.NewWait(busyDelay, "listing servers of project %s: Nova returns the same page repeatedly", s.projectName())
 		}
 		marker = got.Servers[len(got.Servers)-1].ID
 	}
@@ -96,8 +96,8 @@ func newObservation(infraID string, all map[string]*server) *observation {
 		seen.servers[name] = srv
 	}
 	if hidden > 0 {
-		seen.hidden = fault.NewWait(busyDelay, "listing servers of %s: a part of the cloud is down, and servers of the project are in it: "+
-			"whether they are the cluster's, Nova cannot tell now", infraID)
+		seen.hidden = fault.NewWait(busyDelay, "listing servers of %s: a part of the cloud is down and contains servers of the project: "+
+			"Nova cannot determine now whether they belong to the cluster", infraID)
 	}
 	return seen
 }

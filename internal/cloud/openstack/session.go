@@ -50,7 +50,7 @@ func (s *session) authenticateSession(ctx context.Context) error {
 	// The SDK's own endpoint lookup sends requests without a deadline.
 	at := s.novaEndpoint()
 	if at == "" {
-		return fault.NewDenied("Keystone at %s knows no %s endpoint of type compute in region %q: correct region_name and interface of cloud %q in key %s of Secret %s",
+		return fault.NewDenied("Keystone at %s has no %s endpoint of type compute in region %q: correct region_name and interface of cloud %q in key %s of Secret %s",
 			s.Auth.URL, s.endpointAvailability(), s.Region, s.cloud, secretKey, s.secret)
 	}
 	s.nova = &gophercloud.ServiceClient{ProviderClient: s.provider, Endpoint: gophercloud.NormalizeURL(at), Type: "compute", Microversion: microversion}

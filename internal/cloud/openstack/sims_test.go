@@ -339,5 +339,5 @@ func (r *real) marker(t *testing.T) {
 	must(t, err)
 	defer s.closeIdleConnections()
 	_, err = s.listServerPage(t.Context(), "00000000-0000-4000-8000-000000000000")
-	mustSay(t, s.translateError("listing", err), fault.Wait, "has gone while they were listed")
+	mustSay(t, s.translateError("listing", err), fault.Wait, "was deleted while the servers were listed")
 }

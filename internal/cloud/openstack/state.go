@@ -101,7 +101,7 @@ var taskStates = map[string]cloud.State{
 func (s *server) machineState() (cloud.State, string) {
 	byTask, known := taskStates[s.Task]
 	if s.Task != "" && !known {
-		return cloud.Unknown, fmt.Sprintf("Nova is at task %q with it, which hotspare does not know", s.Task)
+		return cloud.Unknown, fmt.Sprintf("Nova reports task %q, which hotspare does not know", s.Task)
 	}
 	if byTask != "" {
 		return byTask, ""
@@ -109,7 +109,7 @@ func (s *server) machineState() (cloud.State, string) {
 	state := statusStates[s.Status]
 	switch state {
 	case "":
-		return cloud.Unknown, fmt.Sprintf("Nova says %q, a status that hotspare does not know", s.Status)
+		return cloud.Unknown, fmt.Sprintf("Nova reports the status %q, which hotspare does not know", s.Status)
 	case cloud.Failed:
 		return state, s.failureReason()
 	default:
@@ -121,10 +121,10 @@ func (s *server) machineState() (cloud.State, string) {
 func (s *server) failureReason() string {
 	switch s.Status {
 	case "RESCUE":
-		return "RESCUE: somebody has booted it from another image: openstack server unrescue " + s.ID
+		return "RESCUE: the server was booted from another image: openstack server unrescue " + s.ID
 	case "VERIFY_RESIZE":
-		return "VERIFY_RESIZE: somebody has resized it: openstack server resize confirm " + s.ID + ", or revert"
+		return "VERIFY_RESIZE: the server was resized: openstack server resize confirm " + s.ID + ", or revert"
 	}
 	why := cmp.Or(redact.Text(s.Fault.Message), "Nova gives no reason")
-	return "ERROR: " + why + ": when that is put right, openstack server reboot --hard " + s.ID
+	return "ERROR: " + why + ": correct that, then run openstack server reboot --hard " + s.ID
 }

@@ -70,12 +70,12 @@ func TestEachStatusIsMapped(t *testing.T) {
 		{"SHELVED_OFFLOADED", "", "Stopped", "unshelve", ""},
 		{"PAUSED", "", "Stopped", "unpause", ""},
 		{"SUSPENDED", "", "Stopped", "resume", ""},
-		{"ERROR", "", "Failed: ERROR: Nova gives no reason: when that is put right, openstack server reboot --hard ID", "", "os-stop"},
-		{"RESCUE", "", "Failed: RESCUE: somebody has booted it from another image: openstack server unrescue ID", "", ""},
-		{"VERIFY_RESIZE", "", "Failed: VERIFY_RESIZE: somebody has resized it: openstack server resize confirm ID, or revert", "", ""},
-		{"MOTHBALLED", "", `Unknown: Nova says "MOTHBALLED", a status that hotspare does not know`, "", ""},
-		{"UNKNOWN", "", `Unknown: Nova says "UNKNOWN", a status that hotspare does not know`, "", ""},
-		{"ACTIVE", "polishing", `Unknown: Nova is at task "polishing" with it, which hotspare does not know`, "", ""},
+		{"ERROR", "", "Failed: ERROR: Nova gives no reason: correct that, then run openstack server reboot --hard ID", "", "os-stop"},
+		{"RESCUE", "", "Failed: RESCUE: the server was booted from another image: openstack server unrescue ID", "", ""},
+		{"VERIFY_RESIZE", "", "Failed: VERIFY_RESIZE: the server was resized: openstack server resize confirm ID, or revert", "", ""},
+		{"MOTHBALLED", "", `Unknown: Nova reports the status "MOTHBALLED", which hotspare does not know`, "", ""},
+		{"UNKNOWN", "", `Unknown: Nova reports the status "UNKNOWN", which hotspare does not know`, "", ""},
+		{"ACTIVE", "polishing", `Unknown: Nova reports task "polishing", which hotspare does not know`, "", ""},
 	} {
 		t.Run(strings.TrimSpace(c.status+" "+c.task), func(t *testing.T) {
 			l := newLab(t)
@@ -197,7 +197,7 @@ func TestAServerThatVanishesBetweenTwoPages(t *testing.T) {
 		}
 	}
 	_, err := l.Observe(t.Context(), ref)
-	mustSay(t, err, fault.Wait, "has gone while they were listed")
+	mustSay(t, err, fault.Wait, "was deleted while the servers were listed")
 	l.sees(t, ref, "master-0 Stopped, worker-0 Stopped, worker-1 Stopped, worker-3 Stopped")
 }
 
@@ -219,7 +219,7 @@ func TestAListThatDoesNotEnd(t *testing.T) {
 	ref := l.cluster(0)
 	l.failure = &failure{path: "/servers/detail", status: 200, body: `{"servers":[{"id":"1","name":"x","status":"ACTIVE"}],"servers_links":[{"rel":"next","href":"http://x"}]}`}
 	_, err := l.Observe(t.Context(), ref)
-	mustSay(t, err, fault.Wait, "same page again")
+	mustSay(t, err, fault.Wait, "same page repeatedly")
 }
 
 // A server in a cell that is down is neither stopped nor deleted, and Nova does not report whose it

@@ -39,7 +39,7 @@ func connectToCenter(ctx context.Context, c center) (*conn, error) {
 	}
 	u, err := soap.ParseURL(c.address)
 	if err != nil || u == nil || u.Host == "" {
-		return nil, fault.NewDenied("spec.platform.vsphere: %q is no name of a vCenter: write a host name", c.server)
+		return nil, fault.NewDenied("spec.platform.vsphere: %q is not the name of a vCenter: use a host name", c.server)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (c *conn) pingBothAPIs(ctx context.Context) error {
 func (c *conn) readServerTime(ctx context.Context) (time.Time, error) {
 	now, err := methods.GetCurrentTime(ctx, c.vim)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("asking vCenter for the time: %w", translateError(err))
+		return time.Time{}, fmt.Errorf("reading the time of vCenter: %w", translateError(err))
 	}
 	return *now, nil
 }

@@ -54,7 +54,7 @@ func translateError(err error) error {
 	case isFault(err, &types.ManagedObjectNotFound{}):
 		return fault.New(fault.Gone, err)
 	case asFault(err, &denied):
-		return fault.NewDenied("%w: give the account the privilege %s there", err, denied.PrivilegeId)
+		return fault.NewDenied("%w: give the account the privilege %s on that object", err, denied.PrivilegeId)
 	case isFault(err, capacityFaults...):
 		return fault.NewCapacity(capacityDelay, "%w", err)
 	case isUntrustedCertificate(err):
@@ -82,7 +82,7 @@ func (c center) translateLoginError(err error) error {
 	}
 	var status statusError
 	if isFault(err, &types.InvalidLogin{}) || errors.As(err, &status) && status == http.StatusUnauthorized {
-		return fault.NewDenied("vCenter %s refuses the login of %s: correct the account in %s", c.server, c.username, c.where)
+		return fault.NewDenied("vCenter %s rejects the login of %s: correct the account in %s", c.server, c.username, c.where)
 	}
 	return fmt.Errorf("logging in to vCenter %s: %w", c.server, translateError(err))
 }

@@ -38,7 +38,7 @@ func (c *conn) findClusterMachines(ctx context.Context, infraID string) ([]vm, e
 	}
 	refs, err = c.listMachinesByName(ctx, infraID)
 	if err != nil {
-		return nil, fmt.Errorf("looking for folder %s and machines %s-…: %w", infraID, infraID, err)
+		return nil, fmt.Errorf("finding folder %s and machines %s-…: %w", infraID, infraID, err)
 	}
 	refs, err = c.excludeForeignMachines(ctx, infraID, refs)
 	if err != nil {

@@ -208,7 +208,7 @@ func anyMachineMatches(fleets []centerVMs, is func(vm) bool) bool {
 // machines in the others, and an error.
 func (p *Power) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]centerVMs, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fault.New(fault.Unknown, fmt.Errorf("looking for machines of %s: %w", ref.InfraID, err))
+		return nil, fault.New(fault.Unknown, fmt.Errorf("finding machines of %s: %w", ref.InfraID, err))
 	}
 	centers, err := p.readClusterCenters(ctx, ref)
 	if err != nil {
@@ -226,7 +226,7 @@ func (p *Power) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]cente
 			return err
 		})
 		if err != nil {
-			errs = append(errs, fmt.Errorf("looking for machines of %s in vCenter %s: %w", ref.InfraID, c.server, err))
+			errs = append(errs, fmt.Errorf("finding machines of %s in vCenter %s: %w", ref.InfraID, c.server, err))
 			continue
 		}
 		fleets = append(fleets, f)

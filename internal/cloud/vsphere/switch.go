@@ -92,7 +92,7 @@ func (c *conn) groupByDatacenter(ctx context.Context, vms []vm, r *results) []da
 		if !ok {
 			var err error
 			if datacenter, err = c.findDatacenter(ctx, at); err != nil {
-				r.recordMachineError("looking for the datacenter of", v, err)
+				r.recordMachineError("finding the datacenter of", v, err)
 				continue
 			}
 			known[at] = datacenter
@@ -116,7 +116,7 @@ func (c *conn) findDatacenter(ctx context.Context, ref types.ManagedObjectRefere
 			return a.Self, nil
 		}
 	}
-	return types.ManagedObjectReference{}, errors.New("there is none above it that the account may see")
+	return types.ManagedObjectReference{}, errors.New("it is in no datacenter that the account can read")
 }
 
 // stopMachines executes the next step to stop each machine.

@@ -128,7 +128,7 @@ func (v vm) machineState() (cloud.State, string) {
 	case "", types.VirtualMachineConnectionStateConnected:
 	case types.VirtualMachineConnectionStateDisconnected, types.VirtualMachineConnectionStateInaccessible,
 		types.VirtualMachineConnectionStateOrphaned, types.VirtualMachineConnectionStateInvalid:
-		return cloud.Failed, fmt.Sprintf("vCenter says that it is %s: see to its host and its datastore", v.connection)
+		return cloud.Failed, fmt.Sprintf("vCenter reports it as %s: check its host and its datastore", v.connection)
 	default:
 		return cloud.Unknown, fmt.Sprintf("connection state %q", v.connection)
 	}
@@ -155,7 +155,7 @@ type stopStep string
 const (
 	stepShutDownGuest stopStep = "shut down its guest"
 	stepPowerOff      stopStep = "power it off"
-	stepWaitForGuest  stopStep = "leave it to its guest"
+	stepWaitForGuest  stopStep = "wait for its guest"
 )
 
 // nextStopStep returns the next step to stop a machine whose guest was last asked to shut down at

@@ -188,7 +188,7 @@ func (w *workers) List(t install.Target) ([]install.Worker, error) {
 
 func (w *workers) Add(_ install.Target, n install.Worker) error {
 	if w.full {
-		return fault.NewCapacity(time.Minute, "no room for cluster c-x on this computer: buy memory")
+		return fault.NewCapacity(time.Minute, "not enough room for cluster c-x on this computer: buy memory")
 	}
 	if err := w.g.write("make " + n.Name); err != nil {
 		return err

@@ -103,7 +103,7 @@ func TestPatchesOfManifestsReachTheInstaller(t *testing.T) {
 		},
 		"those that are not well formed": {
 			"", broken, "own", "False/InstallConfigValidationFailed: Customization own: installerManifestPatches[0].manifestSelector.glob: " +
-				`"b.yaml" selects no manifests: begin with their folder, as in openshift/99_*.yaml.`,
+				`"b.yaml" selects no manifests: start with their folder, as in openshift/99_*.yaml.`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

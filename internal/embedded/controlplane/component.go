@@ -47,5 +47,5 @@ func (c *component) unexpectedExitError() error {
 	if c.err == nil {
 		c.err = errNoReason
 	}
-	return fmt.Errorf("%s ended by itself: %w", c.name, c.err)
+	return fmt.Errorf("%s ended unexpectedly: %w", c.name, c.err)
 }

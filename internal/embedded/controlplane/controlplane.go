@@ -167,7 +167,7 @@ func (c *ControlPlane) runComponents(ctx context.Context, o Options, f files, st
 	case <-ctx.Done():
 		return stopReason(ctx, nil)
 	case err := <-store.failureChannel():
-		return fmt.Errorf("etcd ended by itself: %w", err)
+		return fmt.Errorf("etcd ended unexpectedly: %w", err)
 	case <-api.done:
 		return api.unexpectedExitError()
 	case <-controllers.done:

@@ -16,7 +16,7 @@ import (
 func bindAdminGroup(ctx context.Context, root *rest.Config) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
-		return fmt.Errorf("making a client of the API: %w", err)
+		return fmt.Errorf("creating a client of the API: %w", err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: AdminGroup},

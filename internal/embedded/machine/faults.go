@@ -55,7 +55,7 @@ const (
 func InjectionProfiles() []Profile {
 	return []Profile{
 		{Fault: MachineCrash, Strikes: TargetControlPlane, Does: "its process is killed, once"},
-		{Fault: DiskLost, Strikes: TargetControlPlane, Lasts: true, Does: "its process is killed and its disk is gone"},
+		{Fault: DiskLost, Strikes: TargetControlPlane, Lasts: true, Does: "its process is killed and its disk is missing"},
 		{Fault: HangOnStart, Strikes: TargetControlPlane, Lasts: true, AtStart: true, Does: "its process starts, and nothing more happens"},
 		{Fault: HangOnStop, Strikes: TargetControlPlane, Lasts: true, Does: "it does not stop when it is told to"},
 		{Fault: APISilent, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "the API takes connections and never answers"},

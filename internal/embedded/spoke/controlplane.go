@@ -123,7 +123,7 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 func newCSRAuthority(root *rest.Config, m *runningMachine) (*signer.Authority, error) {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the API: %w", err)
+		return nil, fmt.Errorf("creating a client of the API: %w", err)
 	}
 	ca, err := pki.LoadCA(machine.PKIPath(m.dir), pki.ClusterCA)
 	if err != nil {

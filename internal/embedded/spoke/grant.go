@@ -22,7 +22,7 @@ import (
 func ensureNodeRBAC(ctx context.Context, root *rest.Config) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
-		return fmt.Errorf("making a client of the API: %w", err)
+		return fmt.Errorf("creating a client of the API: %w", err)
 	}
 	if err := informerloop.RetryUntilSuccess(ctx, time.Second, func(ctx context.Context) error { return createNodeRBAC(ctx, client) }); err != nil {
 		return nil //nolint:nilerr // stopped before it was done; the next start does it

@@ -58,7 +58,7 @@ func (ps *problems) checkVersion(v any) {
 	case isEmptyValue(v):
 		ps.addProblem("apiVersion", "is missing: set it to %s", apiVersions[0])
 	case !slices.Contains(apiVersions, version):
-		ps.addProblem("apiVersion", "%q is not that of an install-config: set it to %s", fmt.Sprint(v), apiVersions[0])
+		ps.addProblem("apiVersion", "%q is not the value for an install-config: set it to %s", fmt.Sprint(v), apiVersions[0])
 	}
 }
 
@@ -69,10 +69,10 @@ const MaxCloudName = 54
 func (ps *problems) checkCloudName(doc document, platform string) {
 	name, _ := doc.valueAt("metadata.name").(string)
 	if len(name) > MaxCloudName {
-		ps.addProblem("metadata.name", "%q has %d characters, and openshift-install takes %d: use a shorter name", name, len(name), MaxCloudName)
+		ps.addProblem("metadata.name", "%q has %d characters, and openshift-install accepts at most %d: use a shorter name", name, len(name), MaxCloudName)
 	}
 	if name != "" && RequiresLeadingLetter(platform) && (name[0] < 'a' || name[0] > 'z') {
-		ps.addProblem("metadata.name", "%q does not begin with a letter, as %s wants it: use another name", name, platform)
+		ps.addProblem("metadata.name", "%q does not start with a letter, as %s requires: use another name", name, platform)
 	}
 }
 
@@ -87,7 +87,7 @@ func (ps *problems) checkMachinePlatforms(doc document, platform string) {
 		machines, _ := group["platform"].(map[string]any)
 		for _, name := range sortedKeys(machines) {
 			if machines[name] != nil && platform != "" && !strings.EqualFold(name, platform) {
-				ps.addProblem(path+".platform."+name, "is not the platform of the cluster, %s: take it out, or correct the platform", platform)
+				ps.addProblem(path+".platform."+name, "is not the platform of the cluster, %s: remove it, or correct the platform", platform)
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func (ps *problems) checkRequired(doc document, platform string, cluster hivev1.
 // addMissingKey adds a problem that says what to do in either way of creating an install-config.
 func (ps *problems) addMissingKey(path, source string) {
 	if source == "" {
-		ps.addProblem(path, "is missing, and no field of a ClusterDeployment tells it: give an install-config Secret that has it")
+		ps.addProblem(path, "is missing, and no field of a ClusterDeployment contains it: set it in an install-config Secret")
 		return
 	}
 	ps.addProblem(path, "is missing: set it in the install-config Secret, or set %s", source)

@@ -33,29 +33,29 @@ func TestComplete(t *testing.T) {
 	for name, tt := range map[string]struct{ old, new, want string }{
 		"a whole document":      {},
 		"an older version":      {old: "apiVersion: v1", new: "apiVersion: v1beta3"},
-		"a version of another":  {"apiVersion: v1", "apiVersion: v2", `apiVersion: "v2" is not that of an install-config: set it to v1`},
+		"a version of another":  {"apiVersion: v1", "apiVersion: v2", `apiVersion: "v2" is not the value for an install-config: set it to v1`},
 		"no version":            {"apiVersion: v1", "", "apiVersion: is missing: set it to v1"},
 		"a name that just fits": {old: "name: c1", new: "name: " + strings.Repeat("x", 54)},
 		"a name that is too long": {"name: c1", "name: " + strings.Repeat("x", 55), `metadata.name: "` + strings.Repeat("x", 55) +
-			`" has 55 characters, and openshift-install takes 54: use a shorter name`},
+			`" has 55 characters, and openshift-install accepts at most 54: use a shorter name`},
 		"no region":             {"{region: us-east-1}", "{}", "platform.aws.region: is missing: set it in the install-config Secret, or set spec.platform.aws.region"},
 		"another region":        {"us-east-1", "us-east-2", `platform.aws.region: "us-east-2" is not the region of the cluster, whose spec.platform.aws.region is "us-east-1": correct one of them`},
 		"another platform":      {"{aws: {region: us-east-1}}", "{none: {}}", "platform.none: is not the platform of the cluster, whose spec.platform is aws: correct one of them"},
-		"machines of another":   {"replicas: 0", "replicas: 0, platform: {gcp: {type: n2}}", "compute[0].platform.gcp: is not the platform of the cluster, aws: take it out, or correct the platform"},
+		"machines of another":   {"replicas: 0", "replicas: 0, platform: {gcp: {type: n2}}", "compute[0].platform.gcp: is not the platform of the cluster, aws: remove it, or correct the platform"},
 		"machines of none":      {old: "replicas: 0", new: "replicas: 0, platform: {aws: {}, gcp: null}"},
 		"workers without name":  {"name: worker, ", "", "compute[0].name: is missing: set it to worker"},
 		"no pull secret":        {"pullSecret:", "other:", "pullSecret: is missing: " + pullRemedy},
-		"the name of one":       {`'{"auths":{"quay.io":{"auth":"aHVudGVyMg=="}}}'`, "hunter2", `pullSecret: is no JSON such as {"auths":{"quay.io":{"auth":"…"}}}: ` + pullRemedy},
-		"one without quotes":    {`'{"auths":{"quay.io":{"auth":"aHVudGVyMg=="}}}'`, `{"auths":{"quay.io":{"auth":"hunter2"}}}`, "pullSecret: is a mapping, want a text with JSON in it: put it in single quotes, or " + pullRemedy},
+		"the name of one":       {`'{"auths":{"quay.io":{"auth":"aHVudGVyMg=="}}}'`, "hunter2", `pullSecret: is not JSON such as {"auths":{"quay.io":{"auth":"…"}}}: ` + pullRemedy},
+		"one without quotes":    {`'{"auths":{"quay.io":{"auth":"aHVudGVyMg=="}}}'`, `{"auths":{"quay.io":{"auth":"hunter2"}}}`, "pullSecret: is a mapping, want a string of JSON: put it in single quotes, or " + pullRemedy},
 		"one of no registry":    {`{"quay.io":{"auth":"aHVudGVyMg=="}}`, "{}", `pullSecret: has no registry in "auths": download it again, or ` + pullRemedy},
-		"one without auth":      {`"auth":"aHVudGVyMg=="`, `"password":"hunter2"`, `pullSecret: the entry of "quay.io" in "auths" has no auth: add it, or take the entry out`},
+		"one without auth":      {`"auth":"aHVudGVyMg=="`, `"password":"hunter2"`, `pullSecret: the entry of "quay.io" in "auths" has no auth: add it, or remove the entry`},
 		"one with a store":      {old: `"auth":"aHVudGVyMg=="`, new: `"credsStore":"file"`},
 		"a key for SSH":         {old: "metadata:", new: "sshKey: \"# me\\nssh-rsa AAAAB3 me\\n\"\nmetadata:"},
 		"one with options":      {old: "metadata:", new: "sshKey: 'no-pty ecdsa-sha2-nistp256 AAAAE2 me'\nmetadata:"},
 		"one of a security key": {old: "metadata:", new: "sshKey: 'sk-ssh-ed25519@openssh.com AAAAGn me'\nmetadata:"},
 		"a variable":            {old: "metadata:", new: "sshKey: $(< ~/.ssh/id.pub)\nmetadata:"},
 		"none":                  {old: "metadata:", new: "sshKey: ''\nmetadata:"},
-		"a fingerprint":         {"metadata:", "sshKey: 'SHA256:hunter2'\nmetadata:", `sshKey: is no public key: write one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or leave it out`},
+		"a fingerprint":         {"metadata:", "sshKey: 'SHA256:hunter2'\nmetadata:", `sshKey: is not a public key: use one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or remove the field`},
 		"what Validate says":    {"replicas: 0", "replicas: -1", "compute[0].replicas: -1 is not a whole number, 0 or more"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestCompleteOnPlatforms(t *testing.T) {
 		"azure":                  {`azure: {region: a}`, "platform.azure.baseDomainResourceGroupName" + set + "spec.platform.azure.baseDomainResourceGroupName"},
 		"ibmcloud":               {`ibmcloud: {}`, "platform.ibmcloud.region" + set + "spec.platform.ibmcloud.region"},
 		"openstack":              {`openstack: {cloud: ""}`, "platform.openstack.cloud" + set + "spec.platform.openstack.cloud"},
-		"baremetal":              {`baremetal: {hosts: []}`, "platform.baremetal.hosts: is missing, and no field of a ClusterDeployment tells it: give an install-config Secret that has it"},
+		"baremetal":              {`baremetal: {hosts: []}`, "platform.baremetal.hosts: is missing, and no field of a ClusterDeployment contains it: set it in an install-config Secret"},
 		"none":                   {`none: {}`, ""},
 		"another of installers'": {`powervs: {}`, ""},
 		"vsphere, flat":          {`vsphere: {vCenter: v, datacenter: d, defaultDatastore: s, username: hunter2}`, "platform.vsphere.password" + set + login},
@@ -117,7 +117,7 @@ func TestCompleteOnPlatforms(t *testing.T) {
 
 func TestNamesBeginWithALetterOnSomeClouds(t *testing.T) {
 	for platform, want := range map[string]string{
-		"gcp: {region: r, projectID: p}": `metadata.name: "1c" does not begin with a letter, as gcp wants it: use another name`,
+		"gcp: {region: r, projectID: p}": `metadata.name: "1c" does not start with a letter, as gcp requires: use another name`,
 		"aws: {region: r}":               "",
 	} {
 		raw := strings.NewReplacer("{aws: {region: us-east-1}}", "{"+platform+"}", "name: c1", "name: 1c").Replace(whole)
@@ -139,8 +139,8 @@ func TestCertificatesAreRead(t *testing.T) {
 	bad := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("hunter2")}))
 	for name, tt := range map[string]struct{ bundle, want string }{
 		"two":               {good + good, ""},
-		"the second is bad": {good + bad, "additionalTrustBundle: entry 2 cannot be read as a certificate: copy it again, whole"},
-		"words after it":    {good + "hunter2", "additionalTrustBundle: entry 2 is no PEM: write certificates only, each from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"},
+		"the second is bad": {good + bad, "additionalTrustBundle: entry 2 cannot be parsed as a certificate: copy the whole certificate again"},
+		"words after it":    {good + "hunter2", "additionalTrustBundle: entry 2 is not PEM: use certificates only, each from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := tree(t, []byte(whole))
@@ -169,7 +169,7 @@ func TestFillCredentials(t *testing.T) {
 			"gcp: {}",
 			map[string]string{"osServiceAccount.json": `hunter2`},
 			"gcp: {}", "",
-			"platform.gcp.projectID: the key osServiceAccount.json of the Secret that spec.platform.gcp.credentialsSecretRef names is not the JSON of a service account: correct it",
+			"platform.gcp.projectID: the key osServiceAccount.json of the Secret that spec.platform.gcp.credentialsSecretRef names is not the JSON key of a service account: correct it",
 		},
 		"no list": {
 			"vsphere: {}",

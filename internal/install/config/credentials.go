@@ -53,7 +53,7 @@ func (p Params) fillProject(gcp map[string]any) error {
 	}
 	if json.Unmarshal(raw, &key) != nil {
 		return fault.NewDenied("platform.gcp.projectID: the key %s of the Secret that spec.platform.gcp.credentialsSecretRef names "+
-			"is not the JSON of a service account: correct it", keyServiceAccount)
+			"is not the JSON key of a service account: correct it", keyServiceAccount)
 	}
 	if key.Project != "" {
 		gcp["projectID"] = key.Project

@@ -25,7 +25,7 @@ func parseDocument(raw []byte) (document, error) {
 	if err != nil {
 		where := lineErrorPattern.FindString(err.Error())
 		if where == "" {
-			where = "nothing in it can be read"
+			where = "it cannot be parsed"
 		}
 		return nil, fault.NewDenied("install-config is not valid YAML: %s", where)
 	}
@@ -33,7 +33,7 @@ func parseDocument(raw []byte) (document, error) {
 	decoder := json.NewDecoder(bytes.NewReader(asJSON))
 	decoder.UseNumber()
 	if err := decoder.Decode(&tree); err != nil {
-		return nil, fault.NewDenied("install-config is not valid YAML: nothing in it can be read")
+		return nil, fault.NewDenied("install-config is not valid YAML: it cannot be parsed")
 	}
 	mapping, ok := tree.(map[string]any)
 	if !ok {
@@ -65,7 +65,7 @@ func (d document) encodeYAML() ([]byte, bool) {
 // newUnwritableError returns an error that says that a value cannot be written as YAML. It quotes
 // nothing.
 func newUnwritableError(what string) error {
-	return fault.NewDenied("%s cannot be written as YAML: use no key << and no numbers beyond 64 bits in values", what)
+	return fault.NewDenied("%s cannot be written as YAML: use no key << and no numbers of more than 64 bits in values", what)
 }
 
 // visitValuesAt visits the values at a path such as compute[].platform, with the path of each:
@@ -132,7 +132,7 @@ func describeKind(v any) string {
 	case []any:
 		return "a list"
 	case string:
-		return "a text"
+		return "a string"
 	case json.Number:
 		return "a number"
 	default:

@@ -57,7 +57,7 @@ func DecodeManifestPatches(raw []byte) ([]ManifestPatches, error) {
 	}
 	var list []ManifestPatches
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fault.NewDenied("key %s is not what hotspare wrote there: delete the cluster, and its pool makes another", hivev1.SecretKeyManifestPatches)
+		return nil, fault.NewDenied("key %s was changed after hotspare wrote it: delete the cluster, and its pool creates another", hivev1.SecretKeyManifestPatches)
 	}
 	for _, m := range list {
 		if err := ValidateManifestPatches(m.Patches); err != nil {
@@ -101,16 +101,16 @@ func checkManifestGlob(glob string) error {
 	first, rest, below := strings.Cut(glob, "/")
 	switch {
 	case !filepath.IsLocal(glob) || path.Clean(glob) != glob || !below || rest == "":
-		return fmt.Errorf("%q selects no manifests: begin with their folder, as in openshift/99_*.yaml", glob)
+		return fmt.Errorf("%q selects no manifests: start with their folder, as in openshift/99_*.yaml", glob)
 	case slices.ContainsFunc(foldersWithoutManifests, func(dir string) bool { found, _ := path.Match(first, dir); return found }): // the pattern is valid
-		return fmt.Errorf("%q selects in %s, where no manifests are: name the folder of manifests, such as openshift or manifests", glob, strings.Join(foldersWithoutManifests, " or "))
+		return fmt.Errorf("%q selects in %s, which has no manifests: name a folder of manifests, such as openshift or manifests", glob, strings.Join(foldersWithoutManifests, " or "))
 	}
 	return nil
 }
 
 // NoManifestError returns the error for a glob that selects nothing.
 func (m ManifestPatches) NoManifestError(i int) error {
-	return fault.NewDenied("%s.manifestSelector.glob: %q selects none of the manifests that the installer has made: correct it, or take the patch out",
+	return fault.NewDenied("%s.manifestSelector.glob: %q selects none of the manifests that the installer created: correct it, or remove the patch",
 		m.fieldPath(i), m.Patches[i].ManifestSelector.Glob)
 }
 
@@ -144,19 +144,19 @@ func parseManifest(raw []byte) (document, error) {
 			break
 		}
 		if err != nil {
-			return nil, errors.New("cannot be read: select others")
+			return nil, errors.New("cannot be read: select other manifests")
 		}
 		if isBlankDocument(part) {
 			continue
 		}
 		doc, err := parseDocument(part)
 		if err != nil {
-			return nil, errors.New("cannot be read as a YAML mapping: select others")
+			return nil, errors.New("cannot be parsed as a YAML mapping: select other manifests")
 		}
 		found = append(found, doc)
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("has %d documents, and only one with one can be patched: select others", len(found))
+		return nil, fmt.Errorf("has %d documents, and only a manifest with one document can be patched: select other manifests", len(found))
 	}
 	return found[0], nil
 }

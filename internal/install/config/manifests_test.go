@@ -26,17 +26,17 @@ func TestGlobsOfManifests(t *testing.T) {
 		"openshift/99_openshift-cluster-api_master-machines-*.yaml": "",
 		"manifests/cluster-config.yaml":                             "",
 		"cluster-api/machines/*.yaml":                               "",
-		"":                                                          "selects no manifests: begin with their folder",
-		"*.yaml":                                                    "selects no manifests: begin with their folder",
-		"openshift/":                                                "selects no manifests: begin with their folder",
-		"/etc/passwd":                                               "selects no manifests: begin with their folder",
-		"../hub/token":                                              "selects no manifests: begin with their folder",
-		"openshift/../../hub/token":                                 "selects no manifests: begin with their folder",
+		"":                                                          "selects no manifests: start with their folder",
+		"*.yaml":                                                    "selects no manifests: start with their folder",
+		"openshift/":                                                "selects no manifests: start with their folder",
+		"/etc/passwd":                                               "selects no manifests: start with their folder",
+		"../hub/token":                                              "selects no manifests: start with their folder",
+		"openshift/../../hub/token":                                 "selects no manifests: start with their folder",
 		"openshift/[a":                                              "has a [ without ]",
 		"auth/kubeconfig":                                           "selects in auth or tls",
 		"*/kube*":                                                   "selects in auth or tls",
-		"openshift/../auth/kubeconfig":                              "selects no manifests: begin with their folder",
-		"openshift/*/../../auth/x":                                  "selects no manifests: begin with their folder",
+		"openshift/../auth/kubeconfig":                              "selects no manifests: start with their folder",
+		"openshift/*/../../auth/x":                                  "selects no manifests: start with their folder",
 	} {
 		err := ValidateManifestPatches(onManifests(glob).Patches)
 		if want == "" && err != nil || want != "" && (fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), want)) {
@@ -55,10 +55,10 @@ func TestManifestsArePatched(t *testing.T) {
 		"a value":               {machine, replacing("/spec/size", `"large"`), "kind: Machine\nspec:\n  number: 1.5\n  size: large\n"},
 		"JSON":                  {`{"kind":"Machine","spec":{"size":"small"}}`, replacing("/spec/size", `"large"`), "kind: Machine\nspec:\n  size: large\n"},
 		"no path":               {machine, replacing("/spec/disk", `"hush-hush"`), `customization a: installerManifestPatches[0]: manifest openshift/m.yaml: patches[0]: replace /spec/disk: no such path: /spec has no key "disk": correct the path, or use add`},
-		"two documents":         {machine + "---\nkind: Secret\n", replacing("/kind", `"A"`), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml has 2 documents, and only one with one can be patched: select others"},
-		"none":                  {"# nothing\n", replacing("/kind", `"A"`), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml has 0 documents, and only one with one can be patched: select others"},
-		"no YAML":               {"a: [hush-hush", replacing("/kind", `"A"`), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml cannot be read as a YAML mapping: select others"},
-		"a key that lies twice": {"a: hush-hush\na: 2\n", replacing("/a", "1"), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml cannot be read as a YAML mapping: select others"},
+		"two documents":         {machine + "---\nkind: Secret\n", replacing("/kind", `"A"`), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml has 2 documents, and only a manifest with one document can be patched: select other manifests"},
+		"none":                  {"# nothing\n", replacing("/kind", `"A"`), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml has 0 documents, and only a manifest with one document can be patched: select other manifests"},
+		"no YAML":               {"a: [hush-hush", replacing("/kind", `"A"`), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml cannot be parsed as a YAML mapping: select other manifests"},
+		"a key that lies twice": {"a: hush-hush\na: 2\n", replacing("/a", "1"), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml cannot be parsed as a YAML mapping: select other manifests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := onManifests("openshift/*.yaml", c.patch).PatchManifest(0, "openshift/m.yaml", []byte(c.manifest))

@@ -29,7 +29,7 @@ func (ps *problems) checkNetworks(doc document) {
 	for _, r := range renamedNetworkKeys {
 		older, newer := doc.listTextsAt("networking."+r.olderText), doc.listTextsAt("networking."+r.newerText)
 		if len(older) > 0 && len(newer) > 0 && !slices.Equal(older, newer) {
-			ps.addProblem("networking."+r.older, "is the older name of %s, and the two differ: take one of them out", r.newer)
+			ps.addProblem("networking."+r.older, "is the older name of %s, and the two differ: remove one of them", r.newer)
 		}
 	}
 	machines, clusters, services := ps.machineNetworks(doc), ps.clusterNetworks(doc), ps.serviceNetworks(doc)
@@ -37,7 +37,7 @@ func (ps *problems) checkNetworks(doc document) {
 	for i, a := range all {
 		for _, b := range all[:i] {
 			if a.prefix.Overlaps(b.prefix) {
-				ps.addProblem(a.path, "%s overlaps with %s, %s: use networks that have no address in common", a.prefix, b.path, b.prefix)
+				ps.addProblem(a.path, "%s overlaps with %s, %s: use networks that share no address", a.prefix, b.path, b.prefix)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func (ps *problems) serviceNetworks(doc document) []network {
 	for i, a := range found {
 		for _, b := range found[:i] {
 			if a.prefix.Addr().Is4() == b.prefix.Addr().Is4() {
-				ps.addProblem(a.path, "%s is the second service network of its kind: keep one, or one for IPv4 and one for IPv6", a.prefix)
+				ps.addProblem(a.path, "%s is the second service network of its IP family: use one, or one for IPv4 and one for IPv6", a.prefix)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func (ps *problems) checkHostPrefixes(doc document) {
 				return
 			}
 			if most := int64(prefix.Addr().BitLen()); n < int64(prefix.Bits()) || n > most {
-				ps.addProblem(at+".hostPrefix", "%d gives no node a part of %s: use %d to %d", n, prefix, prefix.Bits(), most)
+				ps.addProblem(at+".hostPrefix", "%d leaves no subnet of %s for a node: use %d to %d", n, prefix, prefix.Bits(), most)
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func (ps *problems) checkAddresses(doc document) {
 		}
 		for _, a := range ingress {
 			if i := slices.IndexFunc(api, func(b address) bool { return a.addr == b.addr }); i >= 0 {
-				ps.addProblem(a.path, "%s is %s, too: use two addresses", a.addr, api[i].path)
+				ps.addProblem(a.path, "%s is also %s: use two addresses", a.addr, api[i].path)
 			}
 		}
 		if addressesInMachineNetwork[platform] {
@@ -156,7 +156,7 @@ func (ps *problems) parseAddresses(doc document, path string) []address {
 	case len(many) == 0:
 		from = path
 	case len(one) > 0 && !slices.Contains(many, one[0]):
-		ps.addProblem(path, "%q is not in %ss, its newer name: take %s out", one[0], path, path)
+		ps.addProblem(path, "%q is not in %ss, its newer name: remove %s", one[0], path, path)
 	}
 	var out []address
 	doc.visitValuesAt(from, func(at string, v any) {

@@ -125,7 +125,7 @@ func parsePatch(patch hivev1.PatchEntity) (operation, error) {
 			err = fmt.Errorf("from: %w", err)
 		}
 	default:
-		return o, fmt.Errorf("op: %q is none: use add, remove, replace, move, copy or test", patch.Op)
+		return o, fmt.Errorf("op: %q is not an operation: use add, remove, replace, move, copy or test", patch.Op)
 	}
 	if err != nil {
 		return o, err
@@ -142,7 +142,7 @@ func parsePatchValue(patch hivev1.PatchEntity) (any, error) {
 	if patch.ValueJSON != "" {
 		value, err := decodeJSONValue([]byte(patch.ValueJSON))
 		if err != nil {
-			return nil, errors.New(`valueJSON: is not valid JSON: write a text in quotes, as "\"text\"", or use value`)
+			return nil, errors.New(`valueJSON: is not valid JSON: write a string in quotes, as "\"text\"", or use value`)
 		}
 		return value, nil
 	}
@@ -192,14 +192,14 @@ func (o operation) applyToDocument(doc document) (document, error) {
 		// The library's error text is not for users. Only one case passes checkApplicable and fails here:
 		// a move removes its own target, because the target is below the source or at the end of the same
 		// list.
-		return nil, fmt.Errorf("the path does not exist any more when from, %s, is taken away: correct path or from", o.from)
+		return nil, fmt.Errorf("the path no longer exists after from, %s, is removed: correct path or from", o.from)
 	}
 	if len(after) > max(maxSize, len(before)) {
-		return nil, fmt.Errorf("makes the document larger than %d bytes, which no Secret holds: copy or add less", maxSize)
+		return nil, fmt.Errorf("makes the document larger than %d bytes, the limit of a Secret: copy or add less", maxSize)
 	}
 	tree, err := decodeJSONValue(after)
 	if err != nil {
-		return nil, errors.New("makes the document too deep to be read: copy less")
+		return nil, errors.New("nests the document too deeply: copy less")
 	}
 	mapping, _ := tree.(map[string]any) // no path points to the whole document
 	return mapping, nil
@@ -213,21 +213,21 @@ func (o operation) checkApplicable(doc document) error {
 	tree := any(map[string]any(doc))
 	switch o.verb {
 	case "add":
-		return withRemedy(o.path.checkAddable(tree), "correct the path, or add first what is above it")
+		return withRemedy(o.path.checkAddable(tree), "correct the path, or first add its parent")
 	case "move", "copy":
 		if _, err := o.from.findValue(tree); err != nil {
 			return fmt.Errorf("from %s: %w: correct it", o.from, err)
 		}
-		return withRemedy(o.path.checkAddable(tree), "correct the path, or add first what is above it")
+		return withRemedy(o.path.checkAddable(tree), "correct the path, or first add its parent")
 	}
 	have, err := o.path.findValue(tree)
 	switch {
 	case err != nil && o.verb == "replace":
 		return withRemedy(err, "correct the path, or use add")
 	case err != nil:
-		return withRemedy(err, "correct the path, or take the patch out")
+		return withRemedy(err, "correct the path, or remove the patch")
 	case o.verb == "test" && !equalJSON(have, o.value):
-		return errors.New("the test fails: another value stands there: correct the value, or take the patch out")
+		return errors.New("the test fails, because the value differs: correct the value, or remove the patch")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func parsePointer(text string) (pointer, error) {
 			return nil, fmt.Errorf("%q has an empty part: name a key in each, such as /metadata/name", text)
 		}
 		if badEscape.MatchString(part) {
-			return nil, fmt.Errorf("%q has a ~ that stands for nothing: write ~0 for ~, and ~1 for a / inside a key", text)
+			return nil, fmt.Errorf("%q has an invalid escape after ~: write ~0 for ~, and ~1 for a / inside a key", text)
 		}
 		parts[i] = unescaped.Replace(part)
 	}
@@ -62,11 +62,11 @@ func (p pointer) findValue(tree any) (any, error) {
 		case []any:
 			n, err := strconv.Atoi(part)
 			if !index.MatchString(part) || err != nil || n >= len(node) {
-				return nil, fmt.Errorf("no such path: %s is a list of %d and has no entry %q, the first one is 0", where.describePath(), len(node), part)
+				return nil, fmt.Errorf("no such path: %s is a list of %d and has no entry %q; the first entry is 0", where.describePath(), len(node), part)
 			}
 			tree = node[n]
 		default:
-			return nil, fmt.Errorf("no such path: %s is %s, nothing is below it", where.describePath(), describeKind(tree))
+			return nil, fmt.Errorf("no such path: %s is %s and has no children", where.describePath(), describeKind(tree))
 		}
 	}
 	return tree, nil
@@ -86,9 +86,9 @@ func (p pointer) checkAddable(tree any) error {
 		if p.lastPart() == "-" || index.MatchString(p.lastPart()) && err == nil && n <= len(node) {
 			return nil
 		}
-		return fmt.Errorf("%s is a list of %d and has no place %q: use - for its end", p.parentPointer().describePath(), len(node), p.lastPart())
+		return fmt.Errorf("%s is a list of %d and has no position %q: use - for its end", p.parentPointer().describePath(), len(node), p.lastPart())
 	default:
-		return fmt.Errorf("no such path: %s is %s, nothing can be below it", p.parentPointer().describePath(), describeKind(above))
+		return fmt.Errorf("no such path: %s is %s and cannot have children", p.parentPointer().describePath(), describeKind(above))
 	}
 }
 

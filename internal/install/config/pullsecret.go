@@ -22,7 +22,7 @@ func MergePullSecrets(global, own string) (string, error) {
 	}
 	var merged, mine dockerConfig
 	if err := json.Unmarshal([]byte(global), &merged); err != nil || len(merged.Auths) == 0 {
-		return "", fault.NewDenied(`it is no JSON such as {"auths":{"quay.io":{"auth":"…"}}}`)
+		return "", fault.NewDenied(`it is not JSON such as {"auths":{"quay.io":{"auth":"…"}}}`)
 	}
 	if own == "" {
 		return global, nil

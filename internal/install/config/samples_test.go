@@ -55,9 +55,9 @@ func clusterOf(t *testing.T, raw []byte) hivev1.Platform {
 
 // refusals are the samples that cannot be installed.
 var refusals = map[string]string{
-	"samples/assisted-install-customization.yaml": `platform: is a text, want a mapping with one key, such as aws or local; ` +
-		`apiVersion: "extensions.hive.openshift.io/v1beta1" is not that of an install-config: set it to v1`,
-	"samples/hive-cluster-install-apis.yaml": `apiVersion: "hive.openshift.io/v1" is not that of an install-config: set it to v1`,
+	"samples/assisted-install-customization.yaml": `platform: is a string, want a mapping with one key, such as aws or local; ` +
+		`apiVersion: "extensions.hive.openshift.io/v1beta1" is not the value for an install-config: set it to v1`,
+	"samples/hive-cluster-install-apis.yaml": `apiVersion: "hive.openshift.io/v1" is not the value for an install-config: set it to v1`,
 }
 
 func TestDocumentsFromTheFieldAreTakenAsTheyAre(t *testing.T) {
@@ -215,7 +215,7 @@ var generated = map[string]struct {
 	"local": {platform: `local: {workers: 2, certificateDuration: 1h}`},
 	"baremetal": {
 		platform: `baremetal: {libvirtSSHPrivateKeySecretRef: {name: k}}`,
-		missing:  "platform.baremetal.hosts: is missing, and no field of a ClusterDeployment tells it: give an install-config Secret that has it",
+		missing:  "platform.baremetal.hosts: is missing, and no field of a ClusterDeployment contains it: set it in an install-config Secret",
 	},
 	"gcp-no-secret": {
 		platform: `gcp: {region: us-east1, credentialsSecretRef: {name: c}}`,

@@ -35,11 +35,11 @@ var shapes = []shape{
 			"platform.baremetal.hosts[].bmc.address platform.baremetal.hosts[].bmc.username " +
 			"platform.vsphere.apiVIP platform.vsphere.ingressVIP platform.baremetal.apiVIP platform.baremetal.ingressVIP " +
 			"platform.openstack.apiVIP platform.openstack.ingressVIP platform.nutanix.apiVIP platform.nutanix.ingressVIP",
-		"a text", isText,
+		"a string", isText,
 	},
 	{
 		"platform.vsphere.password platform.vsphere.vcenters[].password platform.nutanix.prismCentral.password platform.baremetal.hosts[].bmc.password",
-		"a text", isText,
+		"a string", isText,
 	},
 	{
 		"fips platform.aws.propagateUserTags platform.aws.experimentalPropagateUserTags platform.baremetal.hosts[].bmc.disableCertificateVerification",
@@ -66,9 +66,9 @@ var shapes = []shape{
 			"platform.vsphere.apiVIPs platform.vsphere.ingressVIPs platform.baremetal.apiVIPs platform.baremetal.ingressVIPs " +
 			"platform.openstack.apiVIPs platform.openstack.ingressVIPs platform.nutanix.apiVIPs platform.nutanix.ingressVIPs " +
 			"capabilities.additionalEnabledCapabilities",
-		"a list of texts", isTextList,
+		"a list of strings", isTextList,
 	},
-	{"platform.aws.userTags platform.azure.userTags", "a mapping of texts", isTextMapping},
+	{"platform.aws.userTags platform.azure.userTags", "a mapping of strings", isTextMapping},
 	{
 		"networking.clusterNetwork[].hostPrefix networking.clusterNetworks[].hostPrefix networking.clusterNetworks[].hostSubnetLength " +
 			"platform.vsphere.vcenters[].port platform.nutanix.prismCentral.endpoint.port",
@@ -99,7 +99,7 @@ func (ps *problems) checkValueKinds(doc document) {
 			doc.visitValuesAt(path, func(at string, v any) {
 				text, ok := v.(string)
 				if allowed := strings.Fields(c.want); ok && text != "" && !slices.Contains(allowed, text) {
-					ps.addProblem(at, "%q is none: use %s", text, joinAlternatives(allowed))
+					ps.addProblem(at, "%q is not allowed: use %s", text, joinAlternatives(allowed))
 				}
 			})
 		}

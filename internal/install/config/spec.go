@@ -20,13 +20,13 @@ var ownedFields = []struct {
 	path    pointer
 	instead string
 }{
-	{pointer{"clusterName"}, "patch metadata.name in installConfigPatches, the cluster's name follows it"},
-	{pointer{"baseDomain"}, "patch baseDomain in installConfigPatches, the cluster's follows it"},
+	{pointer{"clusterName"}, "patch metadata.name in installConfigPatches; the cluster's name follows it"},
+	{pointer{"baseDomain"}, "patch baseDomain in installConfigPatches; the cluster's baseDomain follows it"},
 	{pointer{"platform"}, "patch platform in installConfigPatches, or set it in the pool"},
-	{pointer{"clusterPoolRef"}, "take the patch out"},
-	{pointer{"installed"}, "take the patch out"},
-	{pointer{"clusterMetadata"}, "take the patch out"},
-	{pointer{"powerState"}, "take the patch out; runningCount of the pool says how many clusters run"},
+	{pointer{"clusterPoolRef"}, "remove the patch"},
+	{pointer{"installed"}, "remove the patch"},
+	{pointer{"clusterMetadata"}, "remove the patch"},
+	{pointer{"powerState"}, "remove the patch; runningCount of the pool sets how many clusters run"},
 	{pointer{"pullSecretRef"}, "set it in the pool"},
 	{pointer{"provisioning", "installConfigSecretRef"}, "use installConfigPatches"},
 	{pointer{"provisioning", "imageSetRef"}, "set it in the pool"},
@@ -101,11 +101,11 @@ func documentToSpec(doc document) (hivev1.ClusterDeploymentSpec, error) {
 	switch {
 	case errors.As(err, &mismatch):
 		kind, _, _ := strings.Cut(mismatch.Value, " ") // the rest is a number from the document
-		return spec, fmt.Errorf("%s: cannot be of the kind %s, want %s", mismatch.Field, kind, mismatch.Type)
+		return spec, fmt.Errorf("%s: cannot be of type %s, want %s", mismatch.Field, kind, mismatch.Type)
 	case err != nil:
-		return spec, errors.New("it is no spec of a ClusterDeployment: look at the types of the values")
+		return spec, errors.New("it is not the spec of a ClusterDeployment: check the types of the values")
 	case len(unknown) > 0:
-		return spec, fmt.Errorf("%w: correct the spelling, or take the patch out", errors.Join(unknown...))
+		return spec, fmt.Errorf("%w: correct the spelling, or remove the patch", errors.Join(unknown...))
 	}
 	return spec, checkSpecLimits(spec)
 }

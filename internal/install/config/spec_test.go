@@ -79,10 +79,10 @@ func TestPatchSpec(t *testing.T) {
 func TestPatchSpecDenies(t *testing.T) {
 	for name, tt := range map[string]struct{ patches, want string }{
 		"an unset field":       {`[{op: replace, path: installAttemptsLimit, value: 2}]`, `clusterDeploymentSpecPatches[0]: replace /installAttemptsLimit: no such path: the document has no key "installAttemptsLimit": correct the path, or use add`},
-		"an unknown field":     {`[{op: add, path: hibernateafter, value: 1h}]`, `with clusterDeploymentSpecPatches applied: unknown field "hibernateafter": correct the spelling, or take the patch out`},
-		"an unknown one below": {`[{op: add, path: provisioning/foo, value: hunter2}]`, `with clusterDeploymentSpecPatches applied: unknown field "provisioning.foo": correct the spelling, or take the patch out`},
-		"a text for a number":  {`[{op: add, path: installAttemptsLimit, value: hunter2}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: cannot be of the kind string, want int32`},
-		"half an attempt":      {`[{op: add, path: installAttemptsLimit, value: 1.5}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: cannot be of the kind number, want int32`},
+		"an unknown field":     {`[{op: add, path: hibernateafter, value: 1h}]`, `with clusterDeploymentSpecPatches applied: unknown field "hibernateafter": correct the spelling, or remove the patch`},
+		"an unknown one below": {`[{op: add, path: provisioning/foo, value: hunter2}]`, `with clusterDeploymentSpecPatches applied: unknown field "provisioning.foo": correct the spelling, or remove the patch`},
+		"a text for a number":  {`[{op: add, path: installAttemptsLimit, value: hunter2}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: cannot be of type string, want int32`},
+		"half an attempt":      {`[{op: add, path: installAttemptsLimit, value: 1.5}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: cannot be of type number, want int32`},
 		"negative attempts":    {`[{op: add, path: installAttemptsLimit, value: -1}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: is negative: use 0 or more`},
 		"a duration in weeks":  {`[{op: add, path: powerstateTransitionToRunningTimeout, value: 1w}]`, `with clusterDeploymentSpecPatches applied: powerstateTransitionToRunningTimeout: is not a duration of at most ten years: write hours, minutes and seconds, such as 8h or 1h30m`},
 	} {

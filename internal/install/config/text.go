@@ -16,12 +16,12 @@ func (ps *problems) checkRenamedKeys(doc document) {
 		{"platform.aws.subnets", "platform.aws.vpc.subnets"},
 	} {
 		if len(toList(doc.valueAt(twice.older))) > 0 && len(toList(doc.valueAt(twice.newer))) > 0 {
-			ps.addProblem(twice.older, "is the older name of %s, and both are set: take %s out", twice.newer, twice.older)
+			ps.addProblem(twice.older, "is the older name of %s, and both are set: remove %s", twice.newer, twice.older)
 		}
 	}
 	older, newer := doc.listTextsAt("platform.openstack.lbFloatingIP"), doc.listTextsAt("platform.openstack.apiFloatingIP")
 	if len(older) > 0 && len(newer) > 0 && older[0] != newer[0] {
-		ps.addProblem("platform.openstack.lbFloatingIP", "is the older name of apiFloatingIP, and the two differ: take it out")
+		ps.addProblem("platform.openstack.lbFloatingIP", "is the older name of apiFloatingIP, and the two differ: remove it")
 	}
 }
 
@@ -32,15 +32,15 @@ const privateKey = "PRIVATE KEY-----"
 // checkPublicTexts checks texts that have a format of their own. It quotes nothing of them.
 func (ps *problems) checkPublicTexts(doc document) {
 	if key, _ := doc["sshKey"].(string); strings.Contains(key, privateKey) {
-		ps.addProblem("sshKey", "is a private key: write the public one, as in a file that ends in .pub, and make a new pair")
+		ps.addProblem("sshKey", "is a private key: use the public key, as in a file that ends in .pub, and create a new key pair")
 	}
 	bundle, _ := doc["additionalTrustBundle"].(string)
 	switch {
 	case strings.TrimSpace(bundle) == "":
 	case strings.Contains(bundle, privateKey):
-		ps.addProblem("additionalTrustBundle", "has a private key in it: write certificates only, and make a new pair")
+		ps.addProblem("additionalTrustBundle", "contains a private key: use certificates only, and create a new key pair")
 	case !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") || !strings.Contains(bundle, "-----END CERTIFICATE-----"):
-		ps.addProblem("additionalTrustBundle", "is no certificate in PEM: write one or more that begin with -----BEGIN CERTIFICATE-----")
+		ps.addProblem("additionalTrustBundle", "is not a certificate in PEM: use one or more that start with -----BEGIN CERTIFICATE-----")
 	}
 }
 
@@ -61,7 +61,7 @@ func (ps *problems) checkSSHKey(v any) {
 			return
 		}
 	}
-	ps.addProblem("sshKey", `is no public key: write one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or leave it out`)
+	ps.addProblem("sshKey", `is not a public key: use one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or remove the field`)
 }
 
 // checkTrustBundle checks that each certificate can be parsed.
@@ -74,11 +74,11 @@ func (ps *problems) checkTrustBundle(v any) {
 	for n := 1; len(rest) > 0; n++ {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			ps.addProblem("additionalTrustBundle", "entry %d is no PEM: write certificates only, each from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----", n)
+			ps.addProblem("additionalTrustBundle", "entry %d is not PEM: use certificates only, each from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----", n)
 			return
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			ps.addProblem("additionalTrustBundle", "entry %d cannot be read as a certificate: copy it again, whole", n)
+			ps.addProblem("additionalTrustBundle", "entry %d cannot be parsed as a certificate: copy the whole certificate again", n)
 		}
 	}
 }
@@ -93,14 +93,14 @@ func (ps *problems) checkPullSecret(v any) {
 	}
 	text, ok := v.(string)
 	if !ok {
-		ps.addProblem("pullSecret", "is %s, want a text with JSON in it: put it in single quotes, or %s", describeKind(v), remedy)
+		ps.addProblem("pullSecret", "is %s, want a string of JSON: put it in single quotes, or %s", describeKind(v), remedy)
 		return
 	}
 	var secret struct {
 		Auths map[string]map[string]json.RawMessage `json:"auths"`
 	}
 	if json.Unmarshal([]byte(text), &secret) != nil {
-		ps.addProblem("pullSecret", `is no JSON such as {"auths":{"quay.io":{"auth":"…"}}}: %s`, remedy)
+		ps.addProblem("pullSecret", `is not JSON such as {"auths":{"quay.io":{"auth":"…"}}}: %s`, remedy)
 		return
 	}
 	if len(secret.Auths) == 0 {
@@ -109,7 +109,7 @@ func (ps *problems) checkPullSecret(v any) {
 	for _, registry := range sortedKeys(secret.Auths) {
 		entry := secret.Auths[registry]
 		if entry["auth"] == nil && entry["credsStore"] == nil {
-			ps.addProblem("pullSecret", `the entry of %q in "auths" has no auth: add it, or take the entry out`, registry)
+			ps.addProblem("pullSecret", `the entry of %q in "auths" has no auth: add it, or remove the entry`, registry)
 		}
 	}
 }

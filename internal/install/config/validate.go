@@ -76,7 +76,7 @@ func (ps *problems) requireNonEmptyText(path string, v any) (string, bool) {
 		ps.addProblem(path, "is missing: set it")
 		return "", false
 	case !ok:
-		ps.addProblem(path, "is %s, want a text: put it in quotes", describeKind(v))
+		ps.addProblem(path, "is %s, want a string: put it in quotes", describeKind(v))
 	}
 	return s, ok
 }
@@ -97,10 +97,10 @@ func (ps *problems) checkPlatform(v any) {
 	}
 	name := names[0]
 	if _, ok := platforms[name].(map[string]any); !ok {
-		ps.addProblem("platform."+name, "is %s, want a mapping: write {} if there is nothing to set", describeKind(platforms[name]))
+		ps.addProblem("platform."+name, "is %s, want a mapping: use {} to set nothing", describeKind(platforms[name]))
 	}
 	if !slices.ContainsFunc(knownPlatforms, func(k string) bool { return strings.EqualFold(k, name) }) {
-		ps.addProblem("platform."+name, "is no platform: use %s", joinAlternatives(knownPlatforms))
+		ps.addProblem("platform."+name, "is not a platform: use %s", joinAlternatives(knownPlatforms))
 	}
 }
 
@@ -114,7 +114,7 @@ var knownPlatforms = []string{
 func (ps *problems) checkControlPlane(doc document) {
 	group, _ := doc["controlPlane"].(map[string]any)
 	if name, ok := group["name"].(string); ok && name != "" && name != "master" {
-		ps.addProblem("controlPlane.name", "%q is none: use master", name)
+		ps.addProblem("controlPlane.name", "%q is not allowed: use master", name)
 	}
 	if n, ok := group["replicas"].(json.Number); ok && n.String() == "0" {
 		ps.addProblem("controlPlane.replicas", "0 is too few: use 3, or 1 for a cluster of a single node")
@@ -135,9 +135,9 @@ func (ps *problems) checkCompute(v any) {
 		switch {
 		case name == "":
 		case name != "worker" && name != "edge":
-			ps.addProblem(path+".name", "%q is none: use worker, or edge for machines in local zones of AWS; other machines are added when the cluster runs", name)
+			ps.addProblem(path+".name", "%q is not allowed: use worker, or edge for machines in AWS Local Zones; add other machines after the install", name)
 		case seen[name]:
-			ps.addProblem(path+".name", "%q is there already: put its machines together", name)
+			ps.addProblem(path+".name", "%q is already in the list: merge the two entries", name)
 		}
 		seen[name] = true
 	}

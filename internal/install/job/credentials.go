@@ -89,13 +89,13 @@ func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
 func checkSupported(p hivev1.Platform) error {
 	var aws struct{ CredentialsAssumeRole *struct{ RoleARN string } }
 	if p.AWS != nil && json.Unmarshal(p.AWS.Raw, &aws) == nil && aws.CredentialsAssumeRole != nil && aws.CredentialsAssumeRole.RoleARN != "" {
-		return fault.NewDenied("spec.platform.aws.credentialsAssumeRole is not for installs: name a Secret in credentialsSecretRef instead; "+
+		return fault.NewDenied("spec.platform.aws.credentialsAssumeRole does not apply to installs: name a Secret in credentialsSecretRef instead; "+
 			"its key %s can have role_arn with a source_profile", pod.AWSConfig)
 	}
 	var metal struct{ LibvirtSSHPrivateKeySecretRef *corev1.LocalObjectReference }
 	if p.BareMetal != nil && json.Unmarshal(p.BareMetal.Raw, &metal) == nil && metal.LibvirtSSHPrivateKeySecretRef != nil && metal.LibvirtSSHPrivateKeySecretRef.Name != "" {
-		return fault.NewDenied("spec.platform.baremetal.libvirtSSHPrivateKeySecretRef is not supported: the installer's pod logs in to no host by SSH; " +
-			"use a libvirtURI that needs none, such as qemu+tls, and take the field out")
+		return fault.NewDenied("spec.platform.baremetal.libvirtSSHPrivateKeySecretRef is not supported: the installer's pod does not log in to hosts by SSH; " +
+			"use a libvirtURI that needs no SSH, such as qemu+tls, and remove the field")
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error 
 	if file := secret.Data[need.instead]; need.instead != "" && len(file) > 0 {
 		if setting := forbiddenAWSSettings.FindSubmatch(file); setting != nil {
 			return fault.NewDenied("Secret %q, named by spec.platform.%s.credentialsSecretRef, has %s in key %s, which is not allowed: "+
-				"give aws_access_key_id and aws_secret_access_key, or role_arn with a source_profile that has them", name, platform, setting[1], need.instead)
+				"set aws_access_key_id and aws_secret_access_key, or role_arn with a source_profile that has them", name, platform, setting[1], need.instead)
 		}
 		return nil
 	}

@@ -42,7 +42,7 @@ func TestWhatThePlatformsSecretsMustHave(t *testing.T) {
 		"an empty one":                     {aws, map[string]string{"aws_config": ""}, nil, "has no key aws_access_key_id: add it"},
 		"one that runs a program":          {aws, profile("  credential_process=/bin/sh"), nil, `Secret "creds", named by spec.platform.aws.credentialsSecretRef, has credential_process in key aws_config, which is not allowed`},
 		"one that reads a file of the pod": {aws, profile("Web_Identity_Token_File = /run/x"), nil, "has Web_Identity_Token_File in key aws_config"},
-		"a role without a Secret":          {hivev1.Platform{AWS: section(`{"credentialsAssumeRole":{"roleARN":"r"}}`)}, nil, nil, "spec.platform.aws.credentialsAssumeRole is not for installs"},
+		"a role without a Secret":          {hivev1.Platform{AWS: section(`{"credentialsAssumeRole":{"roleARN":"r"}}`)}, nil, nil, "spec.platform.aws.credentialsAssumeRole does not apply to installs"},
 		"a key for the host of libvirt": {
 			hivev1.Platform{BareMetal: section(`{"libvirtSSHPrivateKeySecretRef":{"name":"ssh"}}`)},
 			nil, nil,

@@ -88,12 +88,12 @@ func (e *Executor) reportDestroyFailure(ctx context.Context, w operation, st sta
 // createDestruction creates the state of a destruction if everything that it needs exists.
 func (e *Executor) createDestruction(ctx context.Context, w operation, md install.Metadata) (state.State, error) {
 	if len(md.Raw) == 0 {
-		return state.State{}, fault.NewDenied("the metadata.json of %s is nowhere, and the installer cannot destroy it without: "+
+		return state.State{}, fault.NewDenied("the metadata.json of %s is missing, and the installer cannot destroy the cluster without it: "+
 			"put it into the Secret that spec.clusterMetadata.metadataJSONSecretRef names, key %s, "+
-			"or destroy it by hand and set spec.preserveOnDelete", md.InfraID, hivev1.SecretKeyMetadata)
+			"or destroy the cluster manually and set spec.preserveOnDelete", md.InfraID, hivev1.SecretKeyMetadata)
 	}
 	if have := parseInfraID(md.Raw); have != md.InfraID {
-		return state.State{}, fault.NewDenied("the metadata.json of %s names %q: nothing is destroyed by it", md.InfraID, have)
+		return state.State{}, fault.NewDenied("the metadata.json of %s contains infraID %q, so nothing is destroyed: correct it", md.InfraID, have)
 	}
 	if err := e.checkSecrets(ctx, w.place); err != nil {
 		return state.State{}, err
@@ -137,7 +137,7 @@ func (e *Executor) readRecordedImages(ctx context.Context, place install.Place, 
 }
 
 func namespaceTerminatingError(p install.Place, infraID string) error {
-	return fault.NewDenied("namespace %s is being deleted and takes no Job, so %s cannot be destroyed from there: "+
+	return fault.NewDenied("namespace %s is being deleted and accepts no Job, so hotspare cannot destroy %s: "+
 		"destroy it with openshift-install destroy cluster and its metadata.json, then set spec.preserveOnDelete of ClusterDeployment %s",
 		p.Cluster.Namespace, infraID, p.Cluster.Name)
 }

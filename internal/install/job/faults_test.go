@@ -155,7 +155,7 @@ func TestFaultsOfADestruction(t *testing.T) {
 		"the namespace takes no Job": func(_ *testing.T, l *lab) {
 			l.ending = true
 			l.delete(l.cd())
-			l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "namespace ns is being deleted and takes no Job"))
+			l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "namespace ns is being deleted and accepts no Job"))
 			l.ending = false
 		},
 		"the manager restarts": func(t *testing.T, l *lab) {
@@ -203,7 +203,7 @@ func TestNothingIsDestroyedWhileAPodMayStillMakeIt(t *testing.T) {
 	lost.Status.Phase = corev1.PodRunning
 	must(t, l.hub.Status().Update(t.Context(), lost))
 	l.delete(l.cd())
-	l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "pod on-a-lost-node, which makes"))
+	l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "pod on-a-lost-node, which creates"))
 	for _, note := range l.cloud.ReadNotes() {
 		if note == "destroy" {
 			t.Error("it was destroyed while a pod may make it")
@@ -274,19 +274,19 @@ func TestPodsThatDoNotBeginSayWhy(t *testing.T) {
 			corev1.PodStatus{Conditions: []corev1.PodCondition{{
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available",
 			}}},
-			"finds no node: 0/3 nodes are available",
+			"cannot be scheduled: 0/3 nodes are available",
 		},
 		"the image cannot be pulled": {
 			corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 				Image: "q/installer", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off"}},
 			}}},
-			"cannot pull image q/installer: see that it exists and that the pull secret reaches it",
+			"cannot pull image q/installer: check that the image exists and that the pull secret gives access to it",
 		},
 		"a Secret is missing": {
 			corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "x" not found`}},
 			}}},
-			`cannot begin: secret "x" not found`,
+			`cannot start: secret "x" not found`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -328,7 +328,7 @@ func TestTheInstallerIsLookedUpInTheRelease(t *testing.T) {
 	l := newLab(t)
 	l.options.InstallerImage = ""
 	l.restart()
-	l.until("it is said that the release tells nothing", l.tells(hivev1.ClusterProvisioned, "release image quay.io/ocp-release:4.18.20-x86_64 does not tell its installer"))
+	l.until("it is said that the release tells nothing", l.tells(hivev1.ClusterProvisioned, "reading the installer's image from release image quay.io/ocp-release:4.18.20-x86_64 failed"))
 	must(t, writeFile(l.cloudFile("image-references"),
 		`{"spec":{"tags":[{"name":"installer","from":{"name":"q/i@sha256:1"}},{"name":"cli","from":{"name":"q/c@sha256:2"}}]}}`))
 	l.until("the cluster is installed", l.installed)
@@ -363,7 +363,7 @@ func TestADestructionWithoutMetadataSaysWhatItNeeds(t *testing.T) {
 	must(t, l.hub.List(t.Context(), &list))
 	must(t, errors.Join(l.hub.Delete(t.Context(), &list.Items[0]), l.hub.Delete(t.Context(), secret("c1-metadata-json", "", ""))))
 	l.delete(l.cd())
-	l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "the metadata.json of "+id+" is nowhere"))
+	l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "the metadata.json of "+id+" is missing"))
 	must(t, l.hub.Create(t.Context(), secret("c1-metadata-json", "metadata.json", `{"clusterName":"c1","clusterID":"x","infraID":"`+id+`"}`)))
 	l.until("the cluster is gone", l.gone)
 	if left := l.cloud.ListClusters(); len(left) > 0 {

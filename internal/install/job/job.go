@@ -163,7 +163,7 @@ func (e *Executor) retryFailedPrepare(ctx context.Context, w operation, req inst
 	if st.Reason == state.ReasonInvalid {
 		return fault.NewDenied("%s", lastLogMessage(st.Log))
 	}
-	err = fault.NewWait(left, "the installer could not be asked what it will make, and is asked again: %s", lastLogMessage(st.Log))
+	err = fault.NewWait(left, "preparing the install failed and is retried: %s", lastLogMessage(st.Log))
 	if st.Reason == hivev1.ReasonInvalidCredentials {
 		return &install.UnauthorizedError{Err: err}
 	}
@@ -185,7 +185,7 @@ func (e *Executor) restartPrepare(ctx context.Context, w operation, req install.
 	if err != nil {
 		return err
 	}
-	return fault.NewWait(time.Second, "the installer is asked again what it will make")
+	return fault.NewWait(time.Second, "the install is prepared again")
 }
 
 func (e *Executor) reconcilePrepareJob(ctx context.Context, w operation, image string) error {
@@ -197,9 +197,9 @@ func (e *Executor) reconcilePrepareJob(ctx context.Context, w operation, image s
 		if err := e.runJob(ctx, w, prepare, image, ""); err != nil {
 			return err
 		}
-		return seen.newWaitingError("asks the installer what it will make")
+		return seen.newWaitingError("is preparing the install")
 	case !seen.ended:
-		return seen.newWaitingError("asks the installer what it will make")
+		return seen.newWaitingError("is preparing the install")
 	}
 	_, err = w.EditState(ctx, func(s *state.State) error {
 		if s.Phase != state.New {
@@ -219,13 +219,13 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 	w := e.installOperation(req)
 	st, err := w.ReadState(ctx)
 	if apierrors.IsNotFound(err) {
-		return lostResult(fmt.Sprintf("Secret %s, the state of the attempt, is gone: what it made is destroyed, and another attempt follows.", w.Key.Name)), nil
+		return lostResult(fmt.Sprintf("Secret %s with the state of the attempt was deleted: the resources of the attempt are destroyed, and another attempt follows.", w.Key.Name)), nil
 	}
 	if err != nil {
 		return install.Result{}, err
 	}
 	if have := parseInfraID(st.Metadata); have != md.InfraID {
-		return lostResult(fmt.Sprintf("Secret %s, the state of the attempt, names %q and not %s: what that made is destroyed, and another attempt follows.",
+		return lostResult(fmt.Sprintf("Secret %s with the state of the attempt has infraID %q instead of %s: the resources of the attempt are destroyed, and another attempt follows.",
 			w.Key.Name, have, md.InfraID)), nil
 	}
 	if !st.Phase.IsFinal() {
@@ -246,7 +246,7 @@ func (e *Executor) reconcileCreateJob(ctx context.Context, w operation, md insta
 	case err != nil:
 		return st, err
 	case !seen.exists && seen.livePods > 0:
-		return st, fault.NewWait(pollInterval, "Job %s is gone, and a pod of it has not ended yet", seen.name)
+		return st, fault.NewWait(pollInterval, "Job %s was deleted, and one of its pods has not ended yet", seen.name)
 	case !seen.exists && (st.Phase == state.Prepared || st.Bootstrapped):
 		image, err := e.resolveInstallerImage(ctx, w, st)
 		if err != nil {
@@ -259,7 +259,7 @@ func (e *Executor) reconcileCreateJob(ctx context.Context, w operation, md insta
 	why, reason := seen.failureMessage(), state.ReasonInterrupted
 	switch {
 	case !seen.exists:
-		why = fmt.Sprintf("Job %s was deleted while it created the cluster: what it made is destroyed.", seen.name)
+		why = fmt.Sprintf("Job %s was deleted while it created the cluster: the resources of the attempt are destroyed.", seen.name)
 	case st.Phase == state.Prepared:
 		reason = "InstallerNotStarted"
 	case seen.timedOut:
@@ -305,7 +305,7 @@ func installResult(st state.State, version string) install.Result {
 	case state.Failed, state.Abandoned:
 		r.Phase, r.Reason, r.Log = install.Failed, st.Reason, redact.Text(st.Log)
 		if st.Phase == state.Abandoned {
-			r.Reason, r.Log = state.ReasonInterrupted, "The attempt was given up to be destroyed."
+			r.Reason, r.Log = state.ReasonInterrupted, "The attempt was abandoned because its resources must be destroyed."
 		}
 	}
 	return r

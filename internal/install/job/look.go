@@ -95,13 +95,13 @@ func (s jobStatus) newWaitingError(does string) error {
 
 // failureMessage says why a Job ended without an outcome in the state.
 func (s jobStatus) failureMessage() string {
-	why := "it ended and left no word of what came of it"
+	why := "it ended without reporting an outcome"
 	if s.message != "" {
 		why = strings.TrimSuffix(s.message, ".")
 	}
 	text := fmt.Sprintf("Job %s failed: %s", s.name, why)
 	if s.lastPodMessage != "" {
-		text += "; its last pod said: " + s.lastPodMessage
+		text += "; the last message of its pod: " + s.lastPodMessage
 	}
 	return text
 }
@@ -149,7 +149,7 @@ var containerErrorReasons = []string{"CreateContainerConfigError", "CreateContai
 func findLaunchProblem(pod corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return fmt.Sprintf("pod %s finds no node: %s", pod.Name, c.Message)
+			return fmt.Sprintf("pod %s cannot be scheduled: %s", pod.Name, c.Message)
 		}
 	}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -157,9 +157,9 @@ func findLaunchProblem(pod corev1.Pod) string {
 		switch {
 		case wait == nil:
 		case slices.Contains(imagePullReasons, wait.Reason):
-			return fmt.Sprintf("pod %s cannot pull image %s: see that it exists and that the pull secret reaches it", pod.Name, c.Image)
+			return fmt.Sprintf("pod %s cannot pull image %s: check that the image exists and that the pull secret gives access to it", pod.Name, c.Image)
 		case slices.Contains(containerErrorReasons, wait.Reason):
-			return fmt.Sprintf("pod %s cannot begin: %s", pod.Name, redact.Text(wait.Message))
+			return fmt.Sprintf("pod %s cannot start: %s", pod.Name, redact.Text(wait.Message))
 		}
 	}
 	return ""
@@ -213,7 +213,7 @@ func (e *Executor) confirmPodsEnded(ctx context.Context, p install.Place, infraI
 	}
 	for _, pod := range pods.Items {
 		if !isPodFinished(pod) {
-			return fault.NewWait(pollInterval, "pod %s, which makes %s, has not ended yet; if its node is gone for good, delete the pod by force", pod.Name, infraID)
+			return fault.NewWait(pollInterval, "pod %s, which creates %s, has not ended yet; if its node is permanently lost, delete the pod by force", pod.Name, infraID)
 		}
 	}
 	return nil

@@ -292,8 +292,8 @@ func (e *Executor) resolveInstallerImage(ctx context.Context, w operation, st st
 		}
 	}
 	if w.place.ReleaseImage == "" {
-		return "", fault.NewDenied("nobody knows the installer of ClusterDeployment %s: name its image in spec.provisioning.installerImageOverride, "+
-			"or create the ClusterImageSet again that spec.provisioning.imageSetRef names", w.place.Cluster.Name)
+		return "", fault.NewDenied("the installer of ClusterDeployment %s is unknown: name its image in spec.provisioning.installerImageOverride, "+
+			"or recreate the ClusterImageSet that spec.provisioning.imageSetRef names", w.place.Cluster.Name)
 	}
 	seen, err := w.observeJob(ctx, resolve)
 	switch {
@@ -303,15 +303,15 @@ func (e *Executor) resolveInstallerImage(ctx context.Context, w operation, st st
 		if err := e.runJob(ctx, w, resolve, w.place.ReleaseImage, ""); err != nil {
 			return "", err
 		}
-		return "", seen.newWaitingError("looks up the installer in release image " + w.place.ReleaseImage)
+		return "", seen.newWaitingError("is reading the installer's image from release image " + w.place.ReleaseImage)
 	case !seen.ended:
-		return "", seen.newWaitingError("looks up the installer in release image " + w.place.ReleaseImage)
+		return "", seen.newWaitingError("is reading the installer's image from release image " + w.place.ReleaseImage)
 	}
 	left := e.Retry - e.Clock.Since(seen.endedAt)
 	if left <= 0 {
-		return "", firstError(w.deleteJob(ctx, resolve), fault.NewWait(pollInterval, "release image %s is asked again", w.place.ReleaseImage))
+		return "", firstError(w.deleteJob(ctx, resolve), fault.NewWait(pollInterval, "the installer's image is read again from release image %s", w.place.ReleaseImage))
 	}
-	return "", fault.NewWait(left, "release image %s does not tell its installer: %s", w.place.ReleaseImage, seen.failureMessage())
+	return "", fault.NewWait(left, "reading the installer's image from release image %s failed: %s", w.place.ReleaseImage, seen.failureMessage())
 }
 
 func firstError(err, otherwise error) error {

@@ -65,7 +65,7 @@ func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.
 	}
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
-		return "", fmt.Errorf("asking for the version: %w", err)
+		return "", fmt.Errorf("reading the version: %w", err)
 	}
 	return strings.TrimPrefix(version.GitVersion, "v"), nil
 }

@@ -119,7 +119,7 @@ func (p *parser) parsePlatform(document map[string]any, c *config) {
 		case "apiPort":
 			c.apiPort = p.parseAPIPort(path.Child(key), value)
 		default:
-			p.addInvalid(path.Child(key), value, "no such field: remove it; there are "+localPlatformFields)
+			p.addInvalid(path.Child(key), value, "unknown field: remove it; known fields are "+localPlatformFields)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (p *parser) parseWorkers(path *field.Path, value any) int {
 func (p *parser) parseAPIPort(path *field.Path, value any) int {
 	n, ok := parseWholeNumber(value, minAPIPort, maxAPIPort)
 	if !ok {
-		p.addInvalid(path, value, fmt.Sprintf("must be a number from %d to %d; leave it out for a port that is free", minAPIPort, maxAPIPort))
+		p.addInvalid(path, value, fmt.Sprintf("must be a number from %d to %d; remove it to use a free port", minAPIPort, maxAPIPort))
 	}
 	return n
 }
@@ -164,7 +164,7 @@ func (p *parser) parseCertificateDuration(path *field.Path, value any) time.Dura
 		return 0
 	}
 	if d < minCertificateDuration {
-		p.addInvalid(path, text, "must be at least 1m: nodes need time to renew their certificates")
+		p.addInvalid(path, text, "must be at least 1m, because nodes need time to renew their certificates")
 	}
 	return d
 }

@@ -50,7 +50,7 @@ func TestParseDenies(t *testing.T) {
 		"a name of digits":     {"metadata: {name: 12}\nbaseDomain: a.b", "metadata.name", "12", "must be a string"},
 		"a bad domain":         {"metadata: {name: c}\nbaseDomain: a_b", "baseDomain", `"a_b"`, "subdomain"},
 		"a section of text":    {valid + "platform: {local: yes}", "platform.local", "true", "must be a mapping"},
-		"an unknown field":     {valid + "platform: {local: {wrokers: 3}}", "platform.local.wrokers", "3", "there are apiPort, certificateDuration and workers"},
+		"an unknown field":     {valid + "platform: {local: {wrokers: 3}}", "platform.local.wrokers", "3", "known fields are apiPort, certificateDuration and workers"},
 		"too many workers":     {valid + "platform: {local: {workers: 21}}", "platform.local.workers", "21", "from 0 to 20"},
 		"half a worker":        {valid + "platform: {local: {workers: 1.5}}", "platform.local.workers", "1.5", "from 0 to 20"},
 		"workers in words":     {valid + "platform: {local: {workers: two}}", "platform.local.workers", `"two"`, "from 0 to 20"},
@@ -59,7 +59,7 @@ func TestParseDenies(t *testing.T) {
 		"a port for root":      {valid + "platform: {local: {apiPort: 1023}}", "platform.local.apiPort", "1023", "from 1024 to 65535"},
 		"a port too high":      {valid + "platform: {local: {apiPort: 65536}}", "platform.local.apiPort", "65536", "from 1024 to 65535"},
 		"a port in quotes":     {valid + "platform: {local: {apiPort: '20000'}}", "platform.local.apiPort", `"20000"`, "from 1024 to 65535"},
-		"a null port":          {valid + "platform: {local: {apiPort: null}}", "platform.local.apiPort", "null", "leave it out"},
+		"a null port":          {valid + "platform: {local: {apiPort: null}}", "platform.local.apiPort", "null", "remove it"},
 		"a bare number":        {valid + "platform: {local: {certificateDuration: 60}}", "platform.local.certificateDuration", "60", "must be a string"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func (i *Installer) CreateCluster(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, i.timeout, fmt.Errorf("not done after %s: %w", i.timeout, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, i.timeout, fmt.Errorf("not finished within %s: %w", i.timeout, context.DeadlineExceeded))
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(out, nil))
 	err = i.installCluster(ctx, f, machineConfigs(c, md), log)

@@ -249,7 +249,7 @@ func TestFailedInstallation(t *testing.T) {
 	}{
 		"a control plane that does not start": {0, machinetest.ExitAtOnce, 0, "MachineFailed", string(machinetest.ExitAtOnce)},
 		"a worker that does not start":        {2, machinetest.ExitAtOnce, 0, "MachineFailed", "-worker-1"},
-		"a worker that does not join":         {1, unready, 2 * time.Second, "InstallTimeout", "-worker-0: not done after 2s"},
+		"a worker that does not join":         {1, unready, 2 * time.Second, "InstallTimeout", "-worker-0: not finished within 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)

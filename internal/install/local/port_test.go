@@ -79,7 +79,7 @@ func TestATakenPortFailsTheAttempt(t *testing.T) {
 	if got.Phase != install.Failed || got.Reason != "APIPortTaken" {
 		t.Errorf("got %+v", got)
 	}
-	for _, part := range []string{"platform.local.apiPort", fmt.Sprint("port ", port), "ask for another port"} {
+	for _, part := range []string{"platform.local.apiPort", fmt.Sprint("port ", port), "use another port"} {
 		if !strings.Contains(got.Log, part) {
 			t.Errorf("%q is not in: %s", part, got.Log)
 		}

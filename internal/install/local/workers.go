@@ -47,7 +47,7 @@ func (w Workers) List(t install.Target) ([]install.Worker, error) {
 			continue // removed in the meantime
 		}
 		if err != nil {
-			return nil, fmt.Errorf("looking at machine %s: %w", c.Name, err)
+			return nil, fmt.Errorf("observing machine %s: %w", c.Name, err)
 		}
 		worker := install.Worker{Name: c.Name, Taints: c.Taints, Created: info.ModTime()}
 		if i := slices.IndexFunc(states, func(m cloud.Machine) bool { return m.Name == c.Name }); i >= 0 && states[i].State == cloud.Failed {

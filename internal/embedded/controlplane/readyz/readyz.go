@@ -33,7 +33,7 @@ type Probe struct {
 func (p *Probe) WaitUntilReady(ctx context.Context, config *rest.Config, gone <-chan struct{}) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client of the API: %w", err)
+		return fmt.Errorf("creating a client of the API: %w", err)
 	}
 	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		select {

@@ -50,7 +50,7 @@ type facade struct {
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	m, err := newFacade(config, o)
 	if err != nil {
-		return fmt.Errorf("making a client of the API: %w", err)
+		return fmt.Errorf("creating a client of the API: %w", err)
 	}
 	if err := informerloop.RetryUntilSuccess(ctx, retryInterval, m.ensureClusterObjects); err != nil {
 		return nil //nolint:nilerr // stopped before it began

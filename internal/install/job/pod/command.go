@@ -52,11 +52,11 @@ func CurrentHost() Host {
 
 // NewCommand returns the command `hotspare install-manager`. Jobs run it, not people.
 func NewCommand(h Host) *cobra.Command {
-	cmd := &cobra.Command{Use: "install-manager", Short: "Run an installer in a pod of the hub", Hidden: true}
+	cmd := &cobra.Command{Use: "install-manager", Short: "Run an installer in a pod on the hub", Hidden: true}
 	cmd.AddCommand(
-		h.newVerbCommand("prepare", "Have the installer say what it will make", PrepareInstall),
-		h.newVerbCommand("create", "Have the installer make it", CreateCluster),
-		h.newVerbCommand("destroy", "Have the installer destroy it", DestroyCluster),
+		h.newVerbCommand("prepare", "Prepare an install", PrepareInstall),
+		h.newVerbCommand("create", "Create the cluster", CreateCluster),
+		h.newVerbCommand("destroy", "Destroy the cluster", DestroyCluster),
 		h.newResolveCommand(), newCopyCommand(),
 	)
 	return cmd
@@ -71,12 +71,12 @@ type flags struct {
 func (h Host) addFlags(cmd *cobra.Command, f *flags) {
 	set := cmd.Flags()
 	set.StringVar(&f.Store.Key.Namespace, "namespace", "", "the cluster's namespace")
-	set.StringVar(&f.Store.Key.Name, "state", "", "the Secret with the state")
-	set.StringVar(&f.hub, "hub", "", "the folder with what reaches the hub")
-	set.StringVar(&f.Work, "work", "", "an empty folder to work in")
-	set.StringVar(&f.Installer, "installer", "", "openshift-install; default: from the search path")
+	set.StringVar(&f.Store.Key.Name, "state", "", "the Secret with the state of the attempt")
+	set.StringVar(&f.hub, "hub", "", "the folder with the hub's credentials")
+	set.StringVar(&f.Work, "work", "", "an empty working folder")
+	set.StringVar(&f.Installer, "installer", "", "path of openshift-install; default: from the search path")
 	set.StringVar(&f.Credentials, "credentials", "", "the folder with the platform's credentials")
-	set.StringArrayVar(&f.Manifests, "manifests", nil, "a folder with manifests to add")
+	set.StringArrayVar(&f.Manifests, "manifests", nil, "the folder with manifests to add")
 	set.StringVar(&f.SSHKey, "ssh-key", "", "the private key for the bootstrap machine")
 	set.DurationVar(&f.Limit, "limit", 0, "how long the installer may take")
 }
@@ -154,7 +154,7 @@ func LockPath(work string) string { return filepath.Join(work, "lock") }
 func newCopyCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{Use: "copy", Short: "Copy this program", Args: cobra.NoArgs, SilenceUsage: true}
-	cmd.Flags().StringVar(&to, "to", "", "where to")
+	cmd.Flags().StringVar(&to, "to", "", "the destination folder")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		self, err := os.Executable()
 		if err != nil {

@@ -60,10 +60,10 @@ func (p *installerRun) executeStep(ctx context.Context, s step, seen state.State
 	case giveUp:
 		return p.giveUpAttempt(ctx, seen)
 	case watch:
-		fmt.Fprintf(p.Out, "pod %s has begun the install: waiting whether it lives\n", seen.Holder)
+		fmt.Fprintf(p.Out, "pod %s has started the install: waiting to see whether it is still alive\n", seen.Holder)
 		return waitDuration(ctx, min(p.Beat, holderPollInterval))
 	default:
-		fmt.Fprintf(p.Out, "the attempt is %s: nothing is left to do\n", seen.Phase)
+		fmt.Fprintf(p.Out, "the attempt is already %s\n", seen.Phase)
 		return nil
 	}
 }
@@ -85,7 +85,7 @@ func waitDuration(ctx context.Context, d time.Duration) error {
 
 // errOvertaken means that another process has changed the state, so that this pod's step is no
 // longer valid.
-var errOvertaken = errors.New("another pod was faster")
+var errOvertaken = errors.New("another pod has taken over the attempt")
 
 // acquireAttempt makes this process the holder if the attempt is unchanged since it was seen.
 func (p *installerRun) acquireAttempt(ctx context.Context, seen state.State) error {
@@ -109,7 +109,7 @@ func (p *installerRun) giveUpAttempt(ctx context.Context, seen state.State) erro
 		if s.Phase == state.New {
 			return errors.New("the attempt is not prepared")
 		}
-		s.MarkFailed(state.ReasonInterrupted, "Pod "+seen.Holder+" ended while it created the cluster, before the bootstrap machine had done its work: what it made is destroyed.")
+		s.MarkFailed(state.ReasonInterrupted, "Pod "+seen.Holder+" ended while it created the cluster, before bootstrapping was complete: the resources of the attempt are destroyed.")
 		return nil
 	})
 }
@@ -163,7 +163,7 @@ func (p *installerRun) restoreFolder(ctx context.Context, seen state.State) erro
 func (p *installerRun) readPassword() error {
 	raw, err := os.ReadFile(p.clusterFilePath("auth/kubeadmin-password"))
 	if err != nil {
-		return fmt.Errorf("reading what the installer has prepared: %w", err)
+		return fmt.Errorf("reading the prepared install: %w", err)
 	}
 	p.log.addKnownSecret(string(raw))
 	return nil
@@ -215,16 +215,16 @@ func (p *installerRun) recordFailure(ctx context.Context, seen state.State, why 
 		return errors.Join(err, recorded)
 	}
 	if handOver {
-		return fmt.Errorf("stopped while waiting for the cluster, and the next pod goes on: %w", err)
+		return fmt.Errorf("stopped while waiting for the cluster; the next pod continues: %w", err)
 	}
 	return p.Store.DiscardFolder(context.WithoutCancel(ctx), seen.Parts)
 }
 
 func explainStopReason(why string, limit time.Duration) string {
 	if why == state.ReasonTimeout {
-		return fmt.Sprintf("it was not done after %s.", limit)
+		return fmt.Sprintf("it did not finish within %s.", limit)
 	}
-	return "its pod was told to end."
+	return "its pod was asked to stop."
 }
 
 // sendHeartbeats records that this process is alive, until ctx ends. It also records immediately
@@ -243,10 +243,10 @@ func (p *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCa
 		})
 		switch {
 		case errors.Is(err, errOvertaken):
-			fmt.Fprintf(p.Out, "stopping the installer: the attempt is another's, or over\n")
+			fmt.Fprintf(p.Out, "stopping the installer: another pod has taken over the attempt, or it has ended\n")
 			stop(err)
 		case err != nil && ctx.Err() == nil:
-			fmt.Fprintf(p.Out, "telling that this pod lives: %v\n", err) // the next heartbeat may succeed
+			fmt.Fprintf(p.Out, "recording the heartbeat of this pod: %v\n", err) // the next heartbeat may succeed
 		case initializing:
 			turn = nil // it has been recorded
 		}
@@ -273,11 +273,11 @@ var consoleURLPattern = regexp.MustCompile(`web-console here: (https://[^\s"\\]+
 func (p *installerRun) recordSuccess(ctx context.Context, seen state.State) error {
 	kubeconfig, err := os.ReadFile(p.clusterFilePath("auth/kubeconfig"))
 	if err != nil {
-		return p.recordFailure(ctx, seen, "", fmt.Errorf("reading the kubeconfig that the installer should have made: %w", err))
+		return p.recordFailure(ctx, seen, "", fmt.Errorf("reading the kubeconfig that the installer should have written: %w", err))
 	}
 	password, err := os.ReadFile(p.clusterFilePath("auth/kubeadmin-password"))
 	if err != nil {
-		return p.recordFailure(ctx, seen, "", fmt.Errorf("reading the password that the installer should have made: %w", err))
+		return p.recordFailure(ctx, seen, "", fmt.Errorf("reading the password that the installer should have written: %w", err))
 	}
 	err = p.recordOutcome(ctx, func(s *state.State) error {
 		if s.Holder != p.holder {

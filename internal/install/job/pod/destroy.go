@@ -20,7 +20,7 @@ func DestroyCluster(ctx context.Context, o Options) error {
 		return err
 	}
 	if seen.Phase.IsFinal() {
-		fmt.Fprintf(p.Out, "the destruction has %s: nothing is left to do\n", seen.Phase)
+		fmt.Fprintf(p.Out, "the destruction has already %s\n", seen.Phase)
 		return nil
 	}
 	raw, err := withCredentials(seen.Metadata, p.Credentials)
@@ -34,7 +34,7 @@ func DestroyCluster(ctx context.Context, o Options) error {
 	defer cancel()
 	err = p.runInstaller(limited, "destroy", "cluster")
 	if why := contextEndReason(limited); why == state.ReasonInterrupted {
-		return errors.Join(errors.New("stopped while destroying, and the next pod goes on"), err)
+		return errors.Join(errors.New("stopped while destroying; the next pod continues"), err)
 	}
 	return p.recordOutcome(ctx, func(s *state.State) error {
 		if s.Phase.IsFinal() {

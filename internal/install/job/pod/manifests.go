@@ -60,7 +60,7 @@ func (p *installerRun) listManifests(glob string) ([]string, error) {
 	folder := os.DirFS(p.clusterDir())
 	names, err := fs.Glob(folder, glob)
 	if err != nil {
-		return nil, fmt.Errorf("looking for manifests: %w", err)
+		return nil, fmt.Errorf("finding manifests: %w", err)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
 		info, err := fs.Stat(folder, name)

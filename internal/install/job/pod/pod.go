@@ -88,7 +88,7 @@ func newInstallerRun(o Options) (*installerRun, error) {
 	p := &installerRun{Options: o, holder: newHolderName(o.Pod)}
 	for _, dir := range []string{p.clusterDir(), p.homeDir(), p.tempDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("making a folder to work in: %w", err)
+			return nil, fmt.Errorf("creating a working folder: %w", err)
 		}
 	}
 	secrets, err := collectSecrets(o.Env, o.Credentials)
@@ -136,7 +136,7 @@ func (p *installerRun) withTimeLimit(ctx context.Context) (context.Context, cont
 	if p.Limit == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, p.Limit, fmt.Errorf("not done after %s: %w", p.Limit, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, p.Limit, fmt.Errorf("not finished within %s: %w", p.Limit, context.DeadlineExceeded))
 }
 
 // recordOutcome writes the outcome even if ctx has ended: no other process knows it.

@@ -298,7 +298,7 @@ func TestWhatPrepareFindsWrong(t *testing.T) {
 	for name, c := range map[string]struct{ fault, reason, says string }{
 		"an install-config that the installer does not accept": {"invalid", state.ReasonInvalid, "no such region"},
 		"credentials that have expired":                        {"expired", hivev1.ReasonInvalidCredentials, "ExpiredToken"},
-		"an installer that leaves no metadata":                 {"no-metadata", state.ReasonPrepare, "left no metadata.json"},
+		"an installer that leaves no metadata":                 {"no-metadata", state.ReasonPrepare, "without writing metadata.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -450,7 +450,7 @@ func TestAnInstallThatTakesTooLong(t *testing.T) {
 	must(t, l.wait())
 	s := b.state()
 	want(t, "Failed "+state.ReasonTimeout, string(s.Phase)+" "+s.Reason)
-	if !strings.HasSuffix(s.Log, "The installer was stopped: it was not done after 500ms.\n") {
+	if !strings.HasSuffix(s.Log, "The installer was stopped: it did not finish within 500ms.\n") {
 		t.Errorf("log:\n%s", s.Log)
 	}
 }

@@ -33,7 +33,7 @@ func PrepareInstall(ctx context.Context, o Options) error {
 		return err
 	}
 	if seen.Phase != state.New {
-		fmt.Fprintf(p.Out, "the attempt is %s: nothing is left to prepare\n", seen.Phase)
+		fmt.Fprintf(p.Out, "the attempt is already %s\n", seen.Phase)
 		return nil
 	}
 	p.log.setInstallConfig(seen.InstallConfig)
@@ -135,7 +135,7 @@ func (p *installerRun) addManifests(dir string) error {
 func (p *installerRun) readMetadata() ([]byte, error) {
 	raw, err := os.ReadFile(p.clusterFilePath("metadata.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("the installer has ended well and left no metadata.json: it is not an openshift-install that hotspare can drive")
+		return nil, errors.New("the installer succeeded without writing metadata.json: hotspare does not support this openshift-install")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading metadata.json: %w", err)
@@ -175,10 +175,10 @@ func (p *installerRun) placeSSHKey() error {
 	}
 	dir := filepath.Join(p.homeDir(), ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("placing the SSH key: %w", err)
+		return fmt.Errorf("writing the SSH key: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "id_rsa"), key, 0o600); err != nil {
-		return fmt.Errorf("placing the SSH key: %w", err)
+		return fmt.Errorf("writing the SSH key: %w", err)
 	}
 	return nil
 }

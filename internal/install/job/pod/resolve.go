@@ -51,7 +51,7 @@ func parseImageReferences(raw []byte) (map[string]string, error) {
 	}
 	for _, need := range []string{"installer", "cli"} {
 		if found[need] == "" {
-			return nil, fmt.Errorf("no tag %q: is the release image one of OpenShift's?", need)
+			return nil, fmt.Errorf("no tag %q: check that the release image is an OpenShift release", need)
 		}
 	}
 	return found, nil

@@ -25,7 +25,7 @@ const (
 	actionCreatePod jobAction = "another pod"
 	actionComplete  jobAction = "complete"
 	actionFail      jobAction = "fail"
-	actionTimeOut   jobAction = "fail: too late"
+	actionTimeOut   jobAction = "fail: deadline exceeded"
 )
 
 // decideJobAction decides the next action for a Job from its pods. A failed pod is replaced
@@ -100,7 +100,7 @@ func (r *Runner) createPod(ctx context.Context, job *batchv1.Job) error {
 		before := job.DeepCopy()
 		job.Status.StartTime, job.Status.Active = ptr.To(metav1.NewTime(r.Clock.Now())), 1
 		if err := r.Hub.Status().Patch(ctx, job, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("telling that Job %s has begun: %w", job.Name, err)
+			return fmt.Errorf("recording that Job %s has started: %w", job.Name, err)
 		}
 	}
 	pod := &corev1.Pod{
@@ -138,7 +138,7 @@ func (r *Runner) finishJob(ctx context.Context, job *batchv1.Job, reason, messag
 		})
 	}
 	if err := r.Hub.Status().Patch(ctx, job, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("telling how Job %s ended: %w", job.Name, err)
+		return fmt.Errorf("recording the outcome of Job %s: %w", job.Name, err)
 	}
 	return nil
 }

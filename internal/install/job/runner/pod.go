@@ -176,7 +176,7 @@ func (r *Runner) resolveEnvVar(ctx context.Context, pod *corev1.Pod, e corev1.En
 		data, err := r.readConfigMapData(ctx, pod.Namespace, from.ConfigMapKeyRef.Name)
 		return selectOptionalKey(data, err, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
 	}
-	return "", false, errors.New("it refers to something that there is not without a node: give it a value")
+	return "", false, errors.New("its valueFrom needs a node, and this pod runs without one: set a value")
 }
 
 func selectOptionalKey(data map[string][]byte, err error, key string, optional *bool) (string, bool, error) {
@@ -189,5 +189,5 @@ func selectOptionalKey(data map[string][]byte, err error, key string, optional *
 	case err != nil:
 		return "", false, err
 	}
-	return "", false, fmt.Errorf("there is no key %s", key)
+	return "", false, fmt.Errorf("key %s does not exist", key)
 }

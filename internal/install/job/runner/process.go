@@ -139,7 +139,7 @@ func killInstaller(dir string) error {
 	}
 	group, err := strconv.Atoi(string(raw))
 	if err != nil || group < 2 {
-		return fmt.Errorf("finding the installer of a pod: %q is no process", raw)
+		return fmt.Errorf("finding the installer of a pod: %q is not a process ID", raw)
 	}
 	if err := syscall.Kill(-group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("ending the installer of a pod: %w", err)

@@ -189,7 +189,7 @@ func (r *Runner) syncPod(ctx context.Context, pod *corev1.Pod, owners map[types.
 		if err != nil || !ended {
 			return err
 		}
-		return errors.Join(r.patchPodTerminated(ctx, pod, errors.New("hotspare ended while it ran")), r.deleteTerminatingPod(ctx, pod))
+		return errors.Join(r.patchPodTerminated(ctx, pod, errors.New("hotspare stopped while the pod ran")), r.deleteTerminatingPod(ctx, pod))
 	case pod.DeletionTimestamp != nil:
 		return r.deleteTerminatingPod(ctx, pod)
 	case owners == nil || owners[controllerUID(pod)] == nil:
@@ -242,7 +242,7 @@ func (r *Runner) patchPodTerminated(ctx context.Context, pod *corev1.Pod, how er
 		Name: container.Name, Image: container.Image, State: corev1.ContainerState{Terminated: &end},
 	}}
 	if err := r.Hub.Status().Patch(ctx, pod, client.MergeFrom(before)); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("telling how pod %s ended: %w", pod.Name, err)
+		return fmt.Errorf("recording the outcome of pod %s: %w", pod.Name, err)
 	}
 	return CleanPodDir(r.podDir(pod))
 }

@@ -72,7 +72,7 @@ func UnpackFolder(packed []byte, dir string) error {
 
 func unpackFile(from io.Reader, name, dir string) error {
 	if !filepath.IsLocal(name) {
-		return fmt.Errorf("file %q leads out of the folder", name)
+		return fmt.Errorf("file %q is outside the folder", name)
 	}
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -170,7 +170,7 @@ func Decode(data map[string][]byte) (State, error) {
 	if raw := string(data[keyParts]); raw != "" {
 		n, err := strconv.Atoi(raw)
 		if err != nil || n < 0 || n > MaxParts {
-			return s, fmt.Errorf("key %s: %q is no number from 0 to %d", keyParts, raw, MaxParts)
+			return s, fmt.Errorf("key %s: %q is not a number from 0 to %d", keyParts, raw, MaxParts)
 		}
 		s.Parts = n
 	}

@@ -94,7 +94,7 @@ func PartSecretName(state string, part int) string { return fmt.Sprintf("%s-part
 // SaveFolder stores a packed folder and returns the number of parts and the digest to load it with.
 func (s Store) SaveFolder(ctx context.Context, packed []byte) (parts int, digest string, err error) {
 	if len(packed) > MaxParts*PartSize {
-		return 0, "", fmt.Errorf("the installer's folder takes %d bytes packed, and no more than %d fit: are there large files among the manifests?", len(packed), MaxParts*PartSize)
+		return 0, "", fmt.Errorf("the installer's folder takes %d bytes packed, and at most %d fit: remove large files from the manifests", len(packed), MaxParts*PartSize)
 	}
 	sum := sha256.Sum256(packed)
 	for len(packed) > 0 {
@@ -126,7 +126,7 @@ func (s Store) writePartSecret(ctx context.Context, part int, content []byte) er
 }
 
 // ErrDamaged says that the stored parts differ from those that were saved.
-var ErrDamaged = errors.New("what is stored of the installer's folder is not what was stored there")
+var ErrDamaged = errors.New("the stored installer's folder was changed")
 
 // LoadFolder returns the packed folder of st.
 func (s Store) LoadFolder(ctx context.Context, st State) ([]byte, error) {
@@ -136,7 +136,7 @@ func (s Store) LoadFolder(ctx context.Context, st State) ([]byte, error) {
 		key := types.NamespacedName{Namespace: s.Key.Namespace, Name: PartSecretName(s.Key.Name, part)}
 		err := s.API.Get(ctx, key, &secret)
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("%w: Secret %s is gone", ErrDamaged, key.Name)
+			return nil, fmt.Errorf("%w: Secret %s does not exist", ErrDamaged, key.Name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
