@@ -28,12 +28,13 @@ const rightsPage = "../docs/operate/rights.md"
 
 const rightsHead = `# Rights
 
-What each identity of hotspare may do, right by right. [Security](security.md#identities) says
-who they are and what a right can be used for; [admission policies](security.md#admission-policies)
-narrow some further. Here ` + "`DATAPLANE`, `KUBECONFIG` and the like" + ` stand for names that differ.
+This page lists the rights of each identity of hotspare. [Security](security.md#identities)
+describes the identities and what a right can be used for;
+[admission policies](security.md#admission-policies) restrict some rights further. Names in capitals,
+such as ` + "`DATAPLANE` and `KUBECONFIG`" + `, are placeholders.
 
-Do not edit it: it is generated, by ` + "`make generate`" + `, from the manifests and from the code
-that hands out rights; a test fails while this page says something else.
+Do not edit this page: ` + "`make generate`" + ` writes it from the manifests and from the code
+that grants rights. A test fails when this page differs.
 `
 
 // identity is somebody who has rights by hotspare's doing.
@@ -50,10 +51,10 @@ func identities(t *testing.T) []identity {
 	}
 	return []identity{
 		{"`hotspare-manager`, on any hub", "everywhere", named(t, "rbac/role.yaml", "hotspare-manager")},
-		{"`hotspare-manager` as a ServiceAccount, besides", "everywhere", named(t, "manager/manager.yaml", "hotspare-metrics-guard")},
-		{"`hotspare-manager` as a ServiceAccount, besides", "in its namespace", named(t, "manager/manager.yaml", "hotspare-leader")},
-		{"Who is bound to `hotspare-metrics-reader`", "everywhere", named(t, "manager/manager.yaml", "hotspare-metrics-reader")},
-		{"Who is bound to `hive-cluster-pool-admin`", "in the namespace of the binding, and in those of its pools' clusters", named(t, "rbac/pool-admin.yaml", "hive-cluster-pool-admin")},
+		{"`hotspare-manager` as a ServiceAccount, in addition", "everywhere", named(t, "manager/manager.yaml", "hotspare-metrics-guard")},
+		{"`hotspare-manager` as a ServiceAccount, in addition", "in its namespace", named(t, "manager/manager.yaml", "hotspare-leader")},
+		{"A subject of a binding to `hotspare-metrics-reader`", "everywhere", named(t, "manager/manager.yaml", "hotspare-metrics-reader")},
+		{"A subject of a binding to `hive-cluster-pool-admin`", "in the namespace of the binding, and in those of its pools' clusters", named(t, "rbac/pool-admin.yaml", "hive-cluster-pool-admin")},
 		{"A subject of a claim", "in the namespace of its cluster", owner(t)},
 		{"The pod of an installer", "in the namespace of its cluster", job.PodPolicyRules("ATTEMPT", "PARTS OF ITS STATE")},
 		{"The agent of a data plane", "on the hub, in the namespace of its DataPlane", held(t, install.HubObjects("NAMESPACE", "DATAPLANE"))},
@@ -142,7 +143,7 @@ func told(rules []rbacv1.PolicyRule) []string {
 		for _, group := range r.APIGroups {
 			what := code(r.Resources)
 			if len(r.ResourceNames) > 0 {
-				what += " called " + code(r.ResourceNames)
+				what += " named " + code(r.ResourceNames)
 			}
 			out = append(out, fmt.Sprintf("| %s | %s | %s |\n", cmp.Or(group, "core"), strings.ReplaceAll(what, "`*`", "all"), strings.ReplaceAll(strings.Join(r.Verbs, ", "), "*", "all")))
 		}
@@ -157,7 +158,7 @@ func code(words []string) string { return "`" + strings.Join(words, "`, `") + "`
 // hub; pool admins read those of their own namespaces.
 func TestOnlyHotspareHasStrongRights(t *testing.T) {
 	allowed := map[string][]string{
-		"Who is bound to `hive-cluster-pool-admin`": {"read `secrets`", "everything `clusterclaims`", "everything `clusterpools`", "everything `powerschedules`"},
+		"A subject of a binding to `hive-cluster-pool-admin`": {"read `secrets`", "everything `clusterclaims`", "everything `clusterpools`", "everything `powerschedules`"},
 		"A subject of a claim":                      {"everything `*` of `hive.openshift.io`"},
 		"The agent of a data plane":                 {"write `namespaces`", "write `deployments`"},
 	}
