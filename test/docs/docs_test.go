@@ -30,7 +30,7 @@ import (
 )
 
 // elsewhere are programs that are not ours to check.
-var elsewhere = []string{"cat", "cd", "export", "git", "go", "b", "grep", "tail", "ls", "sh", "source", "curl", "helm", "podman", "echo", "ln", "mkdir", "sha256sum"}
+var elsewhere = []string{"cat", "cd", "export", "git", "go", "b", "grep", "tail", "ls", "sh", "source", "curl", "helm", "podman", "echo", "ln", "mkdir", "rm", "sha256sum", "base64"}
 
 func TestCommandsExist(t *testing.T) {
 	targets := makeTargets(t)

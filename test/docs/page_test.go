@@ -50,12 +50,13 @@ func blocksOf(t *testing.T, languages ...string) []pages.Block {
 func TestBlocksSayWhatTheyAre(t *testing.T) {
 	known := map[string]string{
 		"console": "commands after $, and what they print", "sh": "commands", "yaml": "manifests",
+		"yml": "YAML of other programs", "groovy": "pipelines of Jenkins",
 		"go": "code", "mermaid": "diagrams", "text": "anything else",
 	}
 	for _, p := range allPages(t) {
 		for _, b := range p.Blocks {
 			if _, ok := known[b.Language]; !ok {
-				t.Errorf("%s: a block of %q is none of console, sh, yaml, go, mermaid and text", b.PositionOf(b.Lines[0]), b.Language)
+				t.Errorf("%s: a block of %q is none of console, sh, yaml, yml, groovy, go, mermaid and text", b.PositionOf(b.Lines[0]), b.Language)
 			}
 		}
 	}

@@ -1,0 +1,2 @@
+### Tekton
+kubectl create namespace ci >/dev/null 2>&1 || true
