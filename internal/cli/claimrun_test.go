@@ -105,7 +105,7 @@ func TestRunCleansUpAfterOneThatWasKilled(t *testing.T) {
 	if code := r.run("claim", "run", "dev", "--", "true"); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, r.stderr.String())
 	}
-	if want := "claim killed of a claim run that was killed is released\n"; !strings.HasPrefix(r.stderr.String(), want) {
+	if want := "released claim killed of a killed claim run\n"; !strings.HasPrefix(r.stderr.String(), want) {
 		t.Errorf("stderr is %q, want %q first", r.stderr.String(), want)
 	}
 	for name, there := range map[string]bool{"killed": false, "runs": true, "elsewhere": true} {
@@ -223,7 +223,7 @@ func TestRunSaysHowToReleaseWhatItCouldNot(t *testing.T) {
 	if code := r.run("claim", "run", "dev", "--", "sh", "-c", "exit 3"); code != 3 {
 		t.Errorf("exit code %d, want 3", code)
 	}
-	want := "warning: claim dev-12345 could not be released: the hub is on fire\n  release it with: hotspare claim release dev-12345\n"
+	want := "warning: releasing claim dev-12345 failed: the hub is on fire\n  release it with: hotspare claim release dev-12345\n"
 	if got := tidy(r.stderr.String()); !strings.HasSuffix(got, want) {
 		t.Errorf("stderr is %q, want it to end in %q", got, want)
 	}

@@ -344,7 +344,7 @@ spec: {size: 2, baseDomain: example.com, imageSetRef: {name: v1}, platform: {loc
 			if code == 0 || !strings.Contains(r.stdout.String(), "create 2 clusters") {
 				t.Errorf("exit %d, printed:\n%s", code, r.stdout.String())
 			}
-			if said := r.stderr.String(); !strings.Contains(said, c.says) || !strings.Contains(said, "the plans above do without them") {
+			if said := r.stderr.String(); !strings.Contains(said, c.says) || !strings.Contains(said, "the plans above ignore them") {
 				t.Errorf("said:\n%s", said)
 			}
 		})

@@ -19,11 +19,11 @@ func TestAClusterThatCannotHibernateIsCalledRunning(t *testing.T) {
 	for _, step := range []struct{ command, want string }{
 		{"cluster list -A", "  Running  "},
 		{"cluster describe old", "should be hibernating, is Running, and cannot hibernate: OpenShift 4.3.0 does not survive hibernation\n"},
-		{"cluster hibernate old", "cluster old runs on until it can hibernate: OpenShift 4.3.0 does not survive hibernation.\n\nUndo it:\n  hotspare cluster resume old\n"},
+		{"cluster hibernate old", "cluster old keeps running until it can hibernate: OpenShift 4.3.0 does not survive hibernation.\n\nUndo:\n  hotspare cluster resume old\n"},
 		{"cluster hibernate old --wait", "cluster old cannot hibernate: OpenShift 4.3.0 does not survive hibernation\n"},
 		{"cluster kubeconfig old", secretKubeconfig},
-		{"cluster resume old", "cluster old resumes\n"},
-		{"cluster resume old --wait", "cluster old runs\n"},
+		{"cluster resume old", "resuming cluster old\n"},
+		{"cluster resume old --wait", "cluster old is running\n"},
 	} {
 		r.run(strings.Fields(step.command)...)
 		if said := r.stdout.String() + r.stderr.String(); !strings.Contains(said, step.want) || strings.Contains(said, "Stopping") || strings.Contains(said, "not running") {

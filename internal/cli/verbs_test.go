@@ -82,7 +82,7 @@ func TestPoolWatchEndsWithThePool(t *testing.T) {
 		return c.Get(ctx, key, o, opts...)
 	}}
 	r := newRig(t, gone, world()...)
-	if code := r.run("pool", "watch", "dev"); code != 0 || r.stderr.String() != "pool dev is gone\n" {
+	if code := r.run("pool", "watch", "dev"); code != 0 || r.stderr.String() != "pool dev was deleted\n" {
 		t.Errorf("exit code %d, %q", code, r.stderr.String())
 	}
 }
@@ -161,7 +161,7 @@ func TestRunEndsItsCommandWhenTheClaimIsGone(t *testing.T) {
 	if code := r.run("claim", "run", "dev", "--", "sh", "-c", "while :; do :; done"); code != 143 {
 		t.Errorf("exit code %d, want that of a command that SIGTERM ended, 143", code)
 	}
-	if got, want := tidy(r.stderr.String()), "error: claim dev-12345 was released by somebody else, and its cluster is being destroyed: the command is ended\n"; !strings.HasSuffix(got, want) {
+	if got, want := tidy(r.stderr.String()), "error: claim dev-12345 was released by another user or process and its cluster is being destroyed; stopping the command\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("stderr is %q", got)
 	}
 	r.released()

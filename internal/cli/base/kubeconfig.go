@@ -14,7 +14,7 @@ import (
 // ReadKubeconfig reads the administrator kubeconfig of a cluster.
 func (h *Hub) ReadKubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]byte, error) {
 	if cd.Spec.ClusterMetadata == nil || !cd.Spec.Installed {
-		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, ValueOrNone(clusterstate.OfCluster(cd)))
+		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: its state is %s", cd.Name, ValueOrNone(clusterstate.OfCluster(cd)))
 	}
 	name := cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
 	var s corev1.Secret

@@ -12,11 +12,11 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
-// runChildProcess runs a command to its end. Signals that are heard go to it, and SIGTERM
-// when ctx ends for another reason. It returns an error with the command's exit
-// code, or 128 and the number of the signal that ended it.
+// runChildProcess runs a command until it exits. It forwards received signals to it, and sends
+// SIGTERM if ctx ends for another reason. It returns an error with the command's exit code, or
+// with 128 plus the number of the signal that ended it.
 func (a commands) runChildProcess(ctx context.Context, command []string, heard <-chan os.Signal, env ...string) error {
-	// The end of ctx must not kill the child, which may have something to clean up.
+	// The end of ctx must not kill the child, which may have to clean up.
 	child := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = a.Stdin, a.Stdout, a.Stderr
 	child.Env = append(os.Environ(), env...)
@@ -40,14 +40,14 @@ func (a commands) runChildProcess(ctx context.Context, command []string, heard <
 	}
 }
 
-// relaySignals passes signals on until the child has ended.
+// relaySignals forwards signals until the child exits.
 func (a commands) relaySignals(ctx context.Context, p *os.Process, heard <-chan os.Signal, ended <-chan error) error {
 	cancelled := ctx.Done()
 	for {
 		select {
 		case s := <-heard:
-			// Ctrl-C on a terminal has reached the child already, and to many programs
-			// a second one means to give up at once.
+			// On a terminal, the child receives Ctrl-C itself. Many programs abort without
+			// cleanup on a second one.
 			if s != syscall.SIGINT || !a.IsTerminal(a.Stdin) {
 				a.signalChild(p, s)
 			}
@@ -62,10 +62,10 @@ func (a commands) relaySignals(ctx context.Context, p *os.Process, heard <-chan 
 	}
 }
 
-// signalChild sends a signal to a child, which may have ended.
+// signalChild sends a signal to a child, which may have exited.
 func (a commands) signalChild(p *os.Process, s os.Signal) {
 	if err := p.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		fmt.Fprintf(a.Stderr, "warning: %v was not passed on to the command: %v\n", s, err)
+		fmt.Fprintf(a.Stderr, "warning: forwarding %v to the command failed: %v\n", s, err)
 	}
 }
 

@@ -4,6 +4,6 @@ import (
 	"syscall"
 )
 
-// withParent has the kernel send a child SIGTERM when this process is killed. That is when
-// the thread that started the child ends: the caller keeps to its thread meanwhile.
+// withParent makes the kernel send SIGTERM to the child when the thread that started it ends, and
+// so when this process is killed. The caller must stay locked to its thread.
 func withParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

@@ -4,5 +4,5 @@ package claim
 
 import "syscall"
 
-// withParent does nothing: only Linux tells a child that its parent was killed.
+// withParent does nothing: only Linux can signal a child when its parent is killed.
 func withParent() *syscall.SysProcAttr { return nil }

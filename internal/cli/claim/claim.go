@@ -1,4 +1,4 @@
-// Package claim has the commands of claims.
+// Package claim implements the commands for claims.
 package claim
 
 import (
@@ -18,7 +18,7 @@ type commands struct{ *base.App }
 // NewCommand returns the command "hotspare claim" with its subcommands.
 func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
-	cmd := a.NewCommandGroup("claim", "Claims on clusters of pools",
+	cmd := a.NewCommandGroup("claim", "Claims of pool clusters",
 		a.listCommand(), a.createCommand(), a.releaseCommand(), a.runCommand())
 	cmd.Aliases = []string{"claims"}
 	return cmd

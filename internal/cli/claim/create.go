@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// claimOptions is a claim as the flags describe it.
+// claimOptions are the flags that describe a claim.
 type claimOptions struct {
 	name              string
 	lifetime, timeout time.Duration
@@ -25,7 +25,7 @@ type claimOptions struct {
 
 func (o *claimOptions) validate() error {
 	if o.lifetime < 0 || o.timeout < 0 {
-		return errors.New("--lifetime and --timeout cannot be below 0")
+		return errors.New("--lifetime and --timeout must not be negative")
 	}
 	return nil
 }
@@ -41,10 +41,10 @@ func (a commands) createCommand() *cobra.Command {
 		ValidArgsFunction: a.CompletePools,
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.name, "name", "", "name of the claim (default: the pool's with a random ending)")
-	f.DurationVar(&o.lifetime, "lifetime", 0, "release it by itself after this time (0: the pool's default)")
+	f.StringVar(&o.name, "name", "", "name of the claim (default: the pool's name with a random suffix)")
+	f.DurationVar(&o.lifetime, "lifetime", 0, "release the claim automatically after this time (0: the pool's default)")
 	f.BoolVar(&o.wait, "wait", false, "wait until the cluster can be used")
-	f.DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "with --wait, the longest to wait (0: for ever)")
+	f.DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.validate(); err != nil {
 			return base.UsageErrorFor(err, cmd)
@@ -82,7 +82,7 @@ func (a commands) runClaimCreate(ctx context.Context, h *base.Hub, poolName stri
 }
 
 func (a commands) writeClaimCreated(w io.Writer, c *hivev1.ClusterClaim) error {
-	_, err := fmt.Fprintf(w, "claim %s created\n\nSee what becomes of it:\n  %s\nRelease it:\n  %s\n",
+	_, err := fmt.Fprintf(w, "claim %s created\n\nShow its state:\n  %s\nRelease it:\n  %s\n",
 		c.Name, a.FormatCommand("claim list"), a.FormatCommand("claim release %s", c.Name))
 	return err
 }
@@ -94,16 +94,16 @@ func (a commands) writeClaimServed(w io.Writer, c *hivev1.ClusterClaim, took str
 	return err
 }
 
-// adviseClaimRemains adds to why waiting ended that the claim does not end with it.
+// adviseClaimRemains adds a hint to the error of an aborted wait: the claim still exists.
 func (a commands) adviseClaimRemains(name string, err error) error {
 	var by base.InterruptError
 	if errors.Is(err, base.ErrTimedOut) || errors.As(err, &by) {
-		return base.WithRemedy(err, "the claim remains; release it with: "+a.FormatCommand("claim release %s", name))
+		return base.WithRemedy(err, "the claim still exists; release it with: "+a.FormatCommand("claim release %s", name))
 	}
 	return err
 }
 
-// prepareClaim makes a claim, on paper, on a pool that exists.
+// prepareClaim returns a claim object for an existing pool, without creating it.
 func (a commands) prepareClaim(ctx context.Context, h *base.Hub, poolName string, o *claimOptions) (*hivev1.ClusterClaim, error) {
 	if _, err := a.GetPool(ctx, h, poolName); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (a commands) createClaim(ctx context.Context, h *base.Hub, c *hivev1.Cluste
 	err := h.Create(ctx, c)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return base.WithRemedy(fmt.Errorf("namespace %s has a claim %q already", c.Namespace, c.Name),
+		return base.WithRemedy(fmt.Errorf("namespace %s already has a claim %q", c.Namespace, c.Name),
 			"choose another --name, or release it with: "+a.FormatCommand("claim release %s", c.Name))
 	case err != nil:
 		return fmt.Errorf("creating claim %s: %w", c.Name, err)
@@ -130,8 +130,8 @@ func (a commands) createClaim(ctx context.Context, h *base.Hub, c *hivev1.Cluste
 	return nil
 }
 
-// waitForClaim waits until the claim's cluster can be used, and tells how long it
-// took. The claim it returns is never nil.
+// waitForClaim waits until the claim's cluster can be used, and returns how long it took. The
+// returned claim is never nil.
 func (a commands) waitForClaim(ctx context.Context, h *base.Hub, name string, timeout time.Duration) (*hivev1.ClusterClaim, string, error) {
 	ctx, cancel := base.WithWaitTimeout(ctx, timeout)
 	defer cancel()
@@ -142,11 +142,11 @@ func (a commands) waitForClaim(ctx context.Context, h *base.Hub, name string, ti
 		Hub: h, View: v, Object: last.DeepCopy(), List: &hivev1.ClusterClaimList{},
 		CheckDone: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
 			if !exists || c.DeletionTimestamp != nil {
-				return false, fmt.Errorf("claim %s was released while it waited", name)
+				return false, fmt.Errorf("claim %s was released while waiting for its cluster", name)
 			}
 			last = c.DeepCopy()
 			if clusterstate.OfClaim(c) == clusterstate.Lost {
-				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and make another", name)
+				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and create another", name)
 			}
 			v.ShowState(base.DescribeClaimProgress(c, a.Clock.Now()))
 			return clusterstate.IsClaimUsable(c), nil

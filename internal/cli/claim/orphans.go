@@ -18,21 +18,21 @@ import (
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 )
 
-// runFolder is the private folder of one claim run. Its lock is held for as long as that
-// lives, however it ends: the next claim run knows by it what a killed one has left.
+// runFolder is the private folder of one claim run. The process holds the lock as long as it
+// lives. By the lock, the next claim run detects the folder of a killed one.
 //
 //	lock        held by the claim run
-//	claim.json  the claim, and its hub
+//	claim.json  the claim and its hub
 //	kubeconfig  for the command
 type runFolder struct {
 	dir  string
 	lock *flock.Lock
 }
 
-// runFolderPrefix is what folders of claim run are called, in the folder for temporary files.
+// runFolderPrefix is the prefix of the folders of claim run in the folder for temporary files.
 const runFolderPrefix = "hotspare-claim-run-"
 
-// runRecord is in claim.json.
+// runRecord is the content of claim.json.
 type runRecord struct {
 	Hub       string    `json:"hub"`
 	Namespace string    `json:"namespace"`
@@ -63,9 +63,9 @@ func (f *runFolder) removeAndUnlock() error {
 	return errors.Join(os.RemoveAll(f.dir), f.lock.Release())
 }
 
-// cleanUpKilledRuns removes what claim runs of this user left that were killed: kubeconfigs, and the
-// claims of those that were on this hub. What cannot be removed is left for the next one,
-// and for the claim's lifetime.
+// cleanUpKilledRuns removes the kubeconfigs of this user's killed claim runs, and releases their
+// claims on this hub. The next claim run retries a failed cleanup; the claim's lifetime is the last
+// resort.
 func (a commands) cleanUpKilledRuns(ctx context.Context, h *base.Hub) {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), runFolderPrefix+"*"))
 	if err != nil {
@@ -73,12 +73,12 @@ func (a commands) cleanUpKilledRuns(ctx context.Context, h *base.Hub) {
 	}
 	for _, dir := range dirs {
 		if err := a.cleanUpKilledRun(ctx, h, dir); err != nil {
-			fmt.Fprintf(a.Stderr, "warning: %s, which a killed claim run has left, was not removed: %v\n", dir, err)
+			fmt.Fprintf(a.Stderr, "warning: removing %s of a killed claim run failed: %v\n", dir, err)
 		}
 	}
 }
 
-// isPrivateFolder reports whether a file is this user's, and nobody else's to write.
+// isPrivateFolder reports whether a folder belongs to this user and only this user can write it.
 func isPrivateFolder(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm() == 0o700
@@ -86,21 +86,21 @@ func isPrivateFolder(info os.FileInfo) bool {
 
 func (a commands) cleanUpKilledRun(ctx context.Context, h *base.Hub, dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !isPrivateFolder(info) {
-		return nil // gone meanwhile, or somebody else's
+		return nil // already deleted, or of another user
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "claim.json"))
 	if err != nil {
-		return nil // one that is being made
+		return nil // the claim run is still creating it
 	}
 	lock, err := flock.Acquire(filepath.Join(dir, "lock"))
 	var held *flock.HeldError
 	if errors.As(err, &held) {
-		return nil // it runs
+		return nil // the claim run is alive
 	}
 	if err != nil {
 		return err
 	}
-	defer lock.Release() //nolint:errcheck // its file is gone
+	defer lock.Release() //nolint:errcheck // its file is deleted below
 	var record runRecord
 	if err := json.Unmarshal(raw, &record); err == nil && record.Hub == h.URL {
 		claim := &hivev1.ClusterClaim{}
@@ -110,7 +110,7 @@ func (a commands) cleanUpKilledRun(ctx context.Context, h *base.Hub, dir string)
 			return fmt.Errorf("releasing claim %s: %w", record.Name, h.ExplainAPIError(err))
 		}
 		if err == nil {
-			fmt.Fprintf(a.Stderr, "claim %s of a claim run that was killed is released\n", record.Name)
+			fmt.Fprintf(a.Stderr, "released claim %s of a killed claim run\n", record.Name)
 		}
 	}
 	return os.RemoveAll(dir)

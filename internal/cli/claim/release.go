@@ -20,12 +20,12 @@ func (a commands) releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "release CLAIM...",
 		Aliases:           []string{"delete"},
-		Short:             "Give clusters back; they are destroyed",
+		Short:             "Release claims and destroy their clusters",
 		Args:              base.RequireNames("claim"),
 		ValidArgsFunction: a.CompleteClaims,
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the clusters are gone")
-	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, the longest to wait (0: for ever)")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the clusters are destroyed")
+	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
 	cmd.RunE = a.WithHub(func(ctx context.Context, h *base.Hub, names []string) error {
 		if err := a.releaseClaims(ctx, h, names); err != nil || !wait {
 			return err
@@ -35,7 +35,8 @@ func (a commands) releaseCommand() *cobra.Command {
 	return cmd
 }
 
-// releaseClaims deletes every claim that it can, and prints those.
+// releaseClaims deletes the claims and prints those that it deleted. An error for one claim does
+// not stop it.
 func (a commands) releaseClaims(ctx context.Context, h *base.Hub, names []string) error {
 	var released hivev1.ClusterClaimList
 	var errs []error
@@ -53,7 +54,7 @@ func (a commands) releaseClaims(ctx context.Context, h *base.Hub, names []string
 	return errors.Join(append(errs, a.printReleasedClaims(&released, len(names) == 1))...)
 }
 
-// deleteClaim deletes a claim, and returns it as it was.
+// deleteClaim deletes a claim, and returns the claim as it was before.
 func deleteClaim(ctx context.Context, h *base.Hub, name string) (*hivev1.ClusterClaim, error) {
 	c := &hivev1.ClusterClaim{}
 	if err := h.Get(ctx, h.ObjectKey(name), c); err != nil {
@@ -62,8 +63,8 @@ func deleteClaim(ctx context.Context, h *base.Hub, name string) (*hivev1.Cluster
 	return c, h.Delete(ctx, c)
 }
 
-// printReleasedClaims prints claims in the format asked for: one that was asked for alone as an
-// object, and otherwise a list.
+// printReleasedClaims prints claims in the format of --output: a single requested claim as an
+// object, otherwise a list.
 func (a commands) printReleasedClaims(released *hivev1.ClusterClaimList, alone bool) error {
 	text := func(w io.Writer) error {
 		for _, c := range released.Items {
@@ -83,15 +84,15 @@ func (a commands) printReleasedClaims(released *hivev1.ClusterClaimList, alone b
 	}
 }
 
-// waitForClaimsGone waits until none of the claims exists any longer; each is held until
-// its cluster is gone.
+// waitForClaimsGone waits until the claims are deleted. A finalizer keeps each claim until its
+// cluster is destroyed.
 func (a commands) waitForClaimsGone(ctx context.Context, h *base.Hub, names []string, timeout time.Duration) error {
 	ctx, cancel := base.WithWaitTimeout(ctx, timeout)
 	defer cancel()
 	for _, name := range names {
 		err := a.waitForClaimGone(ctx, h, name)
 		if errors.Is(err, base.ErrTimedOut) {
-			return &base.ExitError{Code: base.ExitTimedOut, Err: fmt.Errorf("%w after %s: claim %s is released, but its cluster is not gone yet", err, timeout, name)}
+			return &base.ExitError{Code: base.ExitTimedOut, Err: fmt.Errorf("%w after %s: claim %s is released, but its cluster is not destroyed yet", err, timeout, name)}
 		}
 		if err != nil {
 			return err

@@ -19,11 +19,11 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// runClaimLifetime is the lifetime of a claim that claim run makes: should this process
-// be killed, and no other claim run follow, the hub gives the cluster back.
+// runClaimLifetime is the default lifetime of a claim that claim run creates. If this process is
+// killed and no other claim run follows, the hub releases the claim after this time.
 const runClaimLifetime = 4 * time.Hour
 
-// releaseTimeout is how long giving the cluster back may take.
+// releaseTimeout is the maximum time for releasing the claim.
 const releaseTimeout = 30 * time.Second
 
 func (a commands) runCommand() *cobra.Command {
@@ -31,17 +31,19 @@ func (a commands) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run POOL -- COMMAND...",
 		Short: "Run a command with a claimed cluster, then release it",
-		Long: `Claim a cluster, run a command with it, and release it when the command ends,
-however it ends. SIGINT, SIGTERM and SIGHUP go to the command.
+		Long: `Claim a cluster, run a command with it, and release the claim when the command
+exits, whether it succeeds or fails. SIGINT, SIGTERM and SIGHUP are forwarded to the
+command.
 
-The command finds the cluster by KUBECONFIG, a private file that is removed
-afterwards; HOTSPARE_CLAIM and HOTSPARE_CLUSTER hold the names. The exit code is
-the command's. If the claim's lifetime ends first, or somebody releases it, that is
-said, and the command is sent SIGTERM: its cluster is gone.
+KUBECONFIG is set to a private kubeconfig file, which is deleted afterwards.
+HOTSPARE_CLAIM and HOTSPARE_CLUSTER are set to the names of the claim and the cluster.
+The exit code is that of the command. If the claim expires or is released before the
+command exits, hotspare reports it and sends SIGTERM to the command, because its
+cluster is being destroyed.
 
-Should this process be killed (SIGKILL), the command is sent SIGTERM on Linux. The next
-claim run of the same user on this machine releases the claim and removes the file;
-without one the claim ends with its lifetime.`,
+If this process is killed (SIGKILL), the kernel sends SIGTERM to the command on Linux.
+The next claim run of the same user on this machine releases the claim and deletes the
+file. Otherwise the claim is released when its lifetime ends.`,
 		Example: `  hotspare claim run dev -- make e2e
   hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
 		Args: requirePoolAndCommand,
@@ -52,13 +54,13 @@ without one the claim ends with its lifetime.`,
 			return a.CompletePools(cmd, args, typed)
 		},
 	}
-	cmd.Flags().DurationVar(&o.lifetime, "lifetime", runClaimLifetime, "release it by itself after this time")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "the longest to wait for the cluster (0: for ever)")
+	cmd.Flags().DurationVar(&o.lifetime, "lifetime", runClaimLifetime, "release the claim automatically after this time")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "maximum time to wait for the cluster (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.validate(); err != nil {
 			return base.UsageErrorFor(err, cmd)
 		}
-		if _, err := exec.LookPath(args[1]); err != nil { // before it costs a cluster
+		if _, err := exec.LookPath(args[1]); err != nil { // check before claiming a cluster
 			return &base.ExitError{Code: base.ExitNotFound, Err: err}
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
@@ -68,20 +70,20 @@ without one the claim ends with its lifetime.`,
 	return cmd
 }
 
-// requirePoolAndCommand accepts POOL -- COMMAND...
+// requirePoolAndCommand accepts POOL -- COMMAND....
 func requirePoolAndCommand(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 1 && len(args) > 1:
 		return nil
 	case dash < 0 || len(args) == dash:
-		return errors.New("give the command to run after --, as in: hotspare claim run POOL -- make test")
+		return errors.New("specify the command to run after --, for example: hotspare claim run POOL -- make test")
 	default:
-		return errors.New("name one pool before --")
+		return errors.New("specify one pool before --")
 	}
 }
 
-// runWithClaim keeps hearing signals until the claim is released, so that a second
-// one does not leave the cluster behind.
+// runWithClaim claims a cluster, runs the command with it and releases the claim. It handles
+// signals until the claim is released, so that a second signal does not leave the claim behind.
 func (a commands) runWithClaim(ctx context.Context, h *base.Hub, poolName string, command []string, o *claimOptions) error {
 	c, err := a.prepareClaim(ctx, h, poolName, o)
 	if err != nil {
@@ -92,7 +94,7 @@ func (a commands) runWithClaim(ctx context.Context, h *base.Hub, poolName string
 	signal.Notify(heard, base.StopSignals...)
 	defer signal.Stop(heard)
 
-	defer a.releaseClaim(ctx, h, c) // before it is made: an interrupted request may have been served
+	defer a.releaseClaim(ctx, h, c) // deferred before createClaim: an interrupted request may still create the claim
 	if err := a.createClaim(ctx, h, c); err != nil {
 		return err
 	}
@@ -104,15 +106,15 @@ func (a commands) runWithClaim(ctx context.Context, h *base.Hub, poolName string
 	return a.runWithKubeconfig(ctx, h, c, command, heard)
 }
 
-// releaseClaim releases the claim even when ctx has ended. Its failure does not change
-// the exit code: that is the command's.
+// releaseClaim releases the claim even if ctx has ended. A failure does not change the exit code,
+// which is that of the command.
 func (a commands) releaseClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	err := h.Delete(ctx, &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(c.Name)})
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		fmt.Fprintf(a.Stderr, "warning: claim %s could not be released: %v\n  release it with: %s\n",
+		fmt.Fprintf(a.Stderr, "warning: releasing claim %s failed: %v\n  release it with: %s\n",
 			c.Name, h.ExplainAPIError(err), a.FormatCommand("claim release %s", c.Name))
 	case err == nil:
 		fmt.Fprintf(a.Stderr, "claim %s released\n", c.Name)
@@ -144,8 +146,8 @@ func (a commands) runWithKubeconfig(ctx context.Context, h *base.Hub, c *hivev1.
 		"KUBECONFIG="+path, "HOTSPARE_CLAIM="+c.Name, "HOTSPARE_CLUSTER="+cd.Name)
 }
 
-// contextWhileAssigned is ctx for as long as the claim has its cluster. When it loses that, people are
-// told. Call stop when the cluster is needed no more.
+// contextWhileAssigned returns a context that is canceled with ctx or when the claim loses its
+// cluster, which it reports to standard error. Call stop when the cluster is no longer needed.
 func (a commands) contextWhileAssigned(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) (held context.Context, stop func()) {
 	held, lose := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -154,34 +156,34 @@ func (a commands) contextWhileAssigned(ctx context.Context, h *base.Hub, c *hive
 		CheckDone: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
 			return false, claimLossError(c, exists, a.Clock.Now())
 		},
-		HasAnswered: true, // it was there: a hub that does not answer now has only lost its way
+		HasAnswered: true, // the claim was read before, so retry every error
 	}
 	go func() {
 		defer close(ended)
 		var lost base.PermanentError
 		if err := l.WaitUntilDone(held); errors.As(err, &lost) {
-			fmt.Fprintf(a.Stderr, "error: claim %s %v: the command is ended\n", c.Name, lost)
+			fmt.Fprintf(a.Stderr, "error: claim %s %v; stopping the command\n", c.Name, lost)
 			lose()
 		}
 	}()
 	return held, func() { lose(); <-ended }
 }
 
-// isClaimExpired reports whether the lifetime of a claim has ended.
+// isClaimExpired reports whether the lifetime of a claim is over.
 func isClaimExpired(c *hivev1.ClusterClaim, now time.Time) bool {
 	at := clusterstate.ClaimExpiryTime(c)
 	return !at.IsZero() && !at.After(now)
 }
 
-// claimLossError says why a claim has no cluster any more; nil while it has.
+// claimLossError explains why a claim has lost its cluster; nil while it has one.
 func claimLossError(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
 	switch {
 	case exists && c.DeletionTimestamp != nil && isClaimExpired(c, now):
-		return fmt.Errorf("has come to the end of its lifetime, %s, and its cluster is being destroyed", base.FormatDuration(c.Status.Lifetime))
+		return fmt.Errorf("has expired after its lifetime of %s and its cluster is being destroyed", base.FormatDuration(c.Status.Lifetime))
 	case !exists || c.DeletionTimestamp != nil:
-		return errors.New("was released by somebody else, and its cluster is being destroyed")
+		return errors.New("was released by another user or process and its cluster is being destroyed")
 	case clusterstate.OfClaim(c) == clusterstate.Lost:
-		return errors.New("has lost its cluster, which was deleted")
+		return errors.New("has lost its cluster: the cluster was deleted")
 	default:
 		return nil
 	}

@@ -13,16 +13,16 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func TestWhyAClaimHasNoClusterAnyMore(t *testing.T) {
+func TestLossOfAClaimsClusterIsExplained(t *testing.T) {
 	deleted := func(c *hivev1.ClusterClaim) { c.DeletionTimestamp = &metav1.Time{Time: now} }
 	for want, change := range map[string]func(*hivev1.ClusterClaim){
 		"": func(*hivev1.ClusterClaim) {},
-		"was released by somebody else, and its cluster is being destroyed": deleted,
-		"has come to the end of its lifetime, 19m, and its cluster is being destroyed": func(c *hivev1.ClusterClaim) {
+		"was released by another user or process and its cluster is being destroyed": deleted,
+		"has expired after its lifetime of 19m and its cluster is being destroyed": func(c *hivev1.ClusterClaim) {
 			deleted(c)
 			c.Status.Lifetime = base.ToAPIDuration(19 * time.Minute)
 		},
-		"has lost its cluster, which was deleted": func(c *hivev1.ClusterClaim) {
+		"has lost its cluster: the cluster was deleted": func(c *hivev1.ClusterClaim) {
 			condition.Set(&c.Status.Conditions, hivev1.ClaimClusterRunning, corev1.ConditionFalse, hivev1.ReasonClusterDeleted, "", now)
 		},
 	} {

@@ -1,4 +1,4 @@
-// Package cluster has the commands of clusters.
+// Package cluster implements the commands for clusters.
 package cluster
 
 import (
@@ -31,7 +31,7 @@ func (a commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "list",
 		Aliases:           []string{"ls"},
-		Short:             "List clusters, those of a pool in the pool's namespace",
+		Short:             "List clusters; a pool's clusters are listed in the pool's namespace",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
@@ -71,7 +71,7 @@ func (a commands) buildClusterTable(clusters []hivev1.ClusterDeployment, namespa
 	return t
 }
 
-// clusterVersion is the cluster's, as its label or else its install says.
+// clusterVersion returns the version of the cluster from its label, else from its install.
 func clusterVersion(cd *hivev1.ClusterDeployment) string {
 	if v := cd.Labels[hivev1.LabelVersion]; v != "" {
 		return v
@@ -85,7 +85,7 @@ func clusterVersion(cd *hivev1.ClusterDeployment) string {
 func (a commands) describeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "describe NAME",
-		Short:             "Show all there is to know of a cluster, or of a claim's cluster",
+		Short:             "Show the details of a cluster, or of a claim's cluster",
 		Args:              base.RequireOneName("cluster or claim"),
 		ValidArgsFunction: a.CompleteClusters,
 		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
@@ -108,7 +108,7 @@ func (a commands) buildClusterFacts(cd *hivev1.ClusterDeployment) *base.Table {
 	if ref := clusterstate.PoolReference(cd); ref.PoolName != "" {
 		t.AddRow("Pool", ref.Namespace+"/"+ref.PoolName)
 		t.AddRow("Claim", base.ValueOrNone(ref.ClaimName))
-		if c := ref.CustomizationRef; c != nil { // what was prepared is known by the name that it gives
+		if c := ref.CustomizationRef; c != nil { // the customization sets the name, by which the user knows the cluster
 			t.AddRow("Name", cd.Spec.ClusterName+"."+cd.Spec.BaseDomain)
 			t.AddRow("Customization", ref.Namespace+"/"+c.Name)
 		}

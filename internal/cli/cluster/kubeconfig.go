@@ -18,8 +18,9 @@ func (a commands) kubeconfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig NAME [-o FILE]",
 		Short: "Print a cluster's kubeconfig, or write it to a file",
-		Long: `Print the administrator's kubeconfig of a cluster, or write it to a file that
-only you can read. NAME is a claim of the namespace or, failing that, a cluster.`,
+		Long: `Print the administrator kubeconfig of a cluster, or write it to a file that only
+you can read. NAME is the name of a claim in the namespace or, failing that, of a
+cluster.`,
 		Example: `  hotspare cluster kubeconfig dev-x7k2p -o dev.kubeconfig
   KUBECONFIG=dev.kubeconfig kubectl get nodes`,
 		Args:              base.RequireOneName("cluster or claim"),
@@ -45,10 +46,11 @@ only you can read. NAME is a claim of the namespace or, failing that, a cluster.
 	return cmd
 }
 
-// writeKubeconfig prints the kubeconfig or writes the file, and says when it is of no use yet.
+// writeKubeconfig prints the kubeconfig or writes the file, and warns if the cluster is not
+// running.
 func (a commands) writeKubeconfig(cd *hivev1.ClusterDeployment, raw []byte, file string) error {
 	if state := clusterstate.OfCluster(cd); state != clusterstate.Running {
-		fmt.Fprintf(a.Stderr, "note: cluster %s is not running but %s\n", cd.Name, state)
+		fmt.Fprintf(a.Stderr, "note: cluster %s is not running: its state is %s\n", cd.Name, state)
 	}
 	if file == "" {
 		_, err := a.Stdout.Write(raw)

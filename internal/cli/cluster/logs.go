@@ -18,14 +18,14 @@ import (
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
-const clusterLogsLong = `Print what the install of a cluster had to say, and of a local cluster its machines.
-NAME is a claim of the namespace or, failing that, a cluster.
+const clusterLogsLong = `Print the install log of a cluster, and for a local cluster the logs of its machines.
+NAME is the name of a claim in the namespace or, failing that, of a cluster.
 
-A local cluster's logs are files in the data folder, so this must be the computer on
-which its hub runs. Of others the log of the installer's pod is printed, and of
-attempts that failed what is kept of it.`
+The logs of a local cluster are files in the data folder, so run this command on the
+machine that runs the hub. For other clusters, the command prints the log of the
+installer's pod and the saved logs of failed install attempts.`
 
-// logOptions is what cluster logs is asked.
+// logOptions are the flags of cluster logs.
 type logOptions struct {
 	machine string
 	tail    int
@@ -37,7 +37,7 @@ func (a commands) logsCommand() *cobra.Command {
 	q := &logOptions{}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Print the logs of a cluster's install, and of a local cluster's machines",
+		Short: "Print the install log of a cluster, and the logs of a local cluster's machines",
 		Long:  clusterLogsLong,
 		Example: `  hotspare cluster logs mine
   hotspare cluster logs mine --machine mine-x7k2p-master-0 --tail 500`,
@@ -45,7 +45,7 @@ func (a commands) logsCommand() *cobra.Command {
 		ValidArgsFunction: a.CompleteClusters,
 	}
 	cmd.Flags().StringVar(&q.machine, "machine", "", "print the log of this machine only")
-	cmd.Flags().IntVar(&q.tail, "tail", 100, "how many lines of each log, from its end (-1: all)")
+	cmd.Flags().IntVar(&q.tail, "tail", 100, "number of lines to print from the end of each log (-1: all)")
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("machine", cobra.NoFileCompletions))
 	cmd.RunE = a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
 		cd, err := a.FindCluster(ctx, h, args[0])
@@ -75,17 +75,17 @@ func (a commands) printClusterLogs(ctx context.Context, h *base.Hub, cd *hivev1.
 		return err
 	}
 	if n+len(found) == 0 {
-		return base.WithRemedy(fmt.Errorf("there is no log of cluster %s to be had here", cd.Name), a.describeLogLocation(cd))
+		return base.WithRemedy(fmt.Errorf("no log of cluster %s found", cd.Name), a.describeLogLocation(cd))
 	}
 	return nil
 }
 
-// describeLogLocation says where else to look.
+// describeLogLocation returns a hint where to find the logs.
 func (a commands) describeLogLocation(cd *hivev1.ClusterDeployment) string {
 	if cd.Spec.Platform.Local != nil {
-		return "those of local clusters are in the data folder of their hub, on its computer: name it with --data-dir"
+		return "the logs of local clusters are in the data folder of the hub, on the hub's machine: specify it with --data-dir"
 	}
-	return "its installs left none, and no installer runs; see: " + a.FormatCommand("cluster describe %s", cd.Name)
+	return "no install attempt saved a log, and no installer is running; see: " + a.FormatCommand("cluster describe %s", cd.Name)
 }
 
 // logFile is a log in the data folder.
@@ -95,7 +95,7 @@ type logFile struct{ title, path string }
 func (a commands) findLogFiles(cd *hivev1.ClusterDeployment, q *logOptions) ([]logFile, error) {
 	if cd.Spec.Platform.Local == nil || cd.Spec.ClusterMetadata == nil {
 		if q.machine != "" {
-			return nil, fmt.Errorf("cluster %s has no machines here: only those of local clusters that are installed have logs", cd.Name)
+			return nil, fmt.Errorf("cluster %s has no machines on this computer: only the machines of installed local clusters have logs", cd.Name)
 		}
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (a commands) findLogFiles(cd *hivev1.ClusterDeployment, q *logOptions) ([]l
 	m := base.Machines{Dir: filepath.Join(base.ResolveDataDir(a.Flags.DataDir), "machines", infraID)}
 	var err error
 	if m.All, err = machine.LoadConfigs(m.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("looking for the machines of cluster %s: %w", cd.Name, err)
+		return nil, fmt.Errorf("finding the machines of cluster %s: %w", cd.Name, err)
 	}
 	if len(m.All) == 0 && q.machine != "" {
 		return nil, base.WithRemedy(fmt.Errorf("cluster %s has no machines in %s", cd.Name, m.Dir), a.describeLogLocation(cd))
@@ -123,7 +123,7 @@ func (a commands) findLogFiles(cd *hivev1.ClusterDeployment, q *logOptions) ([]l
 	}
 	return slices.DeleteFunc(out, func(f logFile) bool {
 		_, err := os.Stat(f.path)
-		return errors.Is(err, os.ErrNotExist) // not begun yet
+		return errors.Is(err, os.ErrNotExist) // not started yet
 	}), nil
 }
 
@@ -146,7 +146,7 @@ func (a commands) writeLogTail(title string, raw []byte, q *logOptions) error {
 	return err
 }
 
-// lastLines are the last so many lines of a text, each with its end; all if n is below 0.
+// lastLines returns the last n lines of a text; all lines if n is negative.
 func lastLines(raw []byte, n int) []byte {
 	raw = bytes.TrimRight(raw, "\n")
 	if len(raw) == 0 {
@@ -162,8 +162,8 @@ func lastLines(raw []byte, n int) []byte {
 	return append(bytes.Join(lines, []byte("\n")), '\n')
 }
 
-// printInstallLogs prints what is kept of attempts that failed, and the log of the installer's
-// pod, and returns how many there were.
+// printInstallLogs prints the saved logs of failed attempts and the logs of the installer's pods,
+// and returns the number of logs.
 func (a commands) printInstallLogs(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, q *logOptions) (int, error) {
 	var attempts hivev1.ClusterProvisionList
 	if err := h.List(ctx, &attempts, client.InNamespace(cd.Namespace)); err != nil {
@@ -176,7 +176,7 @@ func (a commands) printInstallLogs(ctx context.Context, h *base.Hub, cd *hivev1.
 			continue
 		}
 		n++
-		if err := a.writeLogTail(fmt.Sprintf("attempt %d, which failed", p.Spec.Attempt+1), []byte(*p.Spec.InstallLog), q); err != nil {
+		if err := a.writeLogTail(fmt.Sprintf("failed attempt %d", p.Spec.Attempt+1), []byte(*p.Spec.InstallLog), q); err != nil {
 			return n, err
 		}
 	}
@@ -187,7 +187,7 @@ func (a commands) printInstallLogs(ctx context.Context, h *base.Hub, cd *hivev1.
 // printPodLogs prints the logs of the pods that run, or ran, the cluster's installer.
 func (a commands) printPodLogs(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, q *logOptions) (int, error) {
 	if cd.Spec.Platform.Local != nil {
-		return 0, nil // it is installed without
+		return 0, nil // local installs have no pods
 	}
 	var pods corev1.PodList
 	if err := h.List(ctx, &pods, client.InNamespace(cd.Namespace), client.HasLabels{hivev1.LabelInstaller}); err != nil {
@@ -201,7 +201,8 @@ func (a commands) printPodLogs(ctx context.Context, h *base.Hub, cd *hivev1.Clus
 	return len(pods.Items), nil
 }
 
-// printPodLog prints the log of a pod: a file where hotspare up ran it, else the kubelet has it.
+// printPodLog prints the log of a pod: from a file if hotspare up ran the pod, else from the
+// kubelet.
 func (a commands) printPodLog(ctx context.Context, h *base.Hub, p *corev1.Pod, q *logOptions) error {
 	file := filepath.Join(base.ResolveDataDir(a.Flags.DataDir), "pods", p.Name, "log")
 	if _, err := os.Stat(file); err == nil {
@@ -209,7 +210,7 @@ func (a commands) printPodLog(ctx context.Context, h *base.Hub, p *corev1.Pod, q
 	}
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		raw, err := h.FetchPodLog(ctx, p.Namespace, p.Name, c.Name, q.tail)
-		if err != nil { // one that did not begin has none, and the others are wanted all the same
+		if err != nil { // a container that has not started has no log; continue with the others
 			raw = fmt.Appendf(nil, "no log: %v\n", err)
 		}
 		if err := a.writeLogTail("pod "+p.Name+", "+c.Name, raw, q); err != nil {

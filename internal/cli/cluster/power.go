@@ -19,24 +19,24 @@ import (
 func (a commands) hibernateCommand() *cobra.Command {
 	return a.newPowerCommand(&cobra.Command{
 		Use:   "hibernate NAME",
-		Short: "Put a cluster, or a claim's cluster, to sleep",
-	}, hivev1.PowerHibernating, "wait until the cluster sleeps")
+		Short: "Hibernate a cluster, or a claim's cluster",
+	}, hivev1.PowerHibernating, "wait until the cluster hibernates")
 }
 
 func (a commands) resumeCommand() *cobra.Command {
 	return a.newPowerCommand(&cobra.Command{
 		Use:   "resume NAME",
-		Short: "Wake a cluster, or a claim's cluster",
+		Short: "Resume a cluster, or a claim's cluster",
 	}, hivev1.PowerRunning, "wait until the cluster can be used")
 }
 
-// newPowerCommand makes a command that sets the power state of a cluster.
+// newPowerCommand returns a command that sets the power state of a cluster.
 func (a commands) newPowerCommand(cmd *cobra.Command, want hivev1.PowerState, help string) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	cmd.Args, cmd.ValidArgsFunction = base.RequireOneName("cluster or claim"), a.CompleteClusters
 	cmd.Flags().BoolVar(&wait, "wait", false, help)
-	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, the longest to wait (0: for ever)")
+	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
 	cmd.RunE = a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
 		cd, err := a.setPowerState(ctx, h, args[0], want)
 		if err != nil {
@@ -55,23 +55,23 @@ func (a commands) newPowerCommand(cmd *cobra.Command, want hivev1.PowerState, he
 	return cmd
 }
 
-// describePowerChange says what a cluster was told, and whether it has happened.
+// describePowerChange reports the requested power state, and whether the cluster has reached it.
 func (a commands) describePowerChange(cd *hivev1.ClusterDeployment, name string, want hivev1.PowerState, waited bool) string {
 	switch {
 	case want == hivev1.PowerHibernating && base.CannotHibernateReason(cd) != "":
-		return fmt.Sprintf("cluster %s runs on until it can hibernate: %s\n\nUndo it:\n  %s\n", cd.Name, base.CannotHibernateReason(cd), a.FormatCommand("cluster resume %s", name))
+		return fmt.Sprintf("cluster %s keeps running until it can hibernate: %s\n\nUndo:\n  %s\n", cd.Name, base.CannotHibernateReason(cd), a.FormatCommand("cluster resume %s", name))
 	case want == hivev1.PowerHibernating && waited:
-		return fmt.Sprintf("cluster %s sleeps\n\nWake it:\n  %s\n", cd.Name, a.FormatCommand("cluster resume %s --wait", name))
+		return fmt.Sprintf("cluster %s is hibernating\n\nResume it:\n  %s\n", cd.Name, a.FormatCommand("cluster resume %s --wait", name))
 	case want == hivev1.PowerHibernating:
-		return fmt.Sprintf("cluster %s hibernates\n\nWake it:\n  %s\n", cd.Name, a.FormatCommand("cluster resume %s --wait", name))
+		return fmt.Sprintf("hibernating cluster %s\n\nResume it:\n  %s\n", cd.Name, a.FormatCommand("cluster resume %s --wait", name))
 	case waited:
-		return fmt.Sprintf("cluster %s runs\n", cd.Name)
+		return fmt.Sprintf("cluster %s is running\n", cd.Name)
 	default:
-		return fmt.Sprintf("cluster %s resumes\n", cd.Name)
+		return fmt.Sprintf("resuming cluster %s\n", cd.Name)
 	}
 }
 
-// setPowerState sets the power state of a cluster that is not its pool's to set.
+// setPowerState sets the power state of a cluster, unless its pool controls it.
 func (a commands) setPowerState(ctx context.Context, h *base.Hub, name string, want hivev1.PowerState) (*hivev1.ClusterDeployment, error) {
 	cd, err := a.FindCluster(ctx, h, name)
 	if err != nil {
@@ -79,8 +79,8 @@ func (a commands) setPowerState(ctx context.Context, h *base.Hub, name string, w
 	}
 	if ref := clusterstate.PoolReference(cd); ref.PoolName != "" && ref.ClaimName == "" {
 		return nil, base.WithRemedy(
-			fmt.Errorf("cluster %s is a spare of pool %s/%s, which decides when it runs", cd.Name, ref.Namespace, ref.PoolName),
-			"change how many run with: "+a.FormatCommandIn(ref.Namespace, "pool scale %s --running N", ref.PoolName))
+			fmt.Errorf("cluster %s is unclaimed, and pool %s/%s controls its power state", cd.Name, ref.Namespace, ref.PoolName),
+			"change the number of running clusters with: "+a.FormatCommandIn(ref.Namespace, "pool scale %s --running N", ref.PoolName))
 	}
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = want
@@ -90,7 +90,7 @@ func (a commands) setPowerState(ctx context.Context, h *base.Hub, name string, w
 	return cd, nil
 }
 
-// waitForPowerState waits until a cluster is in the power state that it was told to have.
+// waitForPowerState waits until a cluster has reached the requested power state.
 func (a commands) waitForPowerState(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, want hivev1.PowerState, timeout time.Duration) (*hivev1.ClusterDeployment, error) {
 	ctx, cancel := base.WithWaitTimeout(ctx, timeout)
 	defer cancel()
@@ -104,7 +104,7 @@ func (a commands) waitForPowerState(ctx context.Context, h *base.Hub, cd *hivev1
 		Hub: h, View: v, Object: cd.DeepCopy(), List: &hivev1.ClusterDeploymentList{},
 		CheckDone: func(seen *hivev1.ClusterDeployment, exists bool) (bool, error) {
 			if !exists || seen.DeletionTimestamp != nil {
-				return false, fmt.Errorf("cluster %s was deleted while it was to %s", cd.Name, doing)
+				return false, fmt.Errorf("cluster %s was deleted before it could %s", cd.Name, doing)
 			}
 			last = seen.DeepCopy()
 			v.ShowState(base.DescribePower(last))
@@ -117,7 +117,7 @@ func (a commands) waitForPowerState(ctx context.Context, h *base.Hub, cd *hivev1
 	err := l.WaitUntilDone(ctx)
 	if errors.Is(err, base.ErrTimedOut) {
 		err = &base.ExitError{Code: base.ExitTimedOut, Err: base.WithRemedy(fmt.Errorf("%w after %s: cluster %s %s", err, timeout, cd.Name, base.DescribePower(last)),
-			"it goes on; see: "+a.FormatCommand("cluster describe %s", cd.Name))}
+			"the change continues; see: "+a.FormatCommand("cluster describe %s", cd.Name))}
 	}
 	return last, err
 }

@@ -18,17 +18,17 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
-// What a pool is made of when the flags say nothing else.
+// Defaults of the flags.
 const (
 	defaultPlatform   = "local"
 	defaultImageSet   = "kubernetes"
 	defaultBaseDomain = "local.hotspare.io"
 )
 
-// createOptions is a pool as the flags describe it.
+// createOptions are the flags of pool create.
 type createOptions struct {
 	size, running, workers         int32
-	maxSize, maxConcurrent         int32 // below zero: no limit
+	maxSize, maxConcurrent         int32 // negative: no limit
 	platform, imageSet, baseDomain string
 	lifetime                       time.Duration
 	fake, dryRun                   bool
@@ -38,11 +38,12 @@ func (a commands) createCommand() *cobra.Command {
 	d := &createOptions{}
 	cmd := &cobra.Command{
 		Use:   "create POOL",
-		Short: "Make a pool of spare clusters",
-		Long: `Make a pool of spare clusters on this machine. Its namespace is made if need be.
+		Short: "Create a pool of spare clusters",
+		Long: `Create a pool of spare clusters on this machine. The namespace is created if it
+does not exist.
 
 For another platform, print the pool with --dry-run, change its spec.platform
-and hand it to "hotspare kubectl apply -f -".`,
+and apply it with "hotspare kubectl apply -f -".`,
 		Example: `  hotspare pool create dev --size 2 --running 1
   hotspare pool create try --size 5 --fake
   hotspare pool create ci --size 4 --max-size 10 --claim-lifetime 8h`,
@@ -66,27 +67,27 @@ and hand it to "hotspare kubectl apply -f -".`,
 
 func (d *createOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Int32Var(&d.size, "size", 1, "unclaimed clusters to keep")
-	f.Int32Var(&d.running, "running", 0, "how many of them to keep running; the others hibernate")
-	f.StringVar(&d.platform, "platform", defaultPlatform, "where clusters are made")
-	f.Int32Var(&d.workers, "workers", 1, "worker machines of each cluster; with 0 pods run on the control plane")
+	f.Int32Var(&d.size, "size", 1, "number of unclaimed clusters to keep")
+	f.Int32Var(&d.running, "running", 0, "number of unclaimed clusters to keep running; the others hibernate")
+	f.StringVar(&d.platform, "platform", defaultPlatform, "platform to install clusters on")
+	f.Int32Var(&d.workers, "workers", 1, "number of worker machines of each cluster; with 0, pods run on the control plane")
 	f.StringVar(&d.imageSet, "image-set", defaultImageSet, "ClusterImageSet to install")
 	f.StringVar(&d.baseDomain, "base-domain", defaultBaseDomain, "DNS domain of the clusters")
-	f.Int32Var(&d.maxSize, "max-size", -1, "most clusters at a time, claimed ones too (-1: no limit)")
-	f.Int32Var(&d.maxConcurrent, "max-concurrent", -1, "most clusters to install or destroy at a time (-1: no limit)")
-	f.DurationVar(&d.lifetime, "claim-lifetime", 0, "lifetime of claims that name none (0: for ever)")
-	f.BoolVar(&d.fake, "fake", false, "make clusters that exist on paper only, to try things out")
-	f.BoolVar(&d.dryRun, "dry-run", false, "print the pool and make nothing")
+	f.Int32Var(&d.maxSize, "max-size", -1, "maximum number of clusters, including claimed ones (-1: no limit)")
+	f.Int32Var(&d.maxConcurrent, "max-concurrent", -1, "maximum number of clusters to install or destroy at a time (-1: no limit)")
+	f.DurationVar(&d.lifetime, "claim-lifetime", 0, "default lifetime of claims (0: no limit)")
+	f.BoolVar(&d.fake, "fake", false, "create clusters without machines, to try things out")
+	f.BoolVar(&d.dryRun, "dry-run", false, "print the pool without creating it")
 }
 
 func (d *createOptions) validate() error {
 	switch {
 	case d.platform != defaultPlatform:
-		return fmt.Errorf("pools of platform %q need more than flags can say: start from --dry-run", d.platform)
+		return fmt.Errorf("the flags do not cover the settings of platform %q: print a pool with --dry-run and edit it", d.platform)
 	case d.size < 0, d.running < 0, d.workers < 0:
-		return errors.New("--size, --running and --workers cannot be below 0")
+		return errors.New("--size, --running and --workers must not be negative")
 	case d.lifetime < 0:
-		return errors.New("--claim-lifetime cannot be below 0")
+		return errors.New("--claim-lifetime must not be negative")
 	}
 	return nil
 }
@@ -118,8 +119,8 @@ func optionalLimit(n int32) *int32 {
 	return &n
 }
 
-// printPoolPreview prints the pool as it would be made, as YAML unless another format
-// is asked for. It needs no hub.
+// printPoolPreview prints the pool without creating it, as YAML unless -o sets another format. It
+// needs no hub.
 func (a commands) printPoolPreview(name string, d *createOptions) error {
 	_, namespace, err := a.LoadClientConfig()
 	if err != nil {
@@ -141,7 +142,7 @@ func (a commands) printPoolPreview(name string, d *createOptions) error {
 	return a.printWithoutStatus(p)
 }
 
-// printWithoutStatus prints what is to be applied: of a status nothing is known.
+// printWithoutStatus prints a pool without its status, so that it can be applied.
 func (a commands) printWithoutStatus(p *hivev1.ClusterPool) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -163,14 +164,14 @@ func (a commands) runPoolCreate(ctx context.Context, h *base.Hub, p *hivev1.Clus
 		return err
 	}
 	return a.PrintObject(p, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "pool %s created: it keeps %s\n\nSee it fill:\n  %s\nClaim a cluster:\n  %s\n",
+		_, err := fmt.Fprintf(w, "pool %s created: it keeps %s\n\nShow its progress:\n  %s\nClaim a cluster:\n  %s\n",
 			p.Name, DescribeSize(p.Spec), a.FormatCommand("pool describe %s", p.Name), a.FormatCommand("claim create %s --wait", p.Name))
 		return err
 	})
 }
 
-// createPoolAndNamespace makes the namespace only when the API misses it, so that
-// nobody needs rights on namespaces for a pool in one that is there.
+// createPoolAndNamespace creates the namespace only when the API reports it missing, so that a
+// pool in an existing namespace needs no permissions on namespaces.
 func (a commands) createPoolAndNamespace(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool) error {
 	err := h.Create(ctx, p)
 	if isNamespaceMissing(err) {
@@ -183,7 +184,7 @@ func (a commands) createPoolAndNamespace(ctx context.Context, h *base.Hub, p *hi
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return base.WithRemedy(fmt.Errorf("namespace %s has a pool %q already", h.Namespace, p.Name),
+		return base.WithRemedy(fmt.Errorf("namespace %s already has a pool %q", h.Namespace, p.Name),
 			"change its size with: "+a.FormatCommand("pool scale %s --size N", p.Name))
 	case err != nil:
 		return fmt.Errorf("creating pool %s: %w", p.Name, err)
@@ -200,15 +201,15 @@ func isNamespaceMissing(err error) bool {
 	return d != nil && d.Kind == "namespaces"
 }
 
-// warnMissingImageSet says so when the image set does not exist: the pool then makes no
-// clusters until it does. Fake clusters are made without.
+// warnMissingImageSet warns if the image set does not exist: the pool creates no clusters until
+// it does. Fake clusters need no image set.
 func (a commands) warnMissingImageSet(ctx context.Context, h *base.Hub, d *createOptions) error {
 	if d.fake {
 		return nil
 	}
 	err := h.Get(ctx, client.ObjectKey{Name: d.imageSet}, &hivev1.ClusterImageSet{})
 	if apierrors.IsNotFound(err) && !base.IsAPIMissing(err) {
-		fmt.Fprintf(a.Stderr, "note: ClusterImageSet %q does not exist; the pool makes no clusters until it does\n", d.imageSet)
+		fmt.Fprintf(a.Stderr, "note: ClusterImageSet %q does not exist; the pool creates no clusters until it does\n", d.imageSet)
 		return nil
 	}
 	return err

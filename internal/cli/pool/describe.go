@@ -19,7 +19,7 @@ import (
 func (a commands) describeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "describe POOL",
-		Short:             "Show all there is to know of a pool",
+		Short:             "Show the details of a pool",
 		Args:              base.RequireOneName("pool"),
 		ValidArgsFunction: a.CompletePools,
 		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
@@ -64,6 +64,7 @@ func describePlatform(spec hivev1.ClusterPoolSpec) string {
 	return words
 }
 
+// DescribeLimits returns the limits of a pool in words.
 func DescribeLimits(spec hivev1.ClusterPoolSpec) string {
 	var parts []string
 	if spec.MaxSize != nil {
@@ -89,7 +90,7 @@ func describeLifetime(l *hivev1.ClusterPoolClaimLifetime) string {
 	return strings.Join(parts, ", ")
 }
 
-// describeTally is "2 assignable, 1 claim waiting".
+// describeTally returns the counts in words, such as "2 assignable, 1 claim waiting".
 func describeTally(t clusterstate.Tally) string {
 	var parts []string
 	for _, p := range []struct {

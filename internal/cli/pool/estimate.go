@@ -18,20 +18,20 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-const estimateLong = `Work out how large a pool should be: size, runningCount and limits, for claims that
-come at some rate. It is taken that claims come at random, each by itself; if many come
-together, say at nine in the morning, give the rate of that hour.
+const estimateLong = `Estimate the size, runningCount and limits of a pool for a given rate of claims. The
+estimate assumes that claims arrive at random and independently. If many arrive together,
+for example at nine in the morning, use the rate of that hour.
 
-With a POOL, how long an install and a resume take is what its clusters took. Without,
-no hub is needed, and --install and --resume say it. If you do not know how long a resume
-takes, leave --resume out: then it is taken to be as long as an install, so that you get
-the runningCount of a pool that does without stand-by clusters.`
+With a POOL, the durations of an install and a resume are measured from its clusters.
+Without a POOL, no hub is needed: set them with --install and --resume. If you do not
+know how long a resume takes, omit --resume: the estimate then uses the duration of an
+install, which gives the runningCount of a pool without standby clusters.`
 
-// estimateOptions is what pool estimate is asked.
+// estimateOptions are the flags of pool estimate.
 type estimateOptions struct {
 	estimate.Demand
 	atOnce, spare float64 // in percent
-	// unknownResume is set when nobody says how long a resume takes.
+	// unknownResume is set when the duration of a resume is unknown.
 	unknownResume bool
 }
 
@@ -39,7 +39,7 @@ func (a commands) estimateCommand() *cobra.Command {
 	q := &estimateOptions{}
 	cmd := &cobra.Command{
 		Use:   "estimate [POOL] --every TIME",
-		Short: "Work out how large a pool should be for claims that come at some rate",
+		Short: "Estimate the size of a pool for a rate of claims",
 		Long:  estimateLong,
 		Example: `  hotspare pool estimate --every 15m --install 40m
   hotspare pool estimate --every 15m --install 40m --resume 5m
@@ -54,19 +54,19 @@ func (a commands) estimateCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.DurationVar(&q.Every, "every", 0, "mean time between two claims")
-	f.DurationVar(&q.Install, "install", 0, "how long an install takes (default: what the clusters of POOL took)")
-	f.DurationVar(&q.Resume, "resume", 0, "how long a resume takes (default: what the clusters of POOL took, else as long as an install)")
-	f.DurationVar(&q.Destroy, "destroy", 0, "how long destroying a cluster takes")
-	f.DurationVar(&q.Held, "held", 0, "how long a claim keeps its cluster, for maxSize (0: not known)")
-	f.Float64Var(&q.atOnce, "at-once", 90, "percentage of claims that are to get a cluster that runs")
-	f.Float64Var(&q.spare, "spare", 99, "percentage of claims that need not wait for an install")
+	f.DurationVar(&q.Install, "install", 0, "duration of an install (default: measured from the clusters of POOL)")
+	f.DurationVar(&q.Resume, "resume", 0, "duration of a resume (default: measured from the clusters of POOL, else the duration of an install)")
+	f.DurationVar(&q.Destroy, "destroy", 0, "duration of the destruction of a cluster")
+	f.DurationVar(&q.Held, "held", 0, "how long a claim keeps its cluster, for maxSize (0: unknown)")
+	f.Float64Var(&q.atOnce, "at-once", 90, "percentage of claims that must get a running cluster")
+	f.Float64Var(&q.spare, "spare", 99, "percentage of claims that must not wait for an install")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if q.Every <= 0 {
-			return base.UsageErrorFor(errors.New("say how often claims come: --every 15m is four an hour"), cmd)
+			return base.UsageErrorFor(errors.New("specify how often claims arrive: --every 15m is four an hour"), cmd)
 		}
 		if len(args) == 0 {
 			if q.Install <= 0 || q.Resume < 0 {
-				return base.UsageErrorFor(errors.New("say how long things take, by --install and, if you know it, --resume, or name a pool whose clusters tell"), cmd)
+				return base.UsageErrorFor(errors.New("specify --install and, if you know it, --resume, or a pool to measure them from"), cmd)
 			}
 			return a.runPoolEstimate(q)
 		}
@@ -80,7 +80,7 @@ func (a commands) estimateCommand() *cobra.Command {
 	return cmd
 }
 
-// measureDurations takes from a pool's clusters what the flags do not say.
+// measureDurations measures the durations that the flags do not set from a pool's clusters.
 func (a commands) measureDurations(ctx context.Context, h *base.Hub, name string, q *estimateOptions) error {
 	p, err := a.GetPool(ctx, h, name)
 	if err != nil {
@@ -102,12 +102,12 @@ func (a commands) measureDurations(ctx context.Context, h *base.Hub, name string
 	}
 	q.Install, q.Resume = cmp.Or(q.Install, medianDuration(installs)), cmp.Or(q.Resume, medianDuration(resumes))
 	if q.Install == 0 {
-		return fmt.Errorf("pool %s has no cluster yet that tells how long an install takes: say it by --install", name)
+		return fmt.Errorf("pool %s has no installed cluster yet to measure the duration of an install: specify --install", name)
 	}
 	return nil
 }
 
-// medianDuration is the middle one of some; 0 of none.
+// medianDuration returns the median; 0 for an empty list.
 func medianDuration(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -124,9 +124,9 @@ func (a commands) runPoolEstimate(q *estimateOptions) error {
 	e, err := estimate.RecommendSize(q.Demand)
 	switch {
 	case errors.Is(err, estimate.ErrShare):
-		return base.NewUsageError(errors.New("--at-once and --spare are percentages above 0 and below 100: nothing serves all claims at once, ever"))
+		return base.NewUsageError(errors.New("--at-once and --spare must be percentages above 0 and below 100: no pool can serve every claim at once"))
 	case errors.Is(err, estimate.ErrTime):
-		return base.NewUsageError(errors.New("times are above 0"))
+		return base.NewUsageError(errors.New("durations must be positive"))
 	case err != nil:
 		return err
 	}
@@ -134,7 +134,7 @@ func (a commands) runPoolEstimate(q *estimateOptions) error {
 	case base.AsJSON, base.AsYAML:
 		return a.PrintEncoded(e)
 	case base.AsName:
-		return base.NewUsageError(errors.New("an estimate has no name: leave out -o name"))
+		return base.NewUsageError(errors.New("an estimate has no name: omit -o name"))
 	default:
 		return a.writeEstimate(a.Stdout, q, e)
 	}
@@ -144,22 +144,22 @@ func (a commands) writeEstimate(w io.Writer, q *estimateOptions, e estimate.Reco
 	d := q.Demand
 	about := base.NewTable()
 	about.AddRow("Claims", fmt.Sprintf("one every %s", duration.HumanDuration(d.Every)))
-	about.AddRow("Install", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Install), d.Install.Seconds()/d.Every.Seconds()))
+	about.AddRow("Install", fmt.Sprintf("%s, in which %.3g claims arrive on average", duration.HumanDuration(d.Install), d.Install.Seconds()/d.Every.Seconds()))
 	if q.unknownResume {
-		about.AddRow("Resume", "not known: taken to be as long as an install; with --resume fewer have to run")
-		about.AddRow("On average", fmt.Sprintf("runningCount %.0f just keeps up: claims within an install, rounded up", math.Ceil(d.Install.Seconds()/d.Every.Seconds())))
+		about.AddRow("Resume", "unknown: assumed to take as long as an install; set --resume to get a lower runningCount")
+		about.AddRow("On average", fmt.Sprintf("runningCount %.0f just keeps up: the number of claims during an install, rounded up", math.Ceil(d.Install.Seconds()/d.Every.Seconds())))
 	} else {
-		about.AddRow("Resume", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Resume), d.Resume.Seconds()/d.Every.Seconds()))
+		about.AddRow("Resume", fmt.Sprintf("%s, in which %.3g claims arrive on average", duration.HumanDuration(d.Resume), d.Resume.Seconds()/d.Every.Seconds()))
 	}
 	t := base.NewTable("SETTING", "AT LEAST", "WITH IT")
 	t.AddRow("runningCount", base.FormatNumber(e.RunningCount), formatPercent(e.AtOnce)+" of the claims get a cluster at once")
-	t.AddRow("size", base.FormatNumber(e.Size), formatPercent(e.Spare)+" of the claims wait for no install")
-	t.AddRow("maxConcurrent", base.FormatNumber(e.MaxConcurrent), "99% of the time no install waits for another; no limit is as good")
+	t.AddRow("size", base.FormatNumber(e.Size), formatPercent(e.Spare)+" of the claims do not wait for an install")
+	t.AddRow("maxConcurrent", base.FormatNumber(e.MaxConcurrent), "99% of the time no install waits for another; no limit works as well")
 	if e.MaxSize > 0 {
-		t.AddRow("maxSize", base.FormatNumber(e.MaxSize), "99% of the time there is room, with claims that last "+duration.HumanDuration(d.Held))
+		t.AddRow("maxSize", base.FormatNumber(e.MaxSize), "99% of the time there is room, if claims last "+duration.HumanDuration(d.Held))
 	}
 	return a.WriteSections(w, about, t)
 }
 
-// formatPercent rounds down: it promises.
+// formatPercent rounds down, so that the estimate does not promise too much.
 func formatPercent(share float64) string { return fmt.Sprintf("%g%%", math.Floor(share*1000)/10) }

@@ -6,7 +6,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/inventoryview"
 )
 
-// buildPoolInventoryTable is a pool's inventory as far as the pool itself tells.
+// buildPoolInventoryTable lists a pool's inventory from the pool's own status.
 func (a commands) buildPoolInventoryTable(p *hivev1.ClusterPool) *base.Table {
 	t := base.NewTable("INVENTORY", "STATUS", "CLUSTER", "ATTEMPTS", "MESSAGE")
 	t.Colours = base.InventoryColours

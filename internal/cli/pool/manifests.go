@@ -19,11 +19,11 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// manifestPreview is what the controller would do with a pool of manifests.
+// manifestPreview is the plan of the controller for a pool that was read from manifests.
 type manifestPreview struct {
 	poolforecast.Preview
-	// assumedObjects are things that the pool refers to and that are not among the
-	// manifests: "Secret default/pull".
+	// assumedObjects are objects that the pool references and that are not among the
+	// manifests, such as "Secret default/pull".
 	assumedObjects []string
 }
 
@@ -57,7 +57,7 @@ func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (man
 			continue
 		}
 		if other := f.Clusters[cd.Name]; other != nil {
-			return f, fmt.Errorf("two of its clusters are named %s, in the namespaces %s and %s: a pool tells its clusters apart by name, so rename one",
+			return f, fmt.Errorf("two of its clusters are named %s, in the namespaces %s and %s: a pool identifies its clusters by name, so rename one",
 				at.Name, min(other.Namespace, at.Namespace), max(other.Namespace, at.Namespace))
 		}
 		f.Clusters[cd.Name] = cd
@@ -75,9 +75,9 @@ func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (man
 	return f, f.Decide(q.now)
 }
 
-// resolveCustomizations finds the pool's customizations among the manifests. One that is not there is
-// taken to be fine, and free but for what the pool's own status says, unless the
-// manifests are all there is. Whether they apply is known if the template is there, too.
+// resolveCustomizations finds the pool's customizations among the manifests. A customization that
+// is not among them is assumed to be valid, and available unless the pool's status shows its use.
+// With --complete it is missing. The patches are checked if the install-config template is known.
 func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestPreview) {
 	f.Customizations, f.Faults, f.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]string{}, map[string]bool{}
 	template, known := q.findTemplate(set, f.Pool)
@@ -97,7 +97,8 @@ func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestPrevie
 	}
 }
 
-// findTemplate is the pool's, if it is known: one that has none has the default.
+// findTemplate returns the install-config template of the pool and whether it is known. A pool
+// without a template uses the default.
 func (q *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, bool) {
 	ref := p.Spec.InstallConfigSecretTemplateRef
 	if ref == nil || ref.Name == "" {
@@ -110,14 +111,14 @@ func (q *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]
 	return s.Data[hivev1.SecretKeyInstallConfig], true
 }
 
-// clusterPoolKey names the pool of a cluster; empty when it has none.
+// clusterPoolKey returns the key of a cluster's pool; empty if the cluster has no pool.
 func clusterPoolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	ref := clusterstate.PoolReference(cd)
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
 }
 
-// checkDependency finds what the pool needs among the manifests. What is not there is taken
-// to exist elsewhere, unless the manifests are all there is.
+// checkDependency finds a dependency of the pool among the manifests and returns what is wrong
+// with it. A dependency that is not among them is assumed to exist, except with --complete.
 func (q *planOptions) checkDependency(set *manifest.Set, f *manifestPreview, n facts.Dependency) string {
 	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
 	var found bool
@@ -142,7 +143,8 @@ func (q *planOptions) checkDependency(set *manifest.Set, f *manifestPreview, n f
 	return ""
 }
 
-// describeOmissions say which objects had no part in a plan, or had one that may surprise.
+// describeOmissions lists the objects that the plans ignore, and those that they treat in an
+// unexpected way.
 func describeOmissions(set *manifest.Set, all []manifestPreview) []string {
 	var lost, strays, unclaimed, free []string
 	for _, key := range base.SortedKeys(set.Claims) {
@@ -171,10 +173,10 @@ func describeOmissions(set *manifest.Set, all []manifestPreview) []string {
 		of    []string
 		words string
 	}{
-		{lost, "claims on pools that are not in the files, left out: "},
-		{strays, "clusters of pools that are not in the files, left out: "},
-		{free, "clusters that belong to no pool, left out: "},
-		{unclaimed, "clusters whose claims are not in the files, planned as if those were gone: "},
+		{lost, "ignored claims on pools that are not in the files: "},
+		{strays, "ignored clusters of pools that are not in the files: "},
+		{free, "ignored clusters without a pool: "},
+		{unclaimed, "clusters whose claims are not in the files, planned as if the claims were deleted: "},
 	} {
 		if len(r.of) > 0 {
 			out = append(out, r.words+humanize.JoinFirstWords(r.of))

@@ -16,35 +16,36 @@ import (
 	"hotspare.io/hotspare/internal/manifest"
 )
 
-// planOptions is what pool plan is asked.
+// planOptions are the flags of pool plan.
 type planOptions struct {
 	files     []string
 	recursive bool
-	// pool is the name of the one to plan; all when empty.
+	// pool is the name of the pool to plan; all pools if empty.
 	pool string
 	now  time.Time
-	// platforms are those that an installer exists for; all when empty.
+	// platforms are the platforms that have an installer; all if empty.
 	platforms []string
-	// complete says that what the files do not hold does not exist.
+	// complete is set if objects that are not in the files do not exist.
 	complete bool
-	// detailed asks for an exit code of its own when there is something to do.
+	// detailed is set to exit with ExitSteps if the plan has steps.
 	detailed bool
 }
 
-const planLong = `Print what the controller would do next with the pools in these manifests. It
-decides with the same code as the controller, and needs no hub: it reads pools,
-clusters and claims, with their status, and writes nothing.
+const planLong = `Print the next steps of the controller for the pools in manifests. The command uses
+the controller's own code and needs no hub: it reads pools, clusters and claims with
+their status, and writes nothing.
 
-The objects are read as the API server reads them: with its defaults, and with a
-warning for what it would refuse. An object that comes a second time replaces the
-first and keeps its status and age, so that an edited pool can follow a copy of
-what is there.
+Objects are read as the API server reads them: with its defaults, and with a warning
+for each object that it would reject. If an object occurs twice, the second replaces
+the first and keeps its status and age, so that an edited pool can follow an export
+of the current objects.
 
-What a pool refers to (image set, Secrets, customization) is looked at if it is in
-the files, and otherwise taken to be there, which the output says. With --complete
-it is missing. How much room a platform has is not known here: only maxSize limits.
+The objects that a pool references (image set, Secrets, customizations) are checked if
+they are in the files, and otherwise assumed to exist, which the output reports. With
+--complete they are missing. The capacity of a platform is unknown here: only maxSize
+limits the number of clusters.
 
-With -o json or -o yaml the output is for programs; docs/cli.md describes its fields.`
+With -o json or -o yaml, the output is for programs; docs/cli.md describes its fields.`
 
 const planExample = `  hotspare pool plan -f pool.yaml
   hotspare pool plan -f pools/ -R --now 2026-03-01T12:00:00Z -o json
@@ -55,26 +56,26 @@ func (a commands) planCommand() *cobra.Command {
 	var now string
 	cmd := &cobra.Command{
 		Use:               "plan -f FILE...",
-		Short:             "Print what would be done with the pools in manifests",
+		Short:             "Print the next steps for the pools in manifests",
 		Long:              planLong,
 		Example:           planExample,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&q.files, "filename", "f", nil, "file, folder or - (standard input) of YAML or JSON; may be given again")
-	f.BoolVarP(&q.recursive, "recursive", "R", false, "look into the folders of folders too")
+	f.StringArrayVarP(&q.files, "filename", "f", nil, "file, folder or - (standard input) of YAML or JSON; may be repeated")
+	f.BoolVarP(&q.recursive, "recursive", "R", false, "read subfolders too")
 	f.StringVar(&q.pool, "pool", "", "plan the pools of this name only (with -n: of that namespace)")
-	f.StringVar(&now, "now", "", "time to plan at, such as 2026-03-01T12:00:00Z; objects without an age are made then (default: the clock's)")
+	f.StringVar(&now, "now", "", "time to plan at, such as 2026-03-01T12:00:00Z; also the creation time of objects that have none (default: current time)")
 	f.StringSliceVar(&q.platforms, "platforms", nil, "platforms that have an installer, such as aws,local (default: all)")
-	f.BoolVar(&q.complete, "complete", false, "what the files do not hold does not exist: report missing dependencies")
+	f.BoolVar(&q.complete, "complete", false, "treat objects that are not in the files as missing, and report missing dependencies")
 	f.BoolVar(&q.detailed, "detailed-exitcode", false, fmt.Sprintf("exit with %d when there are steps to take", base.ExitSteps))
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("pool", cobra.NoFileCompletions))
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("platforms", cobra.NoFileCompletions))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if len(q.files) == 0 {
-			return base.UsageErrorFor(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
+			return base.UsageErrorFor(errors.New("specify the manifests to read with -f: a file, a folder, or - for standard input"), cmd)
 		}
 		var err error
 		if q.now, err = a.ParseNow(now); err != nil {
@@ -112,7 +113,7 @@ func (a commands) runPoolPlan(ctx context.Context, q *planOptions) error {
 		return err
 	}
 	if left != nil {
-		return base.WithRemedy(left, "correct these; the plans above do without them")
+		return base.WithRemedy(left, "correct these objects; the plans above ignore them")
 	}
 	if q.detailed && slices.ContainsFunc(some, manifestPreview.changesObjects) {
 		return &base.ExitError{Code: base.ExitSteps}
@@ -120,10 +121,10 @@ func (a commands) runPoolPlan(ctx context.Context, q *planOptions) error {
 	return nil
 }
 
-// selectPools leaves the pools that were asked for.
+// selectPools returns the pools that --pool and -n select.
 func (a commands) selectPools(all []manifestPreview, name string) ([]manifestPreview, error) {
 	if len(all) == 0 {
-		return nil, base.WithRemedy(errors.New("the files hold no ClusterPool"), "add the pool to plan; clusters and claims alone have no plan")
+		return nil, base.WithRemedy(errors.New("the files contain no ClusterPool"), "add the pool to plan; clusters and claims alone have no plan")
 	}
 	if name == "" {
 		return all, nil
@@ -143,7 +144,7 @@ func (a commands) selectPools(all []manifestPreview, name string) ([]manifestPre
 	if a.Flags.Namespace != "" {
 		where = " in namespace " + a.Flags.Namespace
 	}
-	return nil, base.WithRemedy(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+humanize.JoinFirstWords(others))
+	return nil, base.WithRemedy(fmt.Errorf("the files contain no pool %q%s", name, where), "they contain "+humanize.JoinFirstWords(others))
 }
 
 func (a commands) printPlans(plans []manifestPreview, warnings []manifest.Warning, now time.Time) error {
@@ -169,8 +170,8 @@ func (a commands) printPlans(plans []manifestPreview, warnings []manifest.Warnin
 	return nil
 }
 
-// writePlan prints a plan for people: the pool, the steps, then what differs from
-// how it should be.
+// writePlan prints a plan for people: the pool, the steps, then the power states that change and
+// the conditions that report a problem.
 func (a commands) writePlan(w io.Writer, f manifestPreview) error {
 	about := base.NewTable()
 	about.AddRow("Pool", f.Pool.Namespace+"/"+f.Pool.Name)

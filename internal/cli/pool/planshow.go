@@ -11,8 +11,8 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// BuildStepTable has a line for each step; clusters that are created for the same
-// reason share one. The table of claims has their positions.
+// BuildStepTable has a row for each step. Clusters that are created for the same reason share a
+// row. Steps that set a claim's position are omitted: the table of claims shows the positions.
 func BuildStepTable(f poolforecast.Preview) *base.Table {
 	t := base.NewTable("STEPS")
 	creates := map[string]int{}
@@ -32,7 +32,7 @@ func BuildStepTable(f poolforecast.Preview) *base.Table {
 	return t
 }
 
-// buildPowerTable has the clusters that are told something new.
+// buildPowerTable lists the clusters whose power state changes.
 func buildPowerTable(f poolforecast.Preview) *base.Table {
 	t := base.NewTable("CLUSTER", "PHASE", "POWER", "TARGET")
 	for _, c := range f.PlannedClusters() {
@@ -43,8 +43,8 @@ func buildPowerTable(f poolforecast.Preview) *base.Table {
 	return t
 }
 
-// BuildConditionTable has the conditions that are not as people like them, and a line
-// for each thing that is missing.
+// BuildConditionTable lists the conditions that report a problem, with a row for each missing
+// dependency.
 func BuildConditionTable(f poolforecast.Preview) *base.Table {
 	t := base.NewTable("CONDITION", "STATUS", "REASON", "MESSAGE")
 	for _, c := range f.UnhealthyConditions() {
@@ -60,14 +60,15 @@ func BuildConditionTable(f poolforecast.Preview) *base.Table {
 	return t
 }
 
-// PlanReport is what -o json prints. It is an interface: docs/cli.md describes it,
-// and fields are only ever added.
+// PlanReport is the output of pool plan -o json. It is a public interface: docs/cli.md describes
+// it. Fields may be added, but never changed or removed.
 type PlanReport struct {
 	Now      time.Time          `json:"now"`
 	Pools    []PlannedPool      `json:"pools"`
 	Warnings []manifest.Warning `json:"warnings"`
 }
 
+// PlannedPool is the plan of one pool in a PlanReport.
 type PlannedPool struct {
 	Namespace string                        `json:"namespace"`
 	Name      string                        `json:"name"`
@@ -80,7 +81,7 @@ type PlannedPool struct {
 	Next      string                        `json:"next,omitempty"`
 }
 
-// newPlanReport has no null lists: programs need not tell none from null.
+// newPlanReport uses empty lists instead of null, so that programs need not handle both.
 func newPlanReport(plans []manifestPreview, warnings []manifest.Warning, now time.Time) PlanReport {
 	out := PlanReport{Now: now, Pools: []PlannedPool{}, Warnings: base.EmptyIfNil(warnings)}
 	for _, f := range plans {

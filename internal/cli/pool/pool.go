@@ -1,4 +1,4 @@
-// Package pool has the commands of pools.
+// Package pool implements the commands for pools.
 package pool
 
 import (
@@ -34,7 +34,7 @@ func (a commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "list",
 		Aliases:           []string{"ls"},
-		Short:             "List pools and what is in them",
+		Short:             "List pools and the number of their clusters by phase",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
@@ -62,16 +62,16 @@ func (a commands) scaleCommand() *cobra.Command {
 		Args:              base.RequireOneName("pool"),
 		ValidArgsFunction: a.CompletePools,
 	}
-	cmd.Long = "Change how many clusters a pool keeps. A size below the number that it keeps running\nlowers that, too, unless --running says otherwise."
-	cmd.Flags().Int32Var(&size, "size", 0, "unclaimed clusters to keep")
-	cmd.Flags().Int32Var(&running, "running", 0, "how many of them to keep running; the others hibernate")
+	cmd.Long = "Change how many clusters a pool keeps. If you set a size below the number of running\nclusters, that number is lowered too, unless you set --running."
+	cmd.Flags().Int32Var(&size, "size", 0, "number of unclaimed clusters to keep")
+	cmd.Flags().Int32Var(&running, "running", 0, "number of unclaimed clusters to keep running; the others hibernate")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		resize, rerun := cmd.Flags().Changed("size"), cmd.Flags().Changed("running")
 		if !resize && !rerun {
-			return base.UsageErrorFor(errors.New("say what to change: --size, --running or both"), cmd)
+			return base.UsageErrorFor(errors.New("specify --size, --running or both"), cmd)
 		}
 		if size < 0 || running < 0 {
-			return base.UsageErrorFor(errors.New("--size and --running cannot be below 0"), cmd)
+			return base.UsageErrorFor(errors.New("--size and --running must not be negative"), cmd)
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
 			return a.scalePool(ctx, h, args[0], func(spec *hivev1.ClusterPoolSpec) {
@@ -82,7 +82,7 @@ func (a commands) scaleCommand() *cobra.Command {
 				case rerun:
 					spec.RunningCount = running
 				case spec.RunningCount > size:
-					fmt.Fprintf(a.Stderr, "note: it kept %d running; that is lowered to its size, %d\n", spec.RunningCount, size)
+					fmt.Fprintf(a.Stderr, "note: the number of running clusters is lowered from %d to the new size, %d\n", spec.RunningCount, size)
 					spec.RunningCount = size
 				}
 			})
@@ -107,7 +107,7 @@ func (a commands) scalePool(ctx context.Context, h *base.Hub, name string, chang
 	})
 }
 
-// DescribeSize is "3 clusters, 1 of them running".
+// DescribeSize returns the size of a pool in words, such as "3 clusters, 1 of them running".
 func DescribeSize(spec hivev1.ClusterPoolSpec) string {
 	return fmt.Sprintf("%s, %d of them running", humanize.FormatCount(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
 }
@@ -140,12 +140,12 @@ func (a commands) runPoolDelete(ctx context.Context, h *base.Hub, args []string)
 	})
 }
 
-// describePoolDeletion says what becomes of a deleted pool's clusters.
+// describePoolDeletion explains what happens to the clusters of a deleted pool.
 func describePoolDeletion(name string, n clusterstate.Tally) string {
 	spare := n.Assignable + n.Standby + n.Installing + n.Broken + n.Unreadable
-	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, humanize.FormatCount(spare, "unclaimed cluster"))
+	words := fmt.Sprintf("pool %s is being deleted with %s", name, humanize.FormatCount(spare, "unclaimed cluster"))
 	if n.Claimed > 0 {
-		words += fmt.Sprintf("; it stays until its %s released", humanize.FormatPlural(n.Claimed, "claim is", "claims are"))
+		words += fmt.Sprintf("; the deletion completes when its %s released", humanize.FormatPlural(n.Claimed, "claim is", "claims are"))
 	}
 	return words
 }

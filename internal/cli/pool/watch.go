@@ -17,13 +17,13 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-const poolWatchLong = `Show a pool, its clusters and its claims as they change, until Ctrl-C. On a terminal
-the screen is kept up to date; elsewhere each change is a line, with -o json an object.
+const poolWatchLong = `Show a pool, its clusters and its claims as they change, until you press Ctrl-C. On a
+terminal, the screen is updated; elsewhere, each change is printed as one line, or with
+-o json as one object.
 
-With --until-settled it ends when nothing is left to do: the pool has what it should
-have.`
+With --until-settled, the command exits when the pool has reached its desired state.`
 
-// watchOptions is what pool watch is asked.
+// watchOptions are the flags of pool watch.
 type watchOptions struct {
 	untilSettled bool
 	timeout      time.Duration
@@ -39,11 +39,11 @@ func (a commands) watchCommand() *cobra.Command {
 		Args:              base.RequireOneName("pool"),
 		ValidArgsFunction: a.CompletePools,
 	}
-	cmd.Flags().BoolVar(&v.untilSettled, "until-settled", false, "end when nothing is left to do")
-	cmd.Flags().DurationVar(&v.timeout, "timeout", 0, "the longest to watch (0: for ever)")
+	cmd.Flags().BoolVar(&v.untilSettled, "until-settled", false, "exit when the pool has reached its desired state")
+	cmd.Flags().DurationVar(&v.timeout, "timeout", 0, "maximum time to watch (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if v.timeout < 0 {
-			return base.UsageErrorFor(errors.New("--timeout cannot be below 0"), cmd)
+			return base.UsageErrorFor(errors.New("--timeout must not be negative"), cmd)
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
 			if _, err := a.GetPool(ctx, h, args[0]); err != nil {
@@ -73,7 +73,7 @@ func (a commands) runPoolWatch(ctx context.Context, h *base.Hub, name string, v 
 		case apierrors.IsNotFound(err) && !base.IsAPIMissing(err):
 			return a.reportPoolGone(name, v)
 		case err != nil:
-			fmt.Fprintf(a.Stderr, "pool %s: %s; trying again\n", name, base.DescribeHubError(err))
+			fmt.Fprintf(a.Stderr, "pool %s: %s; retrying\n", name, base.DescribeHubError(err))
 		default:
 			plan = p.Status.Plan
 			if err := show(p, s); err != nil || v.untilSettled && isPoolSettled(p) {
@@ -89,7 +89,7 @@ func (a commands) runPoolWatch(ctx context.Context, h *base.Hub, name string, v 
 	}
 }
 
-// isPoolSettled reports whether nothing is left to do for the pool as it is now.
+// isPoolSettled reports whether the pool has reached the desired state of its current spec.
 func isPoolSettled(p *hivev1.ClusterPool) bool {
 	c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
 	return p.DeletionTimestamp == nil && p.Status.ObservedGeneration == p.Generation && c != nil && c.Reason == hivev1.ReasonSettled
@@ -97,9 +97,9 @@ func isPoolSettled(p *hivev1.ClusterPool) bool {
 
 func (a commands) reportPoolGone(name string, v *watchOptions) error {
 	if v.untilSettled {
-		return fmt.Errorf("pool %s is gone", name)
+		return fmt.Errorf("pool %s was deleted", name)
 	}
-	fmt.Fprintf(a.Stderr, "pool %s is gone\n", name)
+	fmt.Fprintf(a.Stderr, "pool %s was deleted\n", name)
 	return nil
 }
 
@@ -126,24 +126,24 @@ func readPoolSnapshot(ctx context.Context, h *base.Hub, name string) (*hivev1.Cl
 
 const cursorHome, eraseBelow = "\x1b[H", "\x1b[J"
 
-// drawScreen draws a pool where the last one was drawn.
+// drawScreen draws the pool over the previous screen.
 func (a commands) drawScreen(p *hivev1.ClusterPool, s *base.HubSnapshot) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s   Ctrl-C ends this\n\n", a.Clock.Now().Format(time.TimeOnly))
+	fmt.Fprintf(&b, "%s   Press Ctrl-C to exit\n\n", a.Clock.Now().Format(time.TimeOnly))
 	if err := a.writePoolDescription(&b, p, s); err != nil {
 		return err
 	}
-	// Each line is erased as it is written: to clear the screen first would make it flicker.
+	// Erase each line as it is written: clearing the screen first would make it flicker.
 	_, err := io.WriteString(a.Stdout, cursorHome+strings.ReplaceAll(b.String(), "\n", "\x1b[K\n")+eraseBelow)
 	return err
 }
 
-// stateChange is one thing that is not as it was. It is what -o json prints.
+// stateChange is the change of one object. It is the output of pool watch -o json.
 type stateChange struct {
 	Time time.Time `json:"time"`
 	Kind string    `json:"kind"`
 	Name string    `json:"name"`
-	// State is empty when it is gone, Was when it is new.
+	// State is empty for a deleted object. Was is empty for a new object.
 	State string `json:"state,omitempty"`
 	Was   string `json:"was,omitempty"`
 }
@@ -152,14 +152,14 @@ func (c stateChange) String() string {
 	words := c.State
 	switch {
 	case c.State == "":
-		words = "gone"
+		words = "deleted"
 	case c.Was != "":
 		words += " (was " + c.Was + ")"
 	}
 	return fmt.Sprintf("%s   %s %s: %s", c.Time.Format(time.TimeOnly), c.Kind, c.Name, words)
 }
 
-// newChangePrinter returns what prints a line for each thing that changed since it was last called.
+// newChangePrinter returns a function that prints a line for each change since its last call.
 func (a commands) newChangePrinter() func(*hivev1.ClusterPool, *base.HubSnapshot) error {
 	var before []stateChange
 	return func(p *hivev1.ClusterPool, s *base.HubSnapshot) error {
@@ -180,7 +180,7 @@ func (a commands) printStateChange(c stateChange) error {
 		return err
 	}
 	if a.Flags.Output != base.AsJSON {
-		return base.NewUsageError(errors.New("pool watch prints lines, or with -o json objects"))
+		return base.NewUsageError(errors.New("pool watch supports only the formats table and json"))
 	}
 	raw, err := json.Marshal(c)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// listObjectStates are the states of a pool, its clusters and its claims, in that order.
+// listObjectStates returns the states of a pool, its clusters and its claims, in that order.
 func listObjectStates(p *hivev1.ClusterPool, s *base.HubSnapshot, now time.Time) []stateChange {
-	out := []stateChange{{Time: now, Kind: "pool", Name: p.Name, State: cmp.Or(p.Status.Plan, "not looked at yet")}}
+	out := []stateChange{{Time: now, Kind: "pool", Name: p.Name, State: cmp.Or(p.Status.Plan, "not reconciled yet")}}
 	for i := range s.Clusters.Items {
 		cd := &s.Clusters.Items[i]
 		state := base.ValueOrNone(clusterstate.OfCluster(cd))
@@ -32,7 +32,7 @@ func listObjectStates(p *hivev1.ClusterPool, s *base.HubSnapshot, now time.Time)
 	return out
 }
 
-// diffStates are what is new, what has changed, and then what is gone.
+// diffStates returns new and changed objects, then deleted ones.
 func diffStates(before, after []stateChange, now time.Time) []stateChange {
 	var out []stateChange
 	find := func(list []stateChange, c stateChange) int {
