@@ -54,7 +54,7 @@ func TestClaiming(t *testing.T) {
 	})
 }
 
-// flat is a text with single blanks.
+// flat collapses white space.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func TestReleasing(t *testing.T) {
@@ -82,7 +82,7 @@ func TestResizingChangesWhatTheFormChanged(t *testing.T) {
 	form := func(size, running string) url.Values {
 		return url.Values{"size": {size}, "size-was": {"2"}, "running": {running}, "running-was": {"0"}}
 	}
-	for name, c := range map[string]struct { // the pool has 3 and 1 meanwhile
+	for name, c := range map[string]struct { // the pool has 3 and 1 by now
 		form          url.Values
 		said          string
 		size, running int32
@@ -139,7 +139,7 @@ func TestOnlyAClaimsClusterIsToldToSleep(t *testing.T) {
 	}
 }
 
-// Whatever a browser sends, the hub decides.
+// The hub checks every write, whatever a browser sends.
 func TestDeedsAreDoneWithTheViewersOwnRights(t *testing.T) {
 	pool := poolOf("default", "dev")
 	h := newHub(t, pool, clusterOf(pool, "dev-1", "mine"), claimed(pool, "mine", "dev-1"))

@@ -121,12 +121,12 @@ func (f *failures) recordFailure(who string, now time.Time) {
 
 // decayFailures removes one failure for each failureDecay that has passed.
 func (f *failureCount) decayFailures(now time.Time) {
-	gone := int(now.Sub(f.from) / failureDecay)
-	if gone <= 0 {
+	intervals := int(now.Sub(f.from) / failureDecay)
+	if intervals <= 0 {
 		return
 	}
-	f.n = max(0, f.n-gone)
-	f.from = f.from.Add(time.Duration(gone) * failureDecay)
+	f.n = max(0, f.n-intervals)
+	f.from = f.from.Add(time.Duration(intervals) * failureDecay)
 }
 
 // removeDecayed drops the addresses that have no failures left.

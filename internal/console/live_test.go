@@ -63,7 +63,7 @@ func (b *browser) follow(path, seen string) *follower {
 	return f
 }
 
-// next is the next event of that name; others before it are passed over.
+// next returns the next event with a name and skips others.
 func (f *follower) next(name string) event {
 	f.Helper()
 	limit := time.After(30 * time.Second)
@@ -82,7 +82,7 @@ func (f *follower) next(name string) event {
 	}
 }
 
-// real has a console live by the computer's clock, which its connections do.
+// real makes a console use the computer's clock, because its connections do.
 func real(o *Options) { o.Clock = clock.RealClock{} }
 
 func TestALivePageIsSentWhenItHasChanged(t *testing.T) {
@@ -100,7 +100,7 @@ func TestALivePageIsSentWhenItHasChanged(t *testing.T) {
 	if !strings.Contains(second.data, "from-a-form") || second.id == first.id {
 		t.Errorf("id %s after %s, sent:\n%s", second.id, first.id, second.data)
 	}
-	h.ring() // though nothing of the page has changed
+	h.ring() // without a change of the page
 	if e := f.next("same"); strings.TrimSpace(e.data) != "" {
 		t.Errorf("sent %s", e.data)
 	}
@@ -119,7 +119,7 @@ func TestALivePageIsSentWhenItHasChanged(t *testing.T) {
 	}
 }
 
-// A server limits how long a request may take to arrive, and ends it then.
+// The server closes a connection whose request takes too long to arrive.
 func TestALivePageOutlivesTheLimitOfRequests(t *testing.T) {
 	r := newRig(t, newHub(t), real)
 	b := r.in("admin-token-of-the-hub")
@@ -135,7 +135,7 @@ func TestALivePageOutlivesTheLimitOfRequests(t *testing.T) {
 	}
 }
 
-// limited notes until when a request may be read, and ends it when that is set.
+// limited records read deadlines, and ends the request at the first.
 type limited struct {
 	*httptest.ResponseRecorder
 	end  context.CancelFunc
@@ -207,7 +207,7 @@ func TestALivePageOutlastsTheTimeForARequest(t *testing.T) {
 	b := r.in("admin-token-of-the-hub")
 	f := b.follow("/", "")
 	f.next("main")
-	for range 3 { // each takes longer than a request may
+	for range 3 { // each takes longer than a request may take
 		h.ring()
 		f.next("same")
 	}
@@ -226,7 +226,7 @@ func TestALivePageIsOfThisConsole(t *testing.T) {
 	for _, path := range []string{"/nowhere", "/signin", "/static/style.css", "/live"} {
 		b.follow(path, "").next("bye")
 	}
-	b.follow("https://evil.example/pools", "").next("main") // it is the first page
+	b.follow("https://evil.example/pools", "").next("main") // it is the overview
 }
 
 func TestWhoHasTooManyLivePagesIsToldSo(t *testing.T) {

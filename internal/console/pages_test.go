@@ -12,10 +12,10 @@ import (
 	"hotspare.io/hotspare/internal/console/userclient"
 )
 
-// nasty is what somebody may call things, or an installer say.
+// nasty is text that a user or an installer may put into an object.
 const nasty = `<script src="https://evil.example/x.js"></script>"'><img src=x onerror=alert(1)>`
 
-// forbidden in pages: the policy would stop it, and then it does not work.
+// forbidden is content that the content security policy blocks.
 var forbidden = map[string]*regexp.Regexp{
 	"an inline script":    regexp.MustCompile(`<script(?:[^>]*)>[^<]`),
 	"an inline style":     regexp.MustCompile(`<style|\sstyle="`),
@@ -88,7 +88,7 @@ func TestWhoMaySeeLittleSeesThat(t *testing.T) {
 	pool.Status.Ready = 7
 	h := newHub(t, pool, theirs, clusterOf(pool, "dev-1", "mine"), claimed(pool, "mine", "dev-1"), claimed(theirs, "secretive", ""))
 	h.admit("alice", token, only("list clusterpools team", "watch clusterpools team", "list clusterclaims team", "watch clusterclaims team", "patch clusterdeployments dev-1"))
-	h.admit("eve", "token-of-eve", only("list clusterpools other")) // watching is missing
+	h.admit("eve", "token-of-eve", only("list clusterpools other")) // without the permission to watch
 	r := newRig(t, h)
 	alice, eve := r.in(token), r.in("token-of-eve")
 
@@ -119,7 +119,7 @@ func TestWhoMaySeeLittleSeesThat(t *testing.T) {
 	}
 }
 
-// Secrets cannot even be asked for.
+// The console cannot even request Secrets.
 func TestTheConsoleKnowsNoSecrets(t *testing.T) {
 	look := &PageReader{Viewer: &person{hub: newHub(t)}}
 	if err := look.List(t.Context(), &corev1.SecretList{}); err == nil {

@@ -35,7 +35,7 @@ type poolPage struct {
 // maxTiles is how many clusters a page shows unless the viewer requests all.
 const maxTiles = 200
 
-// poolPermissions tells which actions on a pool and its claims the viewer is allowed.
+// poolPermissions has the actions on a pool and its claims that the viewer may perform.
 type poolPermissions struct {
 	Claim, Release, Resize bool
 	// Power has the clusters that the viewer may hibernate and resume.
@@ -81,7 +81,7 @@ func poolNotFound(l *PageReader, name string) error {
 	return p
 }
 
-// readPermissions reads which actions on a pool the viewer is allowed.
+// readPermissions asks the hub which actions on a pool the viewer may perform.
 func readPermissions(ctx context.Context, l *PageReader, p *page.Pool) (poolPermissions, error) {
 	out := poolPermissions{Power: map[string]bool{}}
 	group := hivev1.GroupVersion.Group

@@ -31,23 +31,22 @@ import (
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// hub is one with people who have tokens, and a store that all see what they may of.
+// hub has users with tokens, and a store that they share.
 type hub struct {
 	t       *testing.T
 	store   client.WithWatch
 	mu      sync.Mutex
 	people  map[string]*person // by token
 	changed chan struct{}
-	fails   error // what it answers to who asks who they are
+	fails   error // returned to everybody who signs in
 }
 
-// person is a viewer that remembers only what they may, as the real one does: what may be
-// seen is read at once.
+// person is a viewer. Like the real one it caches permissions, but it reads objects directly.
 type person struct {
 	client.Client
 	hub  *hub
 	name string
-	// may says what they may do; nil: everything.
+	// may returns the person's permissions; nil allows everything.
 	may    func(userclient.Permission) bool
 	mu     sync.Mutex
 	told   map[userclient.Permission]bool
@@ -65,7 +64,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	return h
 }
 
-// admit lets the hub know a token.
+// admit adds a token.
 func (h *hub) admit(name, token string, may func(userclient.Permission) bool) *person {
 	p := &person{hub: h, name: name, may: may, told: map[userclient.Permission]bool{}}
 	p.Client = interceptor.NewClient(h.store, interceptor.Funcs{
@@ -136,8 +135,8 @@ func (p *person) IsAllowed(_ context.Context, d userclient.Permission) (bool, er
 	return p.told[d], nil
 }
 
-// ReaderFor is a reader that fails the test when it is asked for what may not be seen: the
-// real one would never answer.
+// ReaderFor returns a reader that fails the test if a list is not allowed. The real reader would
+// never answer.
 func (p *person) ReaderFor(namespace string) (client.Reader, error) {
 	return interceptor.NewClient(p.hub.store, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -227,7 +226,7 @@ func newRig(t *testing.T, h *hub, change ...func(*Options)) *rig {
 	return r
 }
 
-// browser keeps cookies, and does not follow redirects.
+// browser keeps cookies and does not follow redirects.
 type browser struct {
 	*rig
 	http *http.Client
@@ -241,7 +240,7 @@ func (r *rig) browser() *browser {
 	return &browser{rig: r, http: &one, jar: map[string]string{}}
 }
 
-// page is an answer.
+// answered is a response with its text.
 type answered struct {
 	*http.Response
 	text string
@@ -297,7 +296,7 @@ func (b *browser) post(path string, form url.Values) answered {
 	return b.do(b.request(http.MethodPost, path, form))
 }
 
-// in is a browser of somebody who is in.
+// in returns a browser with a session.
 func (r *rig) in(token string) *browser {
 	r.Helper()
 	b := r.browser()
@@ -309,7 +308,7 @@ func (r *rig) in(token string) *browser {
 
 var markField = regexp.MustCompile(`name="csrf-token" value="([^"]+)"`)
 
-// mark is the secret of a browser's forms.
+// mark returns the CSRF token of a browser's forms.
 func (b *browser) mark() string {
 	b.Helper()
 	found := markField.FindStringSubmatch(b.get("/").text)
@@ -319,7 +318,7 @@ func (b *browser) mark() string {
 	return found[1]
 }
 
-// send sends a form with the mark, and returns what the next page tells.
+// send sends a form with the CSRF token, and returns the messages on the next page.
 func (b *browser) send(path string, form url.Values) string {
 	b.Helper()
 	form.Set("csrf-token", b.mark())
@@ -366,7 +365,7 @@ func claimed(pool *hivev1.ClusterPool, name, cluster string) *hivev1.ClusterClai
 	return c
 }
 
-// only lets do what is listed, as "verb resource namespace", with - for all namespaces.
+// only allows the listed permissions, as "verb resource namespace", with - for all namespaces.
 func only(lines ...string) func(userclient.Permission) bool {
 	yes := map[string]bool{}
 	for _, l := range lines {

@@ -24,11 +24,11 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// reader is somebody at a hub who may list and watch some kinds.
+// reader is a viewer who may list and watch some kinds.
 type reader struct {
 	client.Client
-	// may has "resource" for what may be listed in all namespaces, and
-	// "resource namespace" for what may be in one; nil: everything.
+	// may has "resource" for a kind that may be listed in all namespaces, and "resource namespace"
+	// for one that may be listed in a namespace; nil allows everything.
 	may map[string]bool
 }
 
@@ -44,7 +44,7 @@ func (r *reader) HasLostAccess() bool                               { return fal
 func (r *reader) ReleaseMemory()                                    {}
 func (r *reader) Close()                                            {}
 
-// sight refuses what must not be asked for, as the hub would.
+// sight rejects lists that are not allowed, as the hub does.
 type sight struct {
 	*reader
 	namespace string
@@ -61,7 +61,7 @@ func (s sight) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return s.Client.List(ctx, list, opts...)
 }
 
-// look returns the main part of a page, as somebody sees it who may see that.
+// look returns the main part of a page for a viewer with some permissions.
 func look(t *testing.T, may map[string]bool, path string, objects ...client.Object) (string, error) {
 	t.Helper()
 	c := fake.NewClientBuilder().WithScheme(userclient.Scheme()).WithRESTMapper(userclient.NewRESTMapper()).WithObjects(objects...).Build()
@@ -85,10 +85,10 @@ var (
 	blanks = regexp.MustCompile(`\s+`)
 )
 
-// text is what a page says, in one line.
+// text returns the text of a page in one line.
 func text(html string) string { return blanks.ReplaceAllString(tags.ReplaceAllString(html, " "), " ") }
 
-// says looks at a page, and for each of the texts in it; "!" before one: it is not there.
+// says checks that a page contains texts, and that it does not contain those after "!".
 func says(t *testing.T, may map[string]bool, path string, objects []client.Object, want ...string) string {
 	t.Helper()
 	page, err := look(t, may, path, objects...)
@@ -110,7 +110,7 @@ func aged(namespace, name string, ago time.Duration) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-ago))}
 }
 
-// fleetObjects are a region with one data plane, on which one of two instances is.
+// fleetObjects returns a region with one data plane. One of two instances is on it.
 func fleetObjects() []client.Object {
 	r := &v1alpha1.FleetRegion{ObjectMeta: aged("fleet", "laptop", time.Hour)}
 	r.Spec.Provider, r.Spec.Region = "local", "laptop"
@@ -156,7 +156,7 @@ func TestThePageOfARegion(t *testing.T) {
 		"UnknownSize", "waiting")
 }
 
-// Nothing in the pages is drawn by inline styles or scripts: the browser is told to refuse them.
+// The content security policy blocks inline styles and scripts.
 func TestPagesHoldNoInlineStyles(t *testing.T) {
 	inline := regexp.MustCompile(`(?i)\s(style|on[a-z]+)=|<style|<script`)
 	objects := append(fleetObjects(), eventOf("ClusterPool", "default", "dev", "Created", 0))
@@ -191,8 +191,8 @@ func TestARegionThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Whoever sees no instances is told what is written, and that it is: decided anew from
-// what they see, the data plane would be empty.
+// A viewer who cannot see instances sees the recorded status, and a note: a decision computed from
+// what they see would treat the data plane as empty.
 func TestWhoMaySeeLittleOfAFleet(t *testing.T) {
 	fleet := map[string]bool{"fleetregions fleet": true, "dataplanes fleet": true, "clusterpools fleet": true, "instancetypes": true}
 	for _, path := range []string{"/fleet?namespace=fleet", "/fleet/fleet/laptop"} {
@@ -205,7 +205,7 @@ func TestWhoMaySeeLittleOfAFleet(t *testing.T) {
 	says(t, map[string]bool{}, "/fleet", fleetObjects(), "You do not have permission to list FleetRegions in all namespaces.", "!laptop", "!No regions")
 }
 
-// Pools that may not be seen are taken to be there: to make one would be wrong advice.
+// Pools that the viewer may not see are assumed to exist: the advice to create one would be wrong.
 func TestPoolsThatMayNotBeSeenAreNotMissing(t *testing.T) {
 	all := map[string]bool{"fleetregions": true, "dataplanes": true, "instancetypes": true, "serviceinstances": true}
 	says(t, all, "/fleet/fleet/laptop", fleetObjects()[:2], "!Make ClusterPool", "You do not have permission to list ClusterPools")
@@ -299,7 +299,7 @@ func TestThePageOfActivity(t *testing.T) {
 	says(t, map[string]bool{"events team-a": true}, "/activity?namespace=team-a", objects, "Bound", "!You do not have")
 }
 
-// The form has what was chosen: without a script it is all there is.
+// The form contains the current filter. Without scripts, the page has nothing else.
 func TestTheFilterKeepsWhatWasChosen(t *testing.T) {
 	page, err := look(t, nil, "/activity?kind=ClusterClaim&name=a%22b&namespace=team-a&type=Warning", eventOf("ClusterPool", "team-a", "dev", "Created", 0))
 	if err != nil {

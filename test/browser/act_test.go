@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// tellsNone checks that the log of a hub has none of the secrets.
+// tellsNone checks that the log of a hub contains none of the secrets.
 func (h *hub) tellsNone(t *testing.T, secrets map[string]string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(h.dir, "hotspare.log"))
@@ -26,7 +26,7 @@ func (h *hub) tellsNone(t *testing.T, secrets map[string]string) {
 	}
 }
 
-// fakes makes a pool of fake clusters for one test, and opens its page.
+// fakes creates a pool of fake clusters for one test and opens its page.
 func fakes(p *tab, h *hub, name string) {
 	p.Helper()
 	h.hotspare(p, "pool", "create", name, "--size", "3", "--running", "1", "--fake")
@@ -34,10 +34,10 @@ func fakes(p *tab, h *hub, name string) {
 	p.until("its clusters are there", `document.querySelectorAll(".tile.standby").length === 2 && document.querySelectorAll(".tile.assignable").length === 1`)
 }
 
-// claimed is an expression for the row of a claim.
+// claimed returns an expression for the table row of a claim.
 func claimed(name string) string { return `document.getElementById("claim-` + name + `")` }
 
-// TestOneActsOnAPool does all that can be done to a pool, and looks what becomes of it.
+// TestOneActsOnAPool performs every action on a pool and checks the result.
 func TestOneActsOnAPool(t *testing.T) {
 	h := demo(t)
 	p := signedIn(t, h)
@@ -45,7 +45,7 @@ func TestOneActsOnAPool(t *testing.T) {
 	actsOnAPool(t, h, p, "acts")
 }
 
-// Without scripts all of it can be done as well.
+// Every action works without scripts, too.
 func TestOneActsWithoutScripts(t *testing.T) {
 	h := demo(t)
 	p := open(t, h.console)
@@ -125,8 +125,7 @@ func actsOnAPool(t *testing.T, h *hub, p *tab, pool string) {
 	}
 }
 
-// reloadUntil looks until an expression holds, as a person does who reloads the page when
-// it does not change by itself.
+// reloadUntil waits until an expression is true. Without scripts it reloads the page.
 func (p *tab) reloadUntil(what, expression string) {
 	p.Helper()
 	if ask[bool](p, "!!window.Idiomorph") {
@@ -141,7 +140,7 @@ func (p *tab) reloadUntil(what, expression string) {
 	}
 }
 
-// A page of another site cannot act for who is signed in.
+// A page of another site cannot act for a user who is signed in.
 func TestAnotherSiteCannotAct(t *testing.T) {
 	h := demo(t)
 	p := signedIn(t, h)

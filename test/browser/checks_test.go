@@ -13,17 +13,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// axe is axe-core, see testdata/axe-core: what programs can find of what keeps people
-// from using a page.
+// axe is axe-core, which finds accessibility problems: see testdata/axe-core.
 //
 //go:embed testdata/axe-core/axe.min.js
 var axe string
 
-// accessible checks the page with the rules of WCAG 2.2, levels A and AA.
+// accessible checks the page against the rules of WCAG 2.2, levels A and AA.
 func (p *tab) accessible(where string) {
 	p.Helper()
 	if p.scriptless {
-		return // it is one
+		return // axe-core is a script
 	}
 	if !ask[bool](p, "!!window.axe") {
 		p.do("bringing axe-core in", chromedp.Evaluate(axe, nil))
@@ -42,7 +41,7 @@ func (p *tab) accessible(where string) {
 	}
 }
 
-// fits checks that nobody has to scroll sideways.
+// fits checks that the page does not scroll sideways.
 func (p *tab) fits(where string) {
 	p.Helper()
 	over := ask[[]string](p, `(() => {
@@ -56,19 +55,19 @@ func (p *tab) fits(where string) {
 	}
 }
 
-// stops are the scripts that know what can be operated on a page. Each element gets a
-// number, by which Tab's way through them is followed.
+// stops is a script that collects the elements that can be operated. The order in it identifies
+// them while Tab moves through the page.
 const stops = `(() => {
 	const own = e => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && !e.closest("[inert]");
 	const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex], [role=button]")].filter(own)
-		// Of radio buttons with one name Tab reaches one.
+		// Tab reaches only one of the radio buttons with the same name.
 		.filter(e => e.type !== "radio" || e.checked || !document.querySelector("input[type=radio]:checked[name=" + CSS.escape(e.name) + "]"));
 	window.stops = all;
 	return all.map(e => e.outerHTML.replace(/\s+/g, " ").slice(0, 120));
 })()`
 
-// focused tells which stop has the focus, and whether that can be seen: an outline, a
-// shadow, or a border or ground that it does not have otherwise.
+// focused is a script that returns the element with the focus, and whether the focus is visible: an
+// outline, or a shadow.
 const focused = `(() => {
 	const e = document.activeElement, at = window.stops.indexOf(e);
 	if (!e || e === document.body) return {At: -1, Seen: true, What: "body"};
@@ -79,10 +78,11 @@ const focused = `(() => {
 	return {At: at, Seen: ringed && inside, What: e.outerHTML.replace(/\s+/g, " ").slice(0, 120)};
 })()`
 
-// reachable checks that Tab reaches all that can be operated, and that one sees where one is.
+// reachable checks that Tab reaches every element that can be operated, and that the focus is
+// visible.
 func (p *tab) reachable(where string) {
 	p.Helper()
-	p.still() // what comes meanwhile would not be among the stops
+	p.still() // an update would add elements that are not in stops
 	p.do("going to the top", chromedp.Evaluate("document.activeElement?.blur(); scrollTo(0, 0)", nil))
 	all := ask[[]string](p, stops)
 	reached := map[int]bool{}
@@ -115,7 +115,7 @@ func (p *tab) reachable(where string) {
 	}
 }
 
-// outlined checks that the page has what readers of screens go by.
+// outlined checks that the page has the structure that screen readers need.
 func (p *tab) outlined(where string) {
 	p.Helper()
 	got := ask[struct {
@@ -138,7 +138,7 @@ func (p *tab) outlined(where string) {
 	}
 }
 
-// checked opens a page in all sizes and looks, checks it and keeps screenshots.
+// checked opens a page in all window sizes and themes, checks it and takes screenshots.
 func (p *tab) checked(name, path string, shows ...string) {
 	p.Helper()
 	for _, s := range []size{wide, dark, narrow, night} {

@@ -21,7 +21,7 @@ import (
 // program is Debian's Chromium.
 const program = "chromium"
 
-// chromium is a browser without windows. It reaches no other host than this one.
+// chromium is a headless browser. It can reach no other host than this one.
 type chromium struct {
 	ctx     context.Context
 	cancel  func()
@@ -36,11 +36,11 @@ func startChromium(ctx context.Context, profile string) (*chromium, error) {
 		chromedp.UserDataDir(profile),
 		chromedp.NoFirstRun,
 		chromedp.NoDefaultBrowserCheck,
-		chromedp.NoSandbox,              // it runs as root in containers, and visits our own pages only
-		chromedp.Env("HOME=" + profile), // it writes beside its profile, too
+		chromedp.NoSandbox,              // containers run it as root, and it opens only our own pages
+		chromedp.Env("HOME=" + profile), // it also writes to its home directory
 		chromedp.Flag("headless", "new"),
 		chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-dev-shm-usage", true), // containers have little of it
+		chromedp.Flag("disable-dev-shm-usage", true), // containers have little shared memory
 		chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-extensions", true),
@@ -51,7 +51,7 @@ func startChromium(ctx context.Context, profile string) (*chromium, error) {
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 		chromedp.WSURLReadTimeout(patience),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
-			// Should the tests be killed, it goes with them; its group is what end looks after.
+			// If the tests are killed, Chromium is, too. end kills its process group.
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 			c.process = cmd
 		}),
@@ -66,14 +66,14 @@ func startChromium(ctx context.Context, profile string) (*chromium, error) {
 	return c, nil
 }
 
-// complain tells what the driver complains of, but not that this Chromium is newer than it.
+// complain logs the driver's errors, except those about a Chromium newer than the driver.
 func complain(text string, args ...any) {
 	if said := fmt.Sprintf(text, args...); !strings.Contains(said, "unhandled node event") && !strings.Contains(said, "could not unmarshal event") {
 		fmt.Fprintln(os.Stderr, said)
 	}
 }
 
-// tab opens a tab with cookies of its own. It is to be closed.
+// tab opens a tab with its own cookies. The caller must close it.
 func (c *chromium) tab() (tab context.Context, closeTab func() error, err error) {
 	all := cdp.WithExecutor(c.ctx, chromedp.FromContext(c.ctx).Browser)
 	person, err := target.CreateBrowserContext().Do(all)
@@ -81,7 +81,7 @@ func (c *chromium) tab() (tab context.Context, closeTab func() error, err error)
 		return nil, nil, err
 	}
 	leave := target.DisposeBrowserContext(person)
-	// Without a window of its own Chromium looks for one of this person, and finds none.
+	// Without a new window, Chromium looks for a window of this browser context and finds none.
 	id, err := target.CreateTarget("about:blank").WithBrowserContextID(person).WithNewWindow(true).Do(all)
 	if err != nil {
 		return nil, nil, errors.Join(err, leave.Do(all))
@@ -91,24 +91,25 @@ func (c *chromium) tab() (tab context.Context, closeTab func() error, err error)
 		cancel()
 		return leave.Do(all)
 	}
-	// The first call attaches to the tab, and its context is the tab's life.
+	// The first call attaches to the tab, and its context is the lifetime of the tab.
 	if err := chromedp.Run(tab); err != nil {
 		return nil, nil, errors.Join(err, closeTab())
 	}
 	return tab, closeTab, nil
 }
 
-// end ends Chromium with all its processes.
+// end stops Chromium with all its processes.
 func (c *chromium) end() error {
 	c.cancel()
 	if c.process == nil || c.process.Process == nil {
 		return nil
 	}
-	_ = syscall.Kill(-c.process.Process.Pid, syscall.SIGKILL) // they may have ended
+	_ = syscall.Kill(-c.process.Process.Pid, syscall.SIGKILL) // they may have exited
 	return ends("Chromium", c.profile)
 }
 
-// ends waits until no process names a folder any more. If some do for long, it is an error.
+// ends waits until no process has a folder in its command line. It returns an error if some still
+// have after a while.
 func ends(what, dir string) error {
 	limit := time.After(patience)
 	look := time.NewTicker(glance)
@@ -126,7 +127,7 @@ func ends(what, dir string) error {
 	}
 }
 
-// processesOf are the command lines of the processes that name dir.
+// processesOf returns the command lines that contain dir.
 func processesOf(dir string) (out []string, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -135,7 +136,7 @@ func processesOf(dir string) (out []string, err error) {
 	for _, name := range all {
 		raw, err := os.ReadFile(name)
 		if err != nil || name == fmt.Sprintf("/proc/%d/cmdline", os.Getpid()) {
-			continue // it has ended meanwhile, or is this one
+			continue // the process has exited, or is this one
 		}
 		if line := strings.ReplaceAll(string(raw), "\x00", " "); strings.Contains(line, dir+" ") || strings.Contains(line, dir+"/") {
 			out = append(out, filepath.Base(filepath.Dir(name))+" "+line)

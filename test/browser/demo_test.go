@@ -27,7 +27,7 @@ type sharedHub struct {
 	err  error
 }
 
-// demo is the hub that most tests share, with pools, claims, an inventory and a fleet.
+// demo returns the hub that most tests share, with pools, claims, an inventory and a fleet.
 func demo(tb testing.TB) *hub {
 	tb.Helper()
 	common.once.Do(func() {
@@ -48,8 +48,8 @@ func (s *sharedHub) end() error {
 	return s.hub.end()
 }
 
-// fill gives the hub what the tests look at. Nobody waits for the fleet here, which takes
-// its time.
+// fill creates the objects that the tests look at. It does not wait for the fleet, which takes
+// longer.
 func (h *hub) fill() error {
 	if err := h.apply(demoManifests); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (h *hub) fill() error {
 	return h.apply(lateManifests)
 }
 
-// served waits until a claim's cluster can be used.
+// served waits until the cluster of a claim is running.
 func (h *hub) served(namespace, claim string) error {
 	_, err := h.run("", "kubectl", "wait", "clusterclaim", claim, "-n", namespace, "--for=condition=ClusterRunning", fmt.Sprintf("--timeout=%s", patience))
 	return err

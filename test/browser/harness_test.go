@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// listener is a test that may fail, and of which this one hears what it says.
+// listener is a testing.TB that records failures instead of failing the test.
 type listener struct {
 	testing.TB
 	said  strings.Builder
@@ -24,7 +24,7 @@ func (l *listener) Failed() bool                 { return false }
 func (l *listener) Errorf(text string, a ...any) { fmt.Fprintf(&l.said, text+"\n", a...) }
 func (l *listener) Fatalf(text string, a ...any) { l.Errorf(text, a...); runtime.Goexit() }
 
-// try has a test done with a tab, and returns what it says.
+// try runs a test with a tab and returns the failures.
 func try(t *testing.T, base string, do func(p *tab)) string {
 	t.Helper()
 	l := &listener{TB: t}
@@ -40,7 +40,7 @@ func try(t *testing.T, base string, do func(p *tab)) string {
 	return l.said.String()
 }
 
-// aPage has nothing that could be found fault with.
+// aPage is a page without problems.
 const aPage = `<!doctype html><html lang="en"><head><title>A page</title><link rel="icon" href="data:,">
 <meta name="viewport" content="width=device-width"></head><body><main><h1>A page</h1>%s</main></body></html>`
 

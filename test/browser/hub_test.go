@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// hub is a hotspare up that the tests have started, with its console.
+// hub is a hotspare up process that the tests started, with its console.
 type hub struct {
 	dir     string
 	console string // its URL, without a path
@@ -52,16 +52,16 @@ func startHub(dir string, flags ...string) (*hub, error) {
 	return h, nil
 }
 
-// link is what hotspare console prints.
+// link matches the link that hotspare console prints.
 var link = regexp.MustCompile(`https?://\S+`)
 
-// start runs hotspare up until it says that it is ready.
+// start runs hotspare up until it is ready.
 func (h *hub) start() error {
 	h.said = transcript{news: make(chan struct{}, 1)}
 	h.up, h.ended = exec.Command(binary, append([]string{"up", "--data-dir", h.dir}, h.flags...)...), make(chan struct{})
 	h.up.Env = environment()
 	h.up.Stdout, h.up.Stderr = &h.said, &h.said
-	// Should the tests be killed, it ends, too.
+	// If the tests are killed, the process ends, too.
 	h.up.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := h.up.Start(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (h *hub) start() error {
 	}
 }
 
-// find learns where the console is.
+// find sets the address of the console.
 func (h *hub) find() error {
 	at, err := h.link()
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *hub) find() error {
 	return nil
 }
 
-// link is a link that signs one in, once.
+// link returns a link that signs a user in once.
 func (h *hub) link() (string, error) {
 	out, err := h.run("", "console")
 	at := link.FindString(out)
@@ -105,10 +105,10 @@ func (h *hub) link() (string, error) {
 	return at, err
 }
 
-// end stops the hub. Nothing of it may remain.
+// end stops the hub. It returns an error if a process remains.
 func (h *hub) end() error {
-	_ = h.up.Process.Signal(syscall.SIGCONT) // a test may have stopped it
-	_ = h.up.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = h.up.Process.Signal(syscall.SIGCONT) // a test may have suspended it
+	_ = h.up.Process.Signal(syscall.SIGTERM) // it may have exited
 	select {
 	case <-h.ended:
 		return ends("hotspare up", h.dir)
@@ -117,7 +117,7 @@ func (h *hub) end() error {
 	}
 }
 
-// run runs hotspare, with text as its standard input.
+// run runs hotspare with text as its standard input.
 func (h *hub) run(text string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -131,7 +131,7 @@ func (h *hub) run(text string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// hotspare runs it, and returns what it prints. The test ends if it fails.
+// hotspare runs hotspare and returns its output. The test fails if the command fails.
 func (h *hub) hotspare(tb testing.TB, args ...string) string {
 	tb.Helper()
 	out, err := h.run("", args...)
@@ -147,7 +147,7 @@ func (h *hub) apply(manifests string) error {
 	return err
 }
 
-// environment is this process's without what would point hotspare to another hub.
+// environment returns this process's environment without the variables that select another hub.
 func environment(more ...string) []string {
 	var out []string
 	for _, v := range os.Environ() {
@@ -158,7 +158,7 @@ func environment(more ...string) []string {
 	return append(out, more...)
 }
 
-// transcript collects what a process prints, and tells of news.
+// transcript collects the output of a process and signals new output.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -15,7 +15,7 @@ import (
 
 func navigate(at string) chromedp.Action { return chromedp.Navigate(at) }
 
-// What others do is seen without a reload, and nobody is disturbed by it.
+// Pages show other users' changes without a reload, and do not disturb the user.
 func TestPagesAreLive(t *testing.T) {
 	h := demo(t)
 	p := signedIn(t, h)
@@ -66,7 +66,7 @@ func TestPagesAreLive(t *testing.T) {
 	}
 }
 
-// Somebody who goes through events by keyboard stays where they are when others come.
+// The focus stays on an event while new events arrive.
 func TestNewEventsLeaveTheFocusWhereItIs(t *testing.T) {
 	h := demo(t)
 	p := signedIn(t, h)
@@ -82,7 +82,7 @@ func TestNewEventsLeaveTheFocusWhereItIs(t *testing.T) {
 	}
 }
 
-// A page that is lost says so, and comes back by itself.
+// A page reports a lost connection and recovers automatically.
 func TestALostConnectionIsSaid(t *testing.T) {
 	h := demo(t)
 	w := wireTo(t, host(h.console))
@@ -108,7 +108,7 @@ func TestALostConnectionIsSaid(t *testing.T) {
 	p.until("one is out", `location.pathname === "/signin"`)
 }
 
-// A hub that is started again has forgotten who was in: they are asked, and led back.
+// A restarted hub has no sessions: users sign in again and return to their page.
 func TestAHubThatIsStartedAgainAsksWhoOneIs(t *testing.T) {
 	h := own(t)
 	p := signedIn(t, h)
@@ -131,7 +131,7 @@ func TestAHubThatIsStartedAgainAsksWhoOneIs(t *testing.T) {
 	p.enterByLink(h)
 }
 
-// A hub that hangs does not hang the page for ever.
+// Pages report a hub that hangs, and recover.
 func TestAHubThatHangsIsSaid(t *testing.T) {
 	h := own(t)
 	p := signedIn(t, h)
@@ -147,7 +147,7 @@ func TestAHubThatHangsIsSaid(t *testing.T) {
 	p.until("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)
 }
 
-// wire carries bytes between the browser and a console, until it is cut.
+// wire forwards bytes between the browser and a console until it is cut.
 type wire struct {
 	net.Listener
 	to string

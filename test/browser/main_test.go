@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// patience is how long anything may take. The machine may be busy with builds.
+	// patience bounds every wait. The machine may be busy with builds.
 	patience = 90 * time.Second
-	// glance is the time between two looks.
+	// glance is the interval of polling.
 	glance = 50 * time.Millisecond
 )
 
 var (
-	// binary is what is tested.
+	// binary is the program under test.
 	binary string
-	// shots is where screenshots go.
+	// shots is the folder for screenshots.
 	shots string
-	// browser is the Chromium that all tests share; each page has cookies of its own.
+	// browser is the Chromium that all tests share; each page has its own cookies.
 	browser *chromium
 )
 
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run starts what all tests share, runs them, and leaves nothing behind.
+// run starts what all tests share, runs the tests and cleans up.
 func run(m *testing.M) (code int, err error) {
 	if err := find(); err != nil {
 		return 0, err
@@ -57,7 +57,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// find finds the binary, Chromium, and a place for screenshots.
+// find finds the binary, Chromium, and a folder for screenshots.
 func find() error {
 	path := os.Getenv("HOTSPARE_BINARY")
 	if path == "" {

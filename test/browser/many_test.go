@@ -21,7 +21,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// still is a hub without controllers: what a test writes there stays as it is.
+// still is a hub without controllers: objects stay as the test writes them.
 type still struct {
 	*hub
 	client.Client
@@ -46,7 +46,7 @@ func quiet(t *testing.T) still {
 	return still{h, api}
 }
 
-// pool makes a pool, of clusters on paper.
+// pool creates a pool.
 func (s still) pool(t *testing.T, name string, size int32) {
 	t.Helper()
 	p := &hivev1.ClusterPool{
@@ -61,7 +61,7 @@ func (s still) pool(t *testing.T, name string, size int32) {
 	}
 }
 
-// cluster makes a cluster of a pool, that stands as it is told to.
+// cluster creates a cluster of a pool in the given state.
 func (s still) cluster(ctx context.Context, pool, name, claim, state string) error {
 	cd := &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -104,7 +104,7 @@ func (s still) cluster(ctx context.Context, pool, name, claim, state string) err
 	return nil
 }
 
-// zoo has a cluster in each state.
+// zoo creates a cluster in each state.
 func (s still) zoo(t *testing.T) {
 	t.Helper()
 	s.pool(t, "zoo", 7)
@@ -118,10 +118,10 @@ func (s still) zoo(t *testing.T) {
 	}
 }
 
-// tiles are how many a page has to bear.
+// tiles is how many clusters a page must support.
 const tiles = 1000
 
-// crowd has as many clusters as a page has to bear.
+// crowd creates as many clusters as a page must support.
 func (s still) crowd(t *testing.T) {
 	t.Helper()
 	s.pool(t, "crowd", tiles)
@@ -140,7 +140,7 @@ func (s still) crowd(t *testing.T) {
 	t.Logf("%d clusters are made after %s", tiles, time.Since(begun).Round(time.Second))
 }
 
-// Every state of a cluster is told by words and by looks.
+// Text and style show the state of each cluster.
 func TestClustersInEveryState(t *testing.T) {
 	h := quiet(t)
 	h.zoo(t)
@@ -149,7 +149,7 @@ func TestClustersInEveryState(t *testing.T) {
 	p.checked("overview-broken", "/", "Broken", "quota of vCPUs")
 }
 
-// A pool of a thousand clusters can be used.
+// The page of a pool with a thousand clusters is usable.
 func TestAThousandTilesCanBeUsed(t *testing.T) {
 	h := quiet(t)
 	h.crowd(t)
@@ -172,7 +172,7 @@ func TestAThousandTilesCanBeUsed(t *testing.T) {
 	if got := ask[string](p, `document.querySelector("#resize input[name=size]").value`); got != "12" {
 		t.Errorf("what was typed is now %q", got)
 	}
-	// On a computer that has nothing else to do it is a tenth of this.
+	// An idle computer needs a tenth of this.
 	if longest := ask[float64](p, "Math.max(0, ...tasks)"); longest > 2000 {
 		t.Errorf("the browser did not answer for %.0f ms", longest)
 	}

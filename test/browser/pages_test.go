@@ -41,7 +41,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	}
 }
 
-// Light and dark can be chosen, whatever the system says, and that is remembered.
+// The user can choose light or dark independently of the system, and the choice persists.
 func TestOneChoosesLightOrDark(t *testing.T) {
 	p := signedIn(t, demo(t))
 	ground := func() string { return ask[string](p, "getComputedStyle(document.body).backgroundColor") }
@@ -62,7 +62,7 @@ func TestOneChoosesLightOrDark(t *testing.T) {
 	}
 }
 
-// No page shows what is in Secrets, and no log what lets people in.
+// No page shows the content of Secrets, and no log contains credentials.
 func TestNoPageShowsSecrets(t *testing.T) {
 	h := demo(t)
 	p := signedIn(t, h)

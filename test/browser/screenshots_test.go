@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -27,17 +26,17 @@ import (
 //go:embed testdata/screenshots.yaml
 var screenshotManifests string
 
-// steadyScript gives times and random names fixed values.
+// steadyScript sets times and random names to fixed values.
 //
 //go:embed testdata/steady.js
 var steadyScript string
 
 var screenshotDir = flag.String("screenshots", "", "folder for the pictures of the documentation; empty: do not make them")
 
-// The pictures of the documentation have one size, in light and in dark.
+// The size of the pictures of the documentation, in light and in dark.
 var window, darkWindow = size{"light", 1120, 900, false}, size{"dark", 1120, 900, true}
 
-// TestScreenshots makes the pictures of the documentation: see make screenshots.
+// TestScreenshots takes the pictures of the documentation: see make screenshots.
 func TestScreenshots(t *testing.T) {
 	if *screenshotDir == "" {
 		t.Skip("-screenshots is not set: make screenshots makes the pictures")
@@ -52,7 +51,7 @@ func TestScreenshots(t *testing.T) {
 		shows      []string
 		open       func()
 	}{
-		{"console-fleet", "/fleet/fleet/laptop", []string{"LimitCovered"}, nil}, // then nothing of it is on its way
+		{"console-fleet", "/fleet/fleet/laptop", []string{"LimitCovered"}, nil}, // the reason when no data plane is in flight
 		{"console", "/", []string{"pull-requests", "lab-pull-secret"}, nil},
 		{"console-pool", "/pools/ci/pull-requests", []string{"pr-4711", "Hibernating"}, nil},
 		{"console-claims", "/pools/ci/release", []string{"1st", "2nd"}, nil},
@@ -83,7 +82,7 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// createScreenshotObjects creates what the pictures show, and waits for it.
+// createScreenshotObjects creates the objects of the pictures and waits until they are ready.
 func (h *hub) createScreenshotObjects() error {
 	fleet, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", "fleet.yaml"))
 	if err != nil {
@@ -142,34 +141,14 @@ func (p *tab) saveScreenshot(file string) error {
 	return os.WriteFile(file, raw, 0o644)
 }
 
-// shrink reduces a picture to 256 colors, which halves its size. Similar colors count as one,
-// so that the antialiasing of text does not displace the color of a small icon.
+// shrink reduces a picture to 256 colors, which halves its size: the most frequent ones, and one
+// of each group of similar colors, so that small icons keep their color.
 func shrink(raw []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
-	type similar [3]uint32
-	pixels, exact := map[similar]int{}, map[similar]map[color.Color]int{}
-	for y := full.Bounds().Min.Y; y < full.Bounds().Max.Y; y++ {
-		for x := full.Bounds().Min.X; x < full.Bounds().Max.X; x++ {
-			c := full.At(x, y)
-			r, g, b, _ := c.RGBA()
-			key := similar{r >> 11, g >> 11, b >> 11}
-			if pixels[key]++; exact[key] == nil {
-				exact[key] = map[color.Color]int{}
-			}
-			exact[key][c]++
-		}
-	}
-	var colors color.Palette
-	for _, key := range slices.SortedFunc(maps.Keys(pixels), func(a, b similar) int { return cmp.Or(pixels[b]-pixels[a], slices.Compare(a[:], b[:])) }) {
-		of := exact[key]
-		colors = append(colors, slices.SortedFunc(maps.Keys(of), func(a, b color.Color) int {
-			return cmp.Or(of[b]-of[a], strings.Compare(fmt.Sprint(a), fmt.Sprint(b)))
-		})[0])
-	}
-	small := image.NewPaletted(full.Bounds(), colors[:min(len(colors), 256)])
+	small := image.NewPaletted(full.Bounds(), choosePalette(countColors(full)))
 	draw.Draw(small, small.Rect, full, full.Bounds().Min, draw.Src)
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
@@ -177,4 +156,32 @@ func shrink(raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+func countColors(picture image.Image) map[color.RGBA]int {
+	count := map[color.RGBA]int{}
+	for y := picture.Bounds().Min.Y; y < picture.Bounds().Max.Y; y++ {
+		for x := picture.Bounds().Min.X; x < picture.Bounds().Max.X; x++ {
+			r, g, b, a := picture.At(x, y).RGBA()
+			count[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), uint8(a >> 8)}]++
+		}
+	}
+	return count
+}
+
+func choosePalette(count map[color.RGBA]int) color.Palette {
+	const maxColors, mostFrequent = 256, 100
+	colors := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
+		return cmp.Or(count[b]-count[a], cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
+	})
+	var out color.Palette
+	groups := map[[3]uint8]bool{}
+	for i, c := range colors {
+		group := [3]uint8{c.R >> 4, c.G >> 4, c.B >> 4}
+		if len(out) < maxColors && (i < mostFrequent || !groups[group]) {
+			out = append(out, c)
+			groups[group] = true
+		}
+	}
+	return out
 }

@@ -39,7 +39,7 @@ func (p *tab) enterByToken(token string) {
 	p.submit("form button", "Sign in")
 }
 
-// viewer is a token of who may look at namespace team, and at nothing else.
+// viewer returns a token that may read namespace team and nothing else.
 func viewer(tb testing.TB, h *hub) string {
 	tb.Helper()
 	return h.hotspare(tb, "kubectl", "create", "token", "viewer", "-n", "team")
@@ -128,7 +128,7 @@ func TestATokenLetsOneIn(t *testing.T) {
 	p.until("it leads to where one wanted to go", `location.pathname === "/inventory"`)
 }
 
-// What somebody may not see is not shown, and what they may not do is not offered.
+// Pages hide what the user may not see, and do not offer what they may not do.
 func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 	h := demo(t)
 	p := open(t, h.console)
@@ -182,7 +182,7 @@ func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 	}
 }
 
-// post sends a form that no page has, from the page that is shown.
+// post sends a form that is not on the page.
 func (p *tab) post(path string, fields map[string]string) {
 	p.Helper()
 	var names []string

@@ -23,24 +23,23 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// tab is a page of the browser as one person has it before them: no other tab has its
-// cookies. What goes wrong in it fails the test.
+// tab is a tab of the browser with its own cookies. Errors in it fail the test.
 type tab struct {
 	testing.TB
 	ctx  context.Context
 	base string // the console's URL, without a path
-	// scriptless is set when scripts are off.
+	// scriptless is set if scripts are off.
 	scriptless bool
 
 	mu    sync.Mutex
 	wrong []string
-	// expected are parts of complaints that the test itself brings about.
+	// expected are parts of complaints that the test causes.
 	expected []string
-	// hosts are those that may be asked.
+	// hosts are the hosts that the page may reach.
 	hosts []string
 }
 
-// open opens a tab for what is served at a URL.
+// open opens a tab for a URL.
 func open(tb testing.TB, base string) *tab {
 	tb.Helper()
 	ctx, closeTab, err := browser.tab()
@@ -67,7 +66,7 @@ func open(tb testing.TB, base string) *tab {
 	return p
 }
 
-// hear takes what the browser tells of a page.
+// hear records errors that the browser reports about a page.
 func (p *tab) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -76,7 +75,7 @@ func (p *tab) hear(event any) {
 		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning || e.Type == runtime.APITypeAssert {
 			p.complain(fmt.Sprintf("console.%s: %s", e.Type, words(e.Args)))
 		}
-	case *log.EventEntryAdded: // also what the policy of contents forbids, and what cannot be loaded
+	case *log.EventEntryAdded: // also violations of the content security policy and failed downloads
 		if e.Entry.Level == log.LevelError {
 			p.complain(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
@@ -85,7 +84,7 @@ func (p *tab) hear(event any) {
 			p.complain("it asks another host: " + at)
 		}
 	case *network.EventLoadingFailed:
-		if !e.Canceled { // leaving a page ends its live stream
+		if !e.Canceled { // leaving a page cancels its live stream
 			p.complain(fmt.Sprintf("a %s was not loaded: %s", e.Type, e.ErrorText))
 		}
 	}
@@ -94,7 +93,7 @@ func (p *tab) hear(event any) {
 func words(args []*runtime.RemoteObject) string {
 	var out []string
 	for _, a := range args {
-		if a.Description == "" { // it is no object
+		if a.Description == "" { // it is not an object
 			a.Description = strings.Trim(string(a.Value), `"`)
 		}
 		out = append(out, a.Description)
@@ -118,14 +117,14 @@ func (p *tab) complain(what string) {
 	}
 }
 
-// expect lets complaints pass that have one of the parts.
+// expect ignores complaints that contain one of the parts.
 func (p *tab) expect(parts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expected = append(p.expected, parts...)
 }
 
-// allow lets a host be asked that is not the console's.
+// allow allows a page to reach another host.
 func (p *tab) allow(more string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +137,7 @@ func (p *tab) allowed() []string {
 	return slices.Clone(p.hosts)
 }
 
-// do has the browser do something. The test ends if that is not done in time.
+// do runs browser actions. The test fails if they take too long.
 func (p *tab) do(what string, actions ...chromedp.Action) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -148,7 +147,7 @@ func (p *tab) do(what string, actions ...chromedp.Action) {
 	}
 }
 
-// size is how large a window is, and what it prefers.
+// size is the size of a window and its color scheme.
 type size struct {
 	name          string
 	width, height int64
@@ -156,14 +155,14 @@ type size struct {
 }
 
 var (
-	middle = size{"middle", 830, 900, false} // tables are no cards yet
+	middle = size{"middle", 830, 900, false} // tables are not cards yet
 	wide   = size{"light", 1280, 800, false}
 	dark   = size{"dark", 1280, 800, true}
 	narrow = size{"narrow", 360, 740, false}
 	night  = size{"narrow-dark", 360, 740, true}
 )
 
-// look changes the window.
+// look sets the size and the color scheme of the window.
 func (p *tab) look(s size) {
 	p.Helper()
 	scheme := "light"
@@ -174,11 +173,11 @@ func (p *tab) look(s size) {
 		emulation.SetDeviceMetricsOverride(s.width, s.height, 1, false),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme},
-			{Name: "prefers-reduced-motion", Value: "reduce"}, // nothing is to be photographed half way
+			{Name: "prefers-reduced-motion", Value: "reduce"}, // screenshots must not catch a transition
 		}))
 }
 
-// withoutScript turns scripts off, for the pages that are opened from now on.
+// withoutScript turns scripts off for the pages that open from now on.
 func (p *tab) withoutScript() {
 	p.Helper()
 	p.scriptless = true
@@ -191,7 +190,7 @@ func (p *tab) visit(path string) {
 	p.do("opening "+path, chromedp.Navigate(p.base+path))
 }
 
-// path is where the tab is.
+// path returns the path of the page.
 func (p *tab) path() string {
 	p.Helper()
 	return ask[string](p, "location.pathname + location.search")
@@ -206,7 +205,7 @@ func ask[T any](p *tab, expression string) (out T) {
 
 func waiting(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
 
-// until looks until an expression holds in the page, which may be another one by then.
+// until waits until an expression is true in the page, which may change in the meantime.
 func (p *tab) until(what, expression string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -217,7 +216,7 @@ func (p *tab) until(what, expression string) {
 	for {
 		var holds bool
 		if err := chromedp.Run(ctx, chromedp.Evaluate("!!("+expression+")", &holds)); ctx.Err() == nil {
-			last = err // between two pages there is nothing to ask
+			last = err // nothing can be evaluated between two pages
 		}
 		if holds {
 			return
@@ -230,7 +229,7 @@ func (p *tab) until(what, expression string) {
 	}
 }
 
-// shows waits until the page shows all the words.
+// shows waits until the page shows all the texts.
 func (p *tab) shows(all ...string) {
 	p.Helper()
 	for _, one := range all {
@@ -238,7 +237,7 @@ func (p *tab) shows(all ...string) {
 	}
 }
 
-// text is what a person reads on the page.
+// text returns the visible text of the page.
 func (p *tab) text() string {
 	var out string
 	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
@@ -249,7 +248,7 @@ func (p *tab) text() string {
 	return out
 }
 
-// html is all that the page holds, shown or not.
+// html returns the HTML of the page.
 func (p *tab) html() string {
 	p.Helper()
 	return ask[string](p, "document.documentElement.outerHTML")
@@ -258,25 +257,26 @@ func (p *tab) html() string {
 func quote(s string) string {
 	raw, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a text has no error
+		panic(err) // encoding a string cannot fail
 	}
 	return string(raw)
 }
 
-// found is an expression for the first visible element that a selector matches and that
-// has the words as its text or label; all words match "".
+// found returns an expression for the first visible element that matches a selector and has the
+// words in its text or label; "" matches any.
 func found(selector, words string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(%s)].find(e => e.getClientRects().length > 0 &&
 		[e.innerText, e.getAttribute("aria-label"), e.value].some(s => (s ?? "").includes(%s)))`, quote(selector), quote(words))
 }
 
-// sees reports whether the page has a visible element like that now.
+// sees reports whether the page has such a visible element now.
 func (p *tab) sees(selector, words string) bool {
 	p.Helper()
 	return ask[bool](p, "!!("+found(selector, words)+")")
 }
 
-// click clicks an element with the mouse, when it is there. Nothing may cover it.
+// click waits for an element and clicks it with the mouse. The test fails if another element covers
+// it.
 func (p *tab) click(selector, words string) {
 	p.Helper()
 	what := fmt.Sprintf("clicking %s %q", selector, words)
@@ -295,13 +295,13 @@ func (p *tab) click(selector, words string) {
 	p.do(what, chromedp.MouseClickXY(at.X, at.Y))
 }
 
-// submit clicks what leads to another page, and waits until that is there.
+// submit clicks an element that opens another page, and waits for that page.
 func (p *tab) submit(selector, words string) {
 	p.Helper()
 	p.leave(func() { p.click(selector, words) })
 }
 
-// leave does what leads to another page, and waits until that is there.
+// leave calls do, which opens another page, and waits for that page.
 func (p *tab) leave(do func()) {
 	p.Helper()
 	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.left = ""`, nil))
@@ -309,13 +309,13 @@ func (p *tab) leave(do func()) {
 	p.until("another page comes", `document.readyState === "complete" && document.documentElement.dataset.left === undefined`)
 }
 
-// still has the page stay as it is, as if somebody went on to another.
+// still ends the live stream, so that the page no longer changes.
 func (p *tab) still() {
 	p.Helper()
 	p.do("ending the live stream", chromedp.Evaluate(`dispatchEvent(new PageTransitionEvent("pagehide"))`, nil))
 }
 
-// enter replaces what is in a field.
+// enter replaces the content of a field.
 func (p *tab) enter(selector, text string) {
 	p.Helper()
 	p.click(selector, "")
@@ -323,7 +323,7 @@ func (p *tab) enter(selector, text string) {
 	p.do("typing", chromedp.KeyEvent(text))
 }
 
-// shoot keeps a screenshot of the whole page.
+// shoot saves a screenshot of the whole page.
 func (p *tab) shoot(name string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)

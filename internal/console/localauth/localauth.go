@@ -1,5 +1,5 @@
 // Package localauth signs the person who runs hotspare up in to the console without a token. The
-// data folder has a key. Whoever can read the key can create a code from it, which is valid once
+// data folder has a key. Anyone who can read the key can create a code from it, which is valid once
 // and for one minute.
 package localauth
 
@@ -164,7 +164,7 @@ func ReadEndpoint(path string) (Endpoint, error) {
 	return p, nil
 }
 
-// LoginLink returns a URL that signs in whoever opens it, once, until CodeLifetime after now.
+// LoginLink returns a URL that signs in its first visitor until CodeLifetime after now.
 func (p Endpoint) LoginLink(now time.Time) string {
 	return strings.TrimSuffix(p.URL, "/") + LoginPath + "?" + CodeParameter + "=" + p.Key.NewCode(now)
 }

@@ -63,7 +63,7 @@ func TestACodeLetsInOnceAndSoon(t *testing.T) {
 
 func TestThePlateIsForItsOwnerOnly(t *testing.T) {
 	path := localauth.EndpointPath(t.TempDir())
-	if err := os.WriteFile(path, nil, 0o644); err != nil { // as somebody may have left it
+	if err := os.WriteFile(path, nil, 0o644); err != nil { // a file from an earlier version may have this mode
 		t.Fatal(err)
 	}
 	p := localauth.Endpoint{URL: "http://127.0.0.1:9/", Key: localauth.NewKey()}
@@ -139,7 +139,7 @@ func TestTheConsoleKeepsItsPort(t *testing.T) {
 			t.Errorf("%v, %v", s, err)
 		}
 	})
-	if err := second.Listener.Close(); err != nil { // as the server does that serves it
+	if err := second.Listener.Close(); err != nil { // as the HTTP server does
 		t.Fatal(err)
 	}
 	if err := second.Close(); err != nil {

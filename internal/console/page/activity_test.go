@@ -14,8 +14,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// happens is an event as events.k8s.io writes it: "ClusterPool default/dev Created: text",
-// so long ago; a warning begins with an exclamation mark.
+// happens returns an event as events.k8s.io writes it, from a text such as "ClusterPool default/dev
+// Created: text". An exclamation mark in front makes it a warning.
 func happens(text string, ago time.Duration) corev1.Event {
 	kind := corev1.EventTypeNormal
 	if rest, warns := strings.CutPrefix(text, "!"); warns {
@@ -38,13 +38,13 @@ func happens(text string, ago time.Duration) corev1.Event {
 	}
 }
 
-// again has an event happen several times, the last so long ago.
+// again makes an event a series whose last occurrence was the given time ago.
 func again(e corev1.Event, times int32, ago time.Duration) corev1.Event {
 	e.Series = &corev1.EventSeries{Count: times, LastObservedTime: metav1.NewMicroTime(noon.Add(-ago))}
 	return e
 }
 
-// old is an event of the core group, which has its times elsewhere.
+// old returns an event of the core group, whose times are in other fields.
 func old(e corev1.Event, times int32, first, last time.Duration) corev1.Event {
 	e.EventTime, e.Count = metav1.MicroTime{}, times
 	e.FirstTimestamp, e.LastTimestamp = metav1.NewTime(noon.Add(-first)), metav1.NewTime(noon.Add(-last))
@@ -67,7 +67,7 @@ func (h EventGroup) inWords() string {
 }
 
 func some() []corev1.Event {
-	mark := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}} // of one about another kind
+	mark := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}} // what the cache keeps of an event about another kind
 	return []corev1.Event{
 		happens("ClusterPool default/dev Created: dev-1", 3*time.Minute),
 		happens("!ClusterDeployment dev-1/dev-1 FailedToStart: no machine", 2*time.Minute),
@@ -187,7 +187,7 @@ func TestLinksOfEvents(t *testing.T) {
 	}
 }
 
-// What is chosen stays in the list, so that it can be taken back.
+// The list keeps the selected kind, so that the user can deselect it.
 func TestKindsToChooseFrom(t *testing.T) {
 	a := NewActivity(some(), Filter{Kind: "DataPlane"}, "", noon)
 	if diff := cmp.Diff([]KindChoice{{"ClusterDeployment", "cluster"}, {"DataPlane", "data plane"}, {"ClusterPool", "pool"}, {"FleetRegion", "region"}}, a.Kinds); diff != "" {
@@ -198,7 +198,7 @@ func TestKindsToChooseFrom(t *testing.T) {
 	}
 }
 
-// Clusters live in namespaces of their own, and people look for them where their pool is.
+// Each cluster has a namespace of its own. Users look for its events in the namespace of the pool.
 func TestEventsOfAPoolsClustersAreNearby(t *testing.T) {
 	var clusters []hivev1.ClusterDeployment
 	for name, home := range map[string]string{"dev-1": "default", "x-1": "team-a"} {

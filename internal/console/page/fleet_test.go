@@ -22,8 +22,8 @@ func made(namespace, name string, ago time.Duration) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-ago))}
 }
 
-// fleetHub is a hub with region fleet/laptop, whose data planes have four units of type
-// dev. At most six units are used, and one is kept free.
+// fleetHub returns a hub with region fleet/laptop. Its data planes have four units of type dev. The
+// limit is six units and the slack is one.
 func fleetHub() *fleetforecast.Hub {
 	limit, perUnit := int32(6), resource.MustParse("1")
 	r := &v1alpha1.FleetRegion{ObjectMeta: made("fleet", "laptop", time.Hour)}
@@ -59,7 +59,8 @@ func addInstance(h *fleetforecast.Hub, name, size, plane string) *v1alpha1.Servi
 	return i
 }
 
-// busy is that hub with two data planes, of which one comes, and instances that do not all fit.
+// busy returns that hub with two data planes, one of them in flight, and instances that do not all
+// fit.
 func busy() *fleetforecast.Hub {
 	h := fleetHub()
 	addPlane(h, "a", v1alpha1.PhaseReady, 4)
@@ -138,7 +139,7 @@ func TestOneRegionIsFoundByNamespaceAndName(t *testing.T) {
 	}
 }
 
-// By what a viewer without rights to instances sees, both data planes would be empty.
+// A viewer without permission to see instances would see both data planes as empty.
 func TestWhoSeesLittleIsToldWhatIsWritten(t *testing.T) {
 	h := busy()
 	h.Instances = nil
@@ -177,7 +178,7 @@ func TestDataPlanesOfNoRegionAreOthers(t *testing.T) {
 	}
 }
 
-// bar is a bar in words: each part with where it begins and how wide it is.
+// bar describes a bar: each segment with its position and width.
 func (b Bar) inWords() string {
 	var words []string
 	for _, p := range b.Segments {
@@ -228,7 +229,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Who does not see a bar is told the same.
+// Screen readers get the same information.
 func TestABarSaysWhatItShows(t *testing.T) {
 	six := 6
 	b := newTypeBar(fleetforecast.Type{TypeReport: scaling.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
@@ -248,8 +249,8 @@ func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
 	}
 }
 
-// A data plane that uses more than it has, as after its nodes were taken, draws no part of
-// a negative width.
+// A data plane can use more units than it has, for example after it lost nodes. No segment has a
+// negative width.
 func TestARoomThatIsOverfull(t *testing.T) {
 	if got, want := newRoomBar(fleetforecast.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
 		t.Errorf("%s, want %s", got, want)

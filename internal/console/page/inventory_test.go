@@ -67,7 +67,7 @@ func TestAnEmptyInventorySaysSo(t *testing.T) {
 	}
 }
 
-// Who may not see clusters cannot be told that nobody has claimed one.
+// Without permission to see clusters, the page must not claim that a cluster is unclaimed.
 func TestClaimsThatCannotBeSeenAreNotDenied(t *testing.T) {
 	for blind, want := range map[bool]string{
 		false: "Nothing: the pool sees to it that the cluster is replaced.",

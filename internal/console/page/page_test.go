@@ -27,8 +27,8 @@ func pool(name string, size, running int32, conditions ...hivev1.Condition) hive
 	}
 }
 
-// cluster is one of pool dev: "installing", "running", "asleep", "stopped" (its install),
-// "going", each with a claim behind a colon if it has one.
+// cluster returns a cluster of pool dev in a state, such as "installing", "running", "asleep",
+// "stopped" (its installation) or "going". A claim may follow after a colon.
 func cluster(name, what string, age time.Duration) hivev1.ClusterDeployment {
 	what, claim, _ := strings.Cut(what, ":")
 	cd := hivev1.ClusterDeployment{
@@ -211,7 +211,7 @@ func TestClaimsSayWhenTheyAreServedAndEnd(t *testing.T) {
 	}
 }
 
-// viewRegions is a claim in a line.
+// viewRegions describes a claim in a line.
 func viewRegions(c page.Claim) string {
 	var b strings.Builder
 	b.WriteString(c.State)
@@ -354,7 +354,8 @@ func TestMomentsSayHowFarAwayTheyAre(t *testing.T) {
 	}
 }
 
-// Of many pools an overview shows those that want something, then the others in turn.
+// If there are many pools, the overview shows those that need attention first, then the others in
+// order.
 func TestAnOverviewOfManyPools(t *testing.T) {
 	var s page.Snapshot
 	for i := range 12 {

@@ -10,7 +10,7 @@ import (
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// rig is a store that tells which sessions have ended.
+// rig is a store that records which sessions have ended.
 type rig struct {
 	*testing.T
 	session.Store[string]

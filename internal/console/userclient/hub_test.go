@@ -26,18 +26,18 @@ import (
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// api is an API server that knows a few tokens, and has pools and events.
+// api is an API server with a few tokens, pools and events.
 type api struct {
 	*testing.T
 	*httptest.Server
 	mu sync.Mutex
-	// users are who has a token, allowed what they may, as "token verb resource namespace".
+	// users maps tokens to names. allowed has permissions as "user verb resource namespace".
 	users   map[string]string
 	allowed map[string]bool
 	pools   []hivev1.ClusterPool
 	events  []corev1.Event
 	version int
-	news    chan struct{} // closed with each change
+	news    chan struct{} // closed at each change
 	asked   []string
 	watches int
 }
@@ -50,7 +50,7 @@ func newAPI(t *testing.T) *api {
 	return a
 }
 
-// hub has credentials in its configuration that nobody may use.
+// hub returns a hub whose configuration has credentials that it must not use.
 func (a *api) hub(c *clocktesting.FakeClock) *userclient.Hub {
 	cfg := &rest.Config{Host: a.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}, BearerToken: "the-managers-own", Username: "manager", Password: "secret"}
 	return userclient.NewHub(cfg, nil, "test", c)
@@ -103,7 +103,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request, events bool) {
-	if r.URL.Query().Get("sendInitialEvents") != "" { // as an older server: clients then list
+	if r.URL.Query().Get("sendInitialEvents") != "" { // an older server rejects it, and clients list
 		a.fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 		return
 	}
@@ -131,9 +131,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, events bool) {
 	defer func() { a.mu.Lock(); a.watches--; a.mu.Unlock() }()
 	w.WriteHeader(http.StatusOK)
 	if err := http.NewResponseController(w).Flush(); err != nil {
-		return // the client has gone meanwhile
+		return // the client has closed the connection
 	}
-	select { // the watch ends with a change, and the client lists again
+	select { // the watch ends at a change, and the client lists again
 	case <-r.Context().Done():
 	case <-news:
 		a.mu.Lock()
@@ -261,13 +261,13 @@ func TestAMemoryFollowsTheHub(t *testing.T) {
 	if err := sight.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "dev"}, &one); err != nil {
 		t.Error(err)
 	}
-	// What is heard of before may be told now: changes are awaited until the one that counts.
+	// Earlier changes may be signaled now: wait for the one that counts.
 	a.change(func() { a.pools = append(a.pools, poolNamed("new")) })
 	limit := time.After(time.Minute)
 	for changed := p.ChangeSignal(); len(names()) != 2; changed = p.ChangeSignal() {
 		select {
 		case <-changed:
-		case <-time.After(time.Second): // it may have changed between the look and the call
+		case <-time.After(time.Second): // the change may have come between the list and the call
 		case <-limit:
 			t.Fatal("the new pool is not seen")
 		}
