@@ -22,7 +22,7 @@ func TestExplainShowsTheFieldsOfAnInventory(t *testing.T) {
 	for path, want := range map[string][]string{
 		"spec.inventory": {
 			"FIELD: inventory <[]Object>", "ClusterDeploymentCustomizations\t<[]Object>", "kind\t<string>", "name\t<string> -required-",
-			"Name is that of a ClusterDeploymentCustomization in the namespace of the pool.",
+			"Name is the name of a ClusterDeploymentCustomization in the namespace of the pool.",
 		},
 		"spec.inventory.name": {"FIELD: name <string>"},
 		"spec.inventory.ClusterDeploymentCustomizations.name": {"FIELD: name <string>"},

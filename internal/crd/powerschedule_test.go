@@ -20,12 +20,12 @@ func TestPowerSchedulesWithBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	const window = `"windows":[{"hibernate":"0 19 * * mon-fri","resume":"0 8 * * 1-5","timeZone":"America/Argentina/Buenos_Aires"}]`
-	const cron = " is no cron expression: write minute, hour, day of month, month and day of week, such as 0 19 * * mon-fri"
+	const cron = " is not a cron expression: write minute, hour, day of month, month and day of week, such as 0 19 * * mon-fri"
 	for name, tc := range map[string]struct{ spec, want string }{
 		"all is well":               {`{"claimSelector":{},` + window + `}`, ""},
-		"no selector":               {`{` + window + `}`, "name one of clusterSelector and claimSelector; {} selects all"},
-		"two selectors":             {`{"claimSelector":{},"clusterSelector":{},` + window + `}`, "name one of clusterSelector and claimSelector; {} selects all"},
-		"claims abroad":             {`{"claimSelector":{},"namespaceSelector":{},` + window + `}`, "namespaceSelector goes with clusterSelector"},
+		"no selector":               {`{` + window + `}`, "set exactly one of clusterSelector and claimSelector; {} selects all"},
+		"two selectors":             {`{"claimSelector":{},"clusterSelector":{},` + window + `}`, "set exactly one of clusterSelector and claimSelector; {} selects all"},
+		"claims abroad":             {`{"claimSelector":{},"namespaceSelector":{},` + window + `}`, "namespaceSelector is only valid with clusterSelector"},
 		"clusters abroad":           {`{"clusterSelector":{"matchLabels":{"a":"b"}},"namespaceSelector":{},` + window + `}`, ""},
 		"no windows":                {`{"claimSelector":{},"windows":[]}`, "spec.windows in body should have at least 1 items"},
 		"windows left out":          {`{"claimSelector":{}}`, "spec.windows: Required value"},
@@ -38,8 +38,8 @@ func TestPowerSchedulesWithBadInput(t *testing.T) {
 		"a zone in the expression":  {`{"claimSelector":{},"windows":[{"hibernate":"TZ=UTC 0 19 * * *"}]}`, cron},
 		"a number":                  {`{"claimSelector":{},"windows":[{"hibernate":19}]}`, "must be of type string"},
 		"an expression without end": {`{"claimSelector":{},"windows":[{"hibernate":"` + strings.Repeat("1,", 70) + `2 * * * *"}]}`, "Too long"},
-		"the machine's zone":        {`{"claimSelector":{},"windows":[{"hibernate":"0 1 * * *","timeZone":"Local"}]}`, `"Local" is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin`},
-		"a path for a zone":         {`{"claimSelector":{},"windows":[{"hibernate":"0 1 * * *","timeZone":"../passwd"}]}`, `"../passwd" is no time zone`},
+		"the machine's zone":        {`{"claimSelector":{},"windows":[{"hibernate":"0 1 * * *","timeZone":"Local"}]}`, `"Local" is not a time zone: use a name of the IANA database, such as UTC or Europe/Berlin`},
+		"a path for a zone":         {`{"claimSelector":{},"windows":[{"hibernate":"0 1 * * *","timeZone":"../passwd"}]}`, `"../passwd" is not a time zone`},
 		"a day that is none":        {`{"claimSelector":{},"skipUntil":"2026-02-30T00:00:00Z",` + window + `}`, "skipUntil"},
 		"a time without zone":       {`{"claimSelector":{},"skipUntil":"2026-02-20T00:00:00",` + window + `}`, "skipUntil"},
 		"tomorrow":                  {`{"claimSelector":{},"skipUntil":"tomorrow",` + window + `}`, "skipUntil"},

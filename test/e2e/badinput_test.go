@@ -63,7 +63,7 @@ func TestBadManifestsAreRefusedWithARemedy(t *testing.T) {
 		"an unknown platform, by a client that lets unknown fields pass": {
 			manifest: pool("platform: {digitalocean: {}}", one),
 			flags:    []string{"--validate=false"},
-			says:     []string{`ClusterPool "bad"`, "spec.platform", "name exactly one platform", "aws", "gcp", "local"},
+			says:     []string{`ClusterPool "bad"`, "spec.platform", "set exactly one platform", "aws", "gcp", "local"},
 		},
 		"an unknown platform, applied by the server": {
 			manifest: pool("platform: {digitalocean: {}}", one),
@@ -72,7 +72,7 @@ func TestBadManifestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"two platforms": {
 			manifest: pool("platform: {aws: {}, gcp: {}}", one),
-			says:     []string{`ClusterPool "bad"`, "spec.platform", "name exactly one platform"},
+			says:     []string{`ClusterPool "bad"`, "spec.platform", "set exactly one platform"},
 		},
 		"a negative size": {
 			manifest: pool(onAWS, "size: -1"),
@@ -210,10 +210,10 @@ func TestWhatIsSetForGoodCannotBeChanged(t *testing.T) {
 		"since it is claimed":          {`{"spec":{"clusterPoolRef":{"claimedTimestamp":null}}}`, []string{"spec.clusterPoolRef", "claimedTimestamp cannot be changed once it is set"}},
 		"that a cluster is claimed":    {`{"spec":{"clusterPoolRef":{"claimName":null}}}`, []string{"spec.clusterPoolRef", "claimName cannot be changed once it is set"}},
 		"the pool of a cluster":        {`{"spec":{"clusterPoolRef":{"poolName":"other"}}}`, []string{"spec.clusterPoolRef", "a cluster stays in its pool"}},
-		"that a cluster is of a pool":  {`{"spec":{"clusterPoolRef":null}}`, []string{"clusterPoolRef cannot be added or taken away"}},
-		"that a cluster is installed":  {`{"spec":{"installed":false}}`, []string{"installed cannot be taken back", "delete the ClusterDeployment"}},
-		"the name of a cluster":        {`{"spec":{"clusterName":"other"}}`, []string{"spec.clusterName", "clusterName cannot be changed", "make another"}},
-		"the base domain of a cluster": {`{"spec":{"baseDomain":"other.example"}}`, []string{"spec.baseDomain", "baseDomain cannot be changed", "make another"}},
+		"that a cluster is of a pool":  {`{"spec":{"clusterPoolRef":null}}`, []string{"clusterPoolRef cannot be added or removed"}},
+		"that a cluster is installed":  {`{"spec":{"installed":false}}`, []string{"installed cannot be set back to false", "delete the ClusterDeployment"}},
+		"the name of a cluster":        {`{"spec":{"clusterName":"other"}}`, []string{"spec.clusterName", "clusterName cannot be changed", "create another"}},
+		"the base domain of a cluster": {`{"spec":{"baseDomain":"other.example"}}`, []string{"spec.baseDomain", "baseDomain cannot be changed", "create another"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

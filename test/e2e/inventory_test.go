@@ -67,7 +67,7 @@ func TestBadPatchesAreRefusedWithARemedy(t *testing.T) {
 		`clusterDeploymentSpecPatches: [{op: copy, path: a, from: b~}]`:                                                      {"spec.clusterDeploymentSpecPatches[0].from", "b~", "write ~0 for ~"},
 		`installConfigPatches: [{op: move, path: /a}]`:                                                                       {"spec.installConfigPatches[0]", "move needs from"},
 		`installConfigPatches: [{op: copy, path: /a, from: ""}]`:                                                             {"spec.installConfigPatches[0]", "copy needs from"},
-		`installConfigPatches: [{op: add, path: /a, from: /b, value: 1}]`:                                                    {"spec.installConfigPatches[0]", "from is for move and copy, not for add", "leave it out"},
+		`installConfigPatches: [{op: add, path: /a, from: /b, value: 1}]`:                                                    {"spec.installConfigPatches[0]", "from is only valid with move and copy, not with add", "remove it"},
 		`installConfigPatches: [{op: delete, path: /a}]`:                                                                     {"spec.installConfigPatches[0].op", `"delete"`, `"remove"`},
 		`installConfigPatches: [{op: remove}]`:                                                                               {"spec.installConfigPatches[0].path", "Required"},
 		`installConfigPatches: [{op: add, path: /a}]`:                                                                        {"spec.installConfigPatches[0]: add needs a value", "set value, or valueJSON"},

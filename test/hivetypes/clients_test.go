@@ -406,7 +406,7 @@ func (h *hub) keepPool(t *testing.T) {
 		claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "wire", Name: name}}
 		return h.Patch(t.Context(), claim, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"clusterPoolName":%q}}`, pool)))
 	}
-	const want = "clusterPoolName cannot be changed once the claim has a cluster, and it has "
+	const want = "clusterPoolName cannot be changed because the claim has cluster "
 	if err := move("served", "machines"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a claim that has a cluster: %v, want an error that says %q", err, want)
 	}

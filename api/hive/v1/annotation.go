@@ -2,9 +2,9 @@ package v1
 
 import "strconv"
 
-// IsTrue reports whether the value of key, in the annotations or labels of an object, is
-// true in one of the spellings that strconv.ParseBool accepts, as Hive reads it. An absent
-// value, and one that is not a boolean, is false.
+// IsTrue reports whether the value of key, in the annotations or labels of an object, is true in
+// one of the spellings that strconv.ParseBool accepts, as Hive reads it. An absent value, or one
+// that is not a boolean, is false.
 func IsTrue(values map[string]string, key string) bool {
 	value := values[key]
 	if value == "" {

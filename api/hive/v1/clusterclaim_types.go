@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterClaim asks a pool for a cluster. The claim owns the cluster it gets:
-// deleting the claim destroys it.
+// ClusterClaim requests a cluster from a ClusterPool. The claim owns the cluster that it gets:
+// deleting the claim destroys the cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,51 +29,56 @@ type ClusterClaim struct {
 	Status ClusterClaimStatus `json:"status,omitempty"`
 }
 
-// ClusterClaimSpec is what is asked for.
+// ClusterClaimSpec is the desired state of a ClusterClaim.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || size(oldSelf.__namespace__) == 0 || self.clusterPoolName == oldSelf.clusterPoolName",messageExpression="'clusterPoolName cannot be changed once the claim has a cluster, and it has ' + oldSelf.__namespace__ + ' of pool ' + oldSelf.clusterPoolName + ': create another ClusterClaim for a cluster of another pool'",message="clusterPoolName cannot be changed once the claim has a cluster: create another ClusterClaim for a cluster of another pool"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || size(oldSelf.__namespace__) == 0 || self.clusterPoolName == oldSelf.clusterPoolName",messageExpression="'clusterPoolName cannot be changed because the claim has cluster ' + oldSelf.__namespace__ + ' of pool ' + oldSelf.clusterPoolName + ': create another ClusterClaim for a cluster of another pool'",message="clusterPoolName cannot be changed once the claim has a cluster: create another ClusterClaim for a cluster of another pool"
 type ClusterClaimSpec struct {
-	// ClusterPoolName names a pool in the claim's namespace. It cannot be changed once
-	// the claim has a cluster.
+	// ClusterPoolName is the name of a ClusterPool in the claim's namespace. It cannot be changed
+	// once the claim has a cluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ClusterPoolName string `json:"clusterPoolName"`
-	// Subjects get access to the cluster's ClusterDeployment and its Secrets.
+	// Subjects are the users, groups and service accounts that get access to the ClusterDeployment
+	// of the claim's cluster and to its Secrets. If unset, hotspare grants no access.
 	// +optional
 	// +nullable
 	Subjects []rbacv1.Subject `json:"subjects,omitempty"`
-	// Namespace is the cluster's namespace and name. hotspare sets it, once.
+	// Namespace is the namespace and the name of the claim's ClusterDeployment. hotspare sets it
+	// once, when it assigns a cluster. Do not set it.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Lifetime is how long the claim may keep its cluster; counted from when it was
-	// claimed. Absent: the pool's default. The pool's maximum caps it.
+	// Lifetime is how long the claim may keep its cluster, such as 8h, counted from the time when
+	// it got the cluster. If unset, claimLifetime.default of the pool applies.
+	// claimLifetime.maximum of the pool limits it.
 	// +optional
 	// +nullable
 	Lifetime *Duration `json:"lifetime,omitempty"`
 }
 
-// ClusterClaimStatus is what the claim has come to.
+// ClusterClaimStatus is the observed state of a ClusterClaim. hotspare writes it.
 type ClusterClaimStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until a
+	// controller has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Pending, ClusterRunning; Reconciling or Stalled while it is True.
+	// Conditions of the claim: Pending and ClusterRunning. At most one of Reconciling and Stalled
+	// is present, and only while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Lifetime is the lifetime in force.
+	// Lifetime is the lifetime in effect, after the pool's default and maximum are applied.
 	// +optional
 	// +nullable
 	Lifetime *Duration `json:"lifetime,omitempty"`
-	// Position is the claim's place among those that wait for a cluster of the
-	// pool; the first has 1. Absent once the claim has its cluster, and before it
-	// has waited for some seconds.
+	// Position is the claim's place in the queue of claims that wait for a cluster of the pool. The
+	// first claim has 1. It is unset during the first seconds of waiting, and once the claim has a
+	// cluster.
 	// +optional
 	// +nullable
 	Position *int32 `json:"position,omitempty"`
-	// EstimatedReadyTime is when a cluster for the claim is likely to run, going by
-	// what the pool's clusters took before. Absent when nobody can tell: nothing
-	// that is under way leads to one, or the pool never made one yet.
+	// EstimatedReadyTime is when the claim is likely to have a running cluster, estimated from how
+	// long the pool's earlier clusters took. It is unset if there is no estimate: no operation in
+	// progress leads to a cluster for the claim, or the pool has not installed a cluster yet.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -83,7 +88,7 @@ type ClusterClaimStatus struct {
 
 // Conditions of a ClusterClaim, with their reasons.
 const (
-	// ClaimPending is True until the claim has its cluster.
+	// ClaimPending is True until the claim has a cluster.
 	ClaimPending          = "Pending"
 	ReasonNoClusters      = "NoClusters"
 	ReasonClusterAssigned = "ClusterAssigned"
@@ -92,11 +97,11 @@ const (
 	ReasonPoolNotFound    = "PoolNotFound"
 	ReasonPoolDeleting    = "PoolDeleting"
 	ReasonInvalidLifetime = "InvalidLifetime"
-	// ReasonAssignmentRefused: a cluster is reserved for the claim, and the hub refused
-	// to let hotspare write its name into spec.namespace.
+	// ReasonAssignmentRefused is the reason while a cluster is reserved for the claim, but the API
+	// server rejects hotspare's update of spec.namespace.
 	ReasonAssignmentRefused = "AssignmentRefused"
 
-	// ClaimClusterRunning is True while the claim's cluster can be used.
+	// ClaimClusterRunning is True while the claim's cluster is running.
 	ClaimClusterRunning   = "ClusterRunning"
 	ReasonRunning         = "Running"
 	ReasonResuming        = "Resuming"

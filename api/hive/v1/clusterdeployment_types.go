@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterDeployment is a cluster: made, kept awake or asleep, and destroyed by hotspare.
+// ClusterDeployment is one cluster. hotspare installs it, hibernates and resumes it, and destroys
+// it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -21,7 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.clusterPoolRef.poolName`,priority=1
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.clusterPoolRef.claimName`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name is longer than the 63 characters that fit in a label: choose a shorter one"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name is longer than 63 characters, the limit of a label value: choose a shorter name"
 type ClusterDeployment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -33,318 +34,371 @@ type ClusterDeployment struct {
 	Status ClusterDeploymentStatus `json:"status,omitempty"`
 }
 
-// PowerState is whether a cluster's machines should run.
+// PowerState is the desired power state of a cluster's machines.
 //
 // +kubebuilder:validation:Enum="";Running;Hibernating
 type PowerState string
 
-// The states that can be asked for. Empty means Running, except for an
-// unclaimed cluster of a pool, which the pool sets.
+// The desired power states. An empty value means Running, except on an unclaimed cluster of a pool:
+// there the pool sets it.
 const (
 	PowerRunning     PowerState = "Running"
 	PowerHibernating PowerState = "Hibernating"
 )
 
-// ClusterDeploymentSpec is what the cluster should be.
+// ClusterDeploymentSpec is the desired state of a ClusterDeployment.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.installed) && oldSelf.installed) || (has(self.installed) && self.installed)",message="installed cannot be taken back: delete the ClusterDeployment instead"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.installed) && oldSelf.installed) || (has(self.installed) && self.installed)",message="installed cannot be set back to false: delete the ClusterDeployment instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.installed) || !self.installed || has(self.clusterMetadata)",message="an installed cluster needs clusterMetadata with infraID and adminKubeconfigSecretRef"
 // +kubebuilder:validation:XValidation:rule="(has(self.installed) && self.installed) || has(self.provisioning) != has(self.clusterInstallRef)",message="a cluster that is not installed needs exactly one of provisioning and clusterInstallRef"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.clusterPoolRef) == has(self.clusterPoolRef)",message="clusterPoolRef cannot be added or taken away: a cluster belongs to its pool for life"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.clusterPoolRef) == has(self.clusterPoolRef)",message="clusterPoolRef cannot be added or removed: a cluster stays in its pool"
 type ClusterDeploymentSpec struct {
-	// ClusterName is the cluster's name below baseDomain.
+	// ClusterName is the name of the cluster below baseDomain, such as c1 in c1.ci.example.com. It
+	// cannot be changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName cannot be changed: delete the cluster and make another"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName cannot be changed: delete this ClusterDeployment and create another"
 	ClusterName string `json:"clusterName"`
-	// BaseDomain is the DNS domain below which the cluster is named.
+	// BaseDomain is the parent DNS domain of the cluster, such as ci.example.com. It cannot be
+	// changed.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="baseDomain cannot be changed: delete the cluster and make another"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="baseDomain cannot be changed: delete this ClusterDeployment and create another"
 	BaseDomain string `json:"baseDomain"`
-	// Platform is where the cluster is.
-	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].filter(p, p).size() <= 1",message="name only one platform"
-	// +kubebuilder:validation:XValidation:rule="![has(oldSelf.aws),has(oldSelf.azure),has(oldSelf.gcp),has(oldSelf.vsphere),has(oldSelf.openstack),has(oldSelf.baremetal),has(oldSelf.agentBareMetal),has(oldSelf.ibmcloud),has(oldSelf.nutanix),has(oldSelf.none),has(oldSelf.local)].exists(p, p) || [has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].exists(p, p)",message="it names no platform: write the platform that the cluster is on, such as {local: {}}; without it nothing could destroy the cluster"
+	// Platform is the platform of the cluster and its settings. Set exactly one.
+	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].filter(p, p).size() <= 1",message="set only one platform"
+	// +kubebuilder:validation:XValidation:rule="![has(oldSelf.aws),has(oldSelf.azure),has(oldSelf.gcp),has(oldSelf.vsphere),has(oldSelf.openstack),has(oldSelf.baremetal),has(oldSelf.agentBareMetal),has(oldSelf.ibmcloud),has(oldSelf.nutanix),has(oldSelf.none),has(oldSelf.local)].exists(p, p) || [has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].exists(p, p)",message="no platform is set: set the platform that the cluster is on, such as {local: {}}; without it hotspare could not destroy the cluster"
 	Platform Platform `json:"platform"`
-	// PullSecretRef names a Secret with key .dockerconfigjson.
+	// PullSecretRef is the name of a Secret in the same namespace with the key .dockerconfigjson.
+	// If unset, only the global pull secret is used, if there is one.
 	// +optional
 	// +nullable
 	PullSecretRef *corev1.LocalObjectReference `json:"pullSecretRef,omitempty"`
-	// PreserveOnDelete keeps the cluster when the ClusterDeployment is deleted.
+	// PreserveOnDelete keeps the cluster when the ClusterDeployment is deleted. Defaults to false:
+	// deleting the ClusterDeployment destroys the cluster.
 	// +optional
 	PreserveOnDelete bool `json:"preserveOnDelete,omitempty"`
-	// Installed is true when the cluster is installed, or was not installed by hotspare.
+	// Installed is true once the cluster is installed. hotspare sets it. Set it yourself, together
+	// with clusterMetadata, to adopt a cluster that hotspare did not install. It cannot be set back
+	// to false.
 	// +optional
 	Installed bool `json:"installed,omitempty"`
-	// Provisioning says how to install the cluster.
+	// Provisioning configures the installation. A cluster that is not installed needs either
+	// provisioning or clusterInstallRef.
 	// +optional
 	// +nullable
 	Provisioning *Provisioning `json:"provisioning,omitempty"`
-	// ClusterInstallRef names an object of another installer that installs the cluster.
+	// ClusterInstallRef refers to an object of another installer, such as an AgentClusterInstall,
+	// that installs and destroys the cluster instead of hotspare.
 	// +optional
 	// +nullable
 	ClusterInstallRef *ClusterInstallReference `json:"clusterInstallRef,omitempty"`
-	// ClusterMetadata names what the installer made. Written before anything is made.
+	// ClusterMetadata identifies the installed cluster and its Secrets. hotspare sets it before the
+	// installer creates any resource.
 	// +optional
 	// +nullable
 	ClusterMetadata *ClusterMetadata `json:"clusterMetadata,omitempty"`
-	// ClusterPoolRef tells the cluster's pool and claim.
+	// ClusterPoolRef is the pool and the claim of the cluster. The pool sets it. It is unset on a
+	// cluster that does not belong to a pool.
 	// +optional
 	// +nullable
 	ClusterPoolRef *ClusterPoolReference `json:"clusterPoolRef,omitempty"`
-	// PowerState is whether the machines should run. Empty: Running.
+	// PowerState is the desired power state: Running or Hibernating. If empty, the cluster runs. On
+	// an unclaimed cluster of a pool, the pool sets it and reverts other changes.
 	// +optional
 	PowerState PowerState `json:"powerState,omitempty"`
-	// HibernateAfter hibernates the cluster when it has been running this long.
+	// HibernateAfter is how long the cluster runs before it hibernates, such as 8h. It counts from
+	// the latest of the installation, the claim and the end of the last resume. If unset, the
+	// cluster does not hibernate automatically.
 	// +optional
 	// +nullable
 	HibernateAfter *Duration `json:"hibernateAfter,omitempty"`
-	// PowerstateTransitionToRunningTimeout is how long a resume may take before it
-	// counts as failed. Absent: for ever.
+	// PowerstateTransitionToRunningTimeout is how long a resume may take, such as 20m. After that
+	// the cluster reports FailedToStart, and hotspare continues to try. If unset, there is no
+	// timeout.
 	// +optional
 	// +nullable
 	PowerstateTransitionToRunningTimeout *Duration `json:"powerstateTransitionToRunningTimeout,omitempty"`
-	// PowerstateTransitionToHibernatingTimeout is the same for hibernating.
+	// PowerstateTransitionToHibernatingTimeout is how long hibernation may take, such as 20m. After
+	// that the cluster reports FailedToStop, and hotspare continues to try. If unset, there is no
+	// timeout.
 	// +optional
 	// +nullable
 	PowerstateTransitionToHibernatingTimeout *Duration `json:"powerstateTransitionToHibernatingTimeout,omitempty"`
-	// InstallAttemptsLimit is how often the install is tried. Absent: until it works.
+	// InstallAttemptsLimit is the maximum number of install attempts. The wait between attempts
+	// doubles from 1 minute to 1 hour. If unset, there is no limit.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	InstallAttemptsLimit *int32 `json:"installAttemptsLimit,omitempty"`
 
-	// What follows is kept as written; hotspare does not act on it.
+	// The remaining fields are stored as written; hotspare does not act on them.
 
+	// ControlPlaneConfig is accepted for compatibility with Hive and has no effect.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ControlPlaneConfig *runtime.RawExtension `json:"controlPlaneConfig,omitempty"`
+	// Ingress is accepted for compatibility with Hive and has no effect.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Ingress []runtime.RawExtension `json:"ingress,omitempty"`
+	// CertificateBundles is accepted for compatibility with Hive and has no effect.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	CertificateBundles []runtime.RawExtension `json:"certificateBundles,omitempty"`
+	// ManageDNS is accepted for compatibility with Hive and has no effect.
 	// +optional
 	ManageDNS bool `json:"manageDNS,omitempty"`
+	// BoundServiceAccountSigningKeySecretRef is accepted for compatibility with Hive and has no
+	// effect.
 	// +optional
 	// +nullable
 	BoundServiceAccountSigningKeySecretRef *corev1.LocalObjectReference `json:"boundServiceAccountSigningKeySecretRef,omitempty"`
+	// MachineManagement is accepted for compatibility with Hive and has no effect.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MachineManagement *runtime.RawExtension `json:"machineManagement,omitempty"`
 }
 
-// Provisioning says how to install a cluster.
+// Provisioning configures the installation of a cluster.
 type Provisioning struct {
-	// InstallConfigSecretRef names a Secret with key install-config.yaml.
+	// InstallConfigSecretRef is the name of a Secret with the key install-config.yaml. If unset,
+	// hotspare generates the install-config.
 	// +optional
 	// +nullable
 	InstallConfigSecretRef *corev1.LocalObjectReference `json:"installConfigSecretRef,omitempty"`
-	// ImageSetRef names the ClusterImageSet to install.
+	// ImageSetRef is the ClusterImageSet from which the cluster is installed. Set either
+	// imageSetRef or releaseImage.
 	// +optional
 	// +nullable
 	ImageSetRef *ClusterImageSetReference `json:"imageSetRef,omitempty"`
-	// ReleaseImage overrides the image set's.
+	// ReleaseImage is the image of the release to install. It takes precedence over imageSetRef.
 	// +optional
 	ReleaseImage string `json:"releaseImage,omitempty"`
-	// InstallerImageOverride is the image that holds the installer.
+	// InstallerImageOverride is the image that contains the installer. If unset, hotspare uses the
+	// installer of the release.
 	// +optional
 	InstallerImageOverride string `json:"installerImageOverride,omitempty"`
-	// ManifestsConfigMapRef names a ConfigMap with manifests to add.
+	// ManifestsConfigMapRef is the name of a ConfigMap with manifests that are added to those of
+	// the installer.
 	// +optional
 	// +nullable
 	ManifestsConfigMapRef *corev1.LocalObjectReference `json:"manifestsConfigMapRef,omitempty"`
-	// ManifestsSecretRef names a Secret with manifests to add.
+	// ManifestsSecretRef is the name of a Secret with manifests that are added to those of the
+	// installer.
 	// +optional
 	// +nullable
 	ManifestsSecretRef *corev1.LocalObjectReference `json:"manifestsSecretRef,omitempty"`
-	// CustomizationRef names a ClusterDeploymentCustomization with manifest patches.
+	// CustomizationRef is the name of a ClusterDeploymentCustomization in the same namespace. Its
+	// installerManifestPatches apply to the manifests of the installer.
 	// +optional
 	// +nullable
 	CustomizationRef *corev1.LocalObjectReference `json:"customizationRef,omitempty"`
-	// SSHPrivateKeySecretRef names a Secret with key ssh-privatekey.
+	// SSHPrivateKeySecretRef is the name of a Secret with the key ssh-privatekey, with which the
+	// installer gathers logs of a failed bootstrap machine. Its key ssh-publickey is added to an
+	// install-config that has no sshKey.
 	// +optional
 	// +nullable
 	SSHPrivateKeySecretRef *corev1.LocalObjectReference `json:"sshPrivateKeySecretRef,omitempty"`
+	// SSHKnownHosts is accepted for compatibility with Hive and has no effect.
 	// +optional
 	// +nullable
 	SSHKnownHosts []string `json:"sshKnownHosts,omitempty"`
-	// InstallerEnv is added to the installer's environment.
+	// InstallerEnv is a list of environment variables for the installer.
 	// +optional
 	// +nullable
 	InstallerEnv []corev1.EnvVar `json:"installerEnv,omitempty"`
 }
 
-// ClusterInstallReference names an object that follows Hive's ClusterInstall contract.
+// ClusterInstallReference refers to an object that implements Hive's ClusterInstall contract.
 type ClusterInstallReference struct {
+	// Group is the API group of the object.
 	// +optional
 	Group string `json:"group"`
+	// Version is the API version of the object.
 	// +optional
 	Version string `json:"version"`
+	// Kind is the kind of the object.
 	// +optional
 	Kind string `json:"kind"`
+	// Name is the name of the object, in the namespace of the ClusterDeployment.
 	// +optional
 	Name string `json:"name"`
 }
 
-// ClusterMetadata names what the installer made.
+// ClusterMetadata identifies an installed cluster and its Secrets.
 type ClusterMetadata struct {
-	// ClusterID is the cluster's universal ID.
+	// ClusterID is the unique ID of the cluster.
 	ClusterID string `json:"clusterID"`
-	// InfraID marks everything that the installer made for the cluster.
+	// InfraID marks every resource that the installer creates for the cluster on its platform.
 	InfraID string `json:"infraID"`
-	// AdminKubeconfigSecretRef names a Secret with key kubeconfig.
+	// AdminKubeconfigSecretRef is the name of a Secret with the key kubeconfig, the kubeconfig of
+	// the cluster's administrator.
 	AdminKubeconfigSecretRef corev1.LocalObjectReference `json:"adminKubeconfigSecretRef"`
-	// AdminPasswordSecretRef names a Secret with keys username and password.
+	// AdminPasswordSecretRef is the name of a Secret with the keys username and password of the
+	// cluster's administrator. It is unset if the cluster has no password.
 	// +optional
 	// +nullable
 	AdminPasswordSecretRef *corev1.LocalObjectReference `json:"adminPasswordSecretRef,omitempty"`
-	// MetadataJSONSecretRef names a Secret with key metadata.json: all that is needed to destroy the cluster.
+	// MetadataJSONSecretRef is the name of a Secret with the key metadata.json, which the installer
+	// needs to destroy the cluster.
 	// +optional
 	// +nullable
 	MetadataJSONSecretRef *corev1.LocalObjectReference `json:"metadataJSONSecretRef,omitempty"`
-	// Platform holds what the platform's installer adds.
+	// Platform contains the metadata that is specific to the platform.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Platform *runtime.RawExtension `json:"platform,omitempty"`
 }
 
-// ClusterPoolReference tells a cluster's pool and claim.
+// ClusterPoolReference is the pool and the claim of a cluster.
 //
-// +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__ && self.poolName == oldSelf.poolName",message="a cluster stays in its pool: namespace and poolName cannot be changed"
+// +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__ && self.poolName == oldSelf.poolName",message="namespace and poolName cannot be changed: a cluster stays in its pool"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimName) || oldSelf.claimName.size() == 0 || (has(self.claimName) && self.claimName == oldSelf.claimName)",message="claimName cannot be changed once it is set: a cluster is claimed once"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimedTimestamp) || (has(self.claimedTimestamp) && self.claimedTimestamp == oldSelf.claimedTimestamp)",message="claimedTimestamp cannot be changed once it is set: lifetimes and hibernateAfter count from it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterDeploymentCustomization) || (has(self.clusterDeploymentCustomization) && self.clusterDeploymentCustomization == oldSelf.clusterDeploymentCustomization)",message="clusterDeploymentCustomization cannot be changed once it is set: the cluster was made with it"
 type ClusterPoolReference struct {
-	// Namespace of the pool and of the claim.
+	// Namespace is the namespace of the pool and of the claim.
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
-	// PoolName names the pool.
+	// PoolName is the name of the pool.
 	// +kubebuilder:validation:MaxLength=253
 	PoolName string `json:"poolName"`
-	// ClaimName names the claim that has this cluster. Set once.
+	// ClaimName is the name of the claim to which the cluster is assigned. It is empty while the
+	// cluster is unclaimed, and cannot be changed once it is set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClaimName string `json:"claimName,omitempty"`
-	// ClaimedTimestamp is when it got it. Written with ClaimName, never changed.
+	// ClaimedTimestamp is when the cluster was assigned to its claim. hotspare sets it together
+	// with claimName and never changes it.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ClaimedTimestamp *metav1.Time `json:"claimedTimestamp,omitempty"`
-	// CustomizationRef names the customization that the cluster was made with.
+	// CustomizationRef is the name of the customization with which the cluster was created.
 	// +optional
 	// +nullable
 	CustomizationRef *corev1.LocalObjectReference `json:"clusterDeploymentCustomization,omitempty"`
 }
 
-// ClusterDeploymentStatus is what the cluster is.
+// ClusterDeploymentStatus is the observed state of a ClusterDeployment. hotspare writes it.
 type ClusterDeploymentStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until a
+	// controller has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// PowerState is what the machines are doing, in one word.
+	// PowerState is the current power state: Running, Hibernating, or a step between them such as
+	// WaitingForMachines.
 	// +optional
 	PowerState string `json:"powerState,omitempty"`
-	// PowerTransition is the current or last change of power state; timeouts count from it.
+	// PowerTransition is the power transition in progress, or the last one. Timeouts count from its
+	// start.
 	// +optional
 	// +nullable
 	PowerTransition *PowerTransition `json:"powerTransition,omitempty"`
-	// Conditions tell more.
+	// Conditions of the cluster: its installation and its power state. At most one of Reconciling
+	// and Stalled is present, and only while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
-	// APIURL is the cluster's API.
+	// APIURL is the URL of the cluster's API.
 	// +optional
 	APIURL string `json:"apiURL,omitempty"`
-	// WebConsoleURL is the cluster's console.
+	// WebConsoleURL is the URL of the cluster's web console, if it has one.
 	// +optional
 	WebConsoleURL string `json:"webConsoleURL,omitempty"`
 	// InstallVersion is the version that was installed.
 	// +optional
 	// +nullable
 	InstallVersion *string `json:"installVersion,omitempty"`
-	// InstallStartedTimestamp is when the first attempt began.
+	// InstallStartedTimestamp is when the first install attempt started.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	InstallStartedTimestamp *metav1.Time `json:"installStartedTimestamp,omitempty"`
-	// InstalledTimestamp is when the install succeeded. Never changed.
+	// InstalledTimestamp is when the installation succeeded. It is never changed.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	InstalledTimestamp *metav1.Time `json:"installedTimestamp,omitempty"`
-	// ClaimedTimestamp mirrors spec.clusterPoolRef.claimedTimestamp.
+	// ClaimedTimestamp is a copy of spec.clusterPoolRef.claimedTimestamp.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ClaimedTimestamp *metav1.Time `json:"claimedTimestamp,omitempty"`
-	// InstallRestarts counts attempts after the first.
+	// InstallRestarts is the number of install attempts after the first one.
 	// +optional
 	InstallRestarts int `json:"installRestarts,omitempty"`
-	// ProvisionRef names the ClusterProvision of the current attempt.
+	// ProvisionRef is the name of the ClusterProvision of the current install attempt.
 	// +optional
 	// +nullable
 	ProvisionRef *corev1.LocalObjectReference `json:"provisionRef,omitempty"`
-	// ClusterVersionStatus is what the cluster reports of its version, in the form of
-	// OpenShift's ClusterVersionStatus: desired, and the three latest of history. Of a
-	// cluster that is not OpenShift it is the version of its API server, in desired.
+	// ClusterVersionStatus is the version that the cluster reports, in the form of OpenShift's
+	// ClusterVersionStatus: desired, and the three latest entries of history. For a cluster that is
+	// not OpenShift, desired is the version of its API server.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ClusterVersionStatus *runtime.RawExtension `json:"clusterVersionStatus,omitempty"`
-	// InstallerImage and CLIImage are resolved from the release image.
+	// InstallerImage is the installer image of the release. hotspare sets it when a Job installs
+	// the cluster.
 	// +optional
 	// +nullable
 	InstallerImage *string `json:"installerImage,omitempty"`
+	// CLIImage is the image of the release that contains oc. hotspare sets it when a Job installs
+	// the cluster.
 	// +optional
 	// +nullable
 	CLIImage *string `json:"cliImage,omitempty"`
+	// CertificateBundles exists for compatibility with Hive. hotspare never sets it.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	CertificateBundles []runtime.RawExtension `json:"certificateBundles,omitempty"`
+	// PlatformStatus exists for compatibility with Hive. hotspare never sets it.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PlatformStatus *runtime.RawExtension `json:"platformStatus,omitempty"`
 }
 
-// PowerTransition records one change of power state. A flip in its middle
-// begins a new one.
+// PowerTransition is one change of the power state. If the desired state changes before the
+// transition ends, a new transition starts.
 type PowerTransition struct {
-	// Target is the state that is being reached.
+	// Target is the power state to reach: Running or Hibernating.
 	Target PowerState `json:"target"`
-	// StartedAt is when the machines were first told.
+	// StartedAt is when hotspare sent the first request to start or stop the machines.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	StartedAt metav1.Time `json:"startedAt"`
-	// FinishedAt is when the target was reached.
+	// FinishedAt is when the cluster reached the target state. It is unset while the transition is
+	// in progress.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
-	// Attempts counts the times that starting or stopping was tried and refused.
+	// Attempts is the number of times that the platform rejected a request to start or stop the
+	// machines.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
-	// LastError is what the platform last answered.
+	// LastError is the last error that the platform returned.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
-	// MachinesFailed is set when the machines themselves went wrong on the way: one
-	// failed, or there is none. It is cleared when the target is reached. An
-	// unclaimed cluster of a pool that does not get there soon is broken.
+	// MachinesFailed is true if a machine failed, or if there are no machines, during the
+	// transition. hotspare clears it when the target is reached. An unclaimed cluster of a pool
+	// that does not recover soon is broken.
 	// +optional
 	MachinesFailed bool `json:"machinesFailed,omitempty"`
-	// Deadline is when the transition times out; absent when it has no timeout.
+	// Deadline is when the transition times out. It is unset if there is no timeout.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -354,7 +408,8 @@ type PowerTransition struct {
 
 // Conditions of a ClusterDeployment about its install, with their reasons.
 const (
-	// ClusterProvisioned tells how far the cluster's life is.
+	// ClusterProvisioned reports the stage of the cluster's life cycle: its reason is one of those
+	// below.
 	ClusterProvisioned        = "Provisioned"
 	ReasonProvisioning        = "Provisioning"
 	ReasonProvisionStopped    = "ProvisionStopped"
@@ -365,26 +420,27 @@ const (
 	ReasonInitializing        = "Initializing"
 	ReasonProvisionSuccessful = "ProvisionSucceeded"
 
-	// ClusterProvisionStopped is True when no further attempt will be made.
+	// ClusterProvisionStopped is True when hotspare makes no further install attempt.
 	ClusterProvisionStopped     = "ProvisionStopped"
 	ReasonInstallAttemptsUsedUp = "InstallAttemptsLimitReached"
 	ReasonProvisionNotStopped   = "ProvisionNotStopped"
 
-	// ClusterProvisionFailed is True while the last attempt failed.
+	// ClusterProvisionFailed is True while the last install attempt failed.
 	ClusterProvisionFailed = "ProvisionFailed"
 
-	// ClusterAuthenticationFailure is True after an attempt in which the platform refused
-	// its credentials.
+	// ClusterAuthenticationFailure is True after an attempt in which the platform rejected the
+	// credentials.
 	ClusterAuthenticationFailure = "AuthenticationFailure"
 	ReasonPlatformAuthError      = "PlatformAuthError"
-	// ReasonInvalidCredentials is that of an attempt, in ProvisionFailed.
+	// ReasonInvalidCredentials is the reason of ProvisionFailed for such an attempt.
 	ReasonInvalidCredentials = "InvalidCredentials"
 
-	// ClusterInstallLaunchError is True while a pod of the installer cannot begin.
+	// ClusterInstallLaunchError is True while a pod of the installer cannot start.
 	ClusterInstallLaunchError = "InstallLaunchError"
 	ReasonPodPending          = "PodInPendingPhase"
 
-	// ClusterRequirementsMet is False while something that the install needs is missing or wrong.
+	// ClusterRequirementsMet is False while a requirement of the installation is missing or
+	// invalid.
 	ClusterRequirementsMet              = "RequirementsMet"
 	ReasonAllRequirementsMet            = "AllRequirementsMet"
 	ReasonImageSetNotFound              = "ClusterImageSetNotFound"
@@ -395,19 +451,19 @@ const (
 	ReasonClusterInstallNotFound   = "ClusterInstallNotFound"
 	ReasonClusterInstallUnreadable = "ClusterInstallUnreadable"
 
-	// What the object that spec.clusterInstallRef names says, as it says it.
+	// These conditions are copied from the object that spec.clusterInstallRef refers to.
 	ClusterInstallRequirementsMet = "ClusterInstallRequirementsMet"
 	ClusterInstallCompleted       = "ClusterInstallCompleted"
 	ClusterInstallFailed          = "ClusterInstallFailed"
 	ClusterInstallStopped         = "ClusterInstallStopped"
 
-	// ClusterDeprovisionLaunchError is True while destroying cannot begin.
+	// ClusterDeprovisionLaunchError is True while the destruction of the cluster cannot start.
 	ClusterDeprovisionLaunchError = "DeprovisionLaunchError"
 )
 
 // Conditions of a ClusterDeployment about its power, with their reasons.
 const (
-	// ClusterHibernating is True while the cluster sleeps.
+	// ClusterHibernating is True while the cluster hibernates.
 	ClusterHibernating  = "Hibernating"
 	ReasonHibernating   = "Hibernating"
 	ReasonStopping      = "Stopping"
@@ -434,8 +490,8 @@ const (
 	ReasonErrorConnecting = "ErrorConnectingToCluster"
 )
 
-// Values of ClusterDeployment.status.powerState that clients decide by.
-// Others are reasons of the two power conditions.
+// Values of ClusterDeployment.status.powerState on which clients base decisions. All other values
+// are reasons of the two power conditions.
 const (
 	StatusRunning     = "Running"
 	StatusHibernating = "Hibernating"

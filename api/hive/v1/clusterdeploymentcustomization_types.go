@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterDeploymentCustomization changes the install-config of the one cluster
-// at a time that is made with it.
+// ClusterDeploymentCustomization contains patches of the install-config and of other inputs of an
+// installation. At most one cluster at a time uses it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,75 +27,79 @@ type ClusterDeploymentCustomization struct {
 	Status ClusterDeploymentCustomizationStatus `json:"status,omitempty"`
 }
 
-// ClusterDeploymentCustomizationSpec is what to change.
+// ClusterDeploymentCustomizationSpec lists the patches.
 type ClusterDeploymentCustomizationSpec struct {
-	// InstallConfigPatches are applied to the install-config in order (RFC 6902).
+	// InstallConfigPatches are applied to the install-config, in order (RFC 6902).
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=128
 	InstallConfigPatches []PatchEntity `json:"installConfigPatches,omitempty"`
-	// ClusterDeploymentSpecPatches are applied to the spec of the ClusterDeployment that
-	// the pool makes. Fields that hotspare itself sets cannot be patched.
+	// ClusterDeploymentSpecPatches are applied, in order, to the spec of the ClusterDeployment that
+	// the pool creates. Fields that hotspare itself sets cannot be patched.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=128
 	ClusterDeploymentSpecPatches []PatchEntity `json:"clusterDeploymentSpecPatches,omitempty"`
-	// InstallerManifestPatches are applied to the manifests that the installer makes.
+	// InstallerManifestPatches are applied to the manifests that the installer generates.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=64
 	InstallerManifestPatches []InstallerManifestPatch `json:"installerManifestPatches,omitempty"`
 }
 
-// PatchEntity is one operation of RFC 6902.
+// PatchEntity is one operation of a JSON patch (RFC 6902).
 //
-// +kubebuilder:validation:XValidation:rule="!(self.op in ['move', 'copy']) || has(self.from) && size(self.from) > 0",messageExpression="self.op + ' needs from: name the path to take it from'",message="move and copy need from: name the path to take it from"
-// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] || !has(self.from) || size(self.from) == 0",messageExpression="'from is for move and copy, not for ' + self.op + ': leave it out'",message="from is for move and copy only: leave it out"
+// +kubebuilder:validation:XValidation:rule="!(self.op in ['move', 'copy']) || has(self.from) && size(self.from) > 0",messageExpression="self.op + ' needs from: set it to the path of the source'",message="move and copy need from: set it to the path of the source"
+// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] || !has(self.from) || size(self.from) == 0",messageExpression="'from is only valid with move and copy, not with ' + self.op + ': remove it'",message="from is only valid with move and copy: remove it"
 type PatchEntity struct {
-	// Op is what to do. All but remove, move and copy need a value.
+	// Op is the operation: add, remove, replace, move, copy or test. add, replace and test need
+	// value or valueJSON; move and copy need from.
 	// +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
 	Op string `json:"op"`
-	// Path points at what to change (RFC 6901), with or without its leading slash:
-	// metadata/name. In a key, ~1 stands for / and ~0 for ~.
+	// Path is a JSON pointer (RFC 6901) to the field to change, such as metadata/name. The leading
+	// slash is optional. In a key, write ~1 for / and ~0 for ~.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="it is empty: name what to change, such as metadata/name"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('~([^01]|$)')",message="it has a ~ that stands for nothing: in a key, write ~0 for ~ and ~1 for /"
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="it is empty: write the path to change, such as metadata/name"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('~([^01]|$)')",message="it has a ~ without 0 or 1 after it: in a key, write ~0 for ~ and ~1 for /"
 	Path string `json:"path"`
-	// From is the source of move and copy, written as path is.
+	// From is the source of move and copy, in the form of path.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="!self.matches('~([^01]|$)')",message="it has a ~ that stands for nothing: in a key, write ~0 for ~ and ~1 for /"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('~([^01]|$)')",message="it has a ~ without 0 or 1 after it: in a key, write ~0 for ~ and ~1 for /"
 	From string `json:"from,omitempty"`
-	// Value is any JSON but null, which is written as valueJSON.
+	// Value is the value of the operation: any JSON value except null. Write null as valueJSON.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *runtime.RawExtension `json:"value,omitempty"`
-	// ValueJSON is a value written as JSON in a string; it wins over value.
+	// ValueJSON is the value as a JSON document in a string. It takes precedence over value.
 	// +optional
 	ValueJSON string `json:"valueJSON,omitempty"`
 }
 
-// InstallerManifestPatch patches the manifests that match.
+// InstallerManifestPatch patches the manifests that a selector matches.
 type InstallerManifestPatch struct {
+	// ManifestSelector selects the manifests to patch.
 	ManifestSelector ManifestSelector `json:"manifestSelector"`
+	// Patches are applied, in order, to each selected manifest.
 	// +kubebuilder:validation:MaxItems=128
 	Patches []PatchEntity `json:"patches"`
 }
 
 // ManifestSelector selects manifests by their path.
 type ManifestSelector struct {
+	// Glob is the pattern that the path of a manifest must match.
 	Glob string `json:"glob"`
 }
 
 // Conditions of a ClusterDeploymentCustomization, with their reasons.
 const (
-	// CustomizationAvailable is False while a cluster uses it.
+	// CustomizationAvailable is False while a cluster uses the customization.
 	CustomizationAvailable   = "Available"
 	ReasonCustomizationFree  = "Available"
 	ReasonCustomizationInUse = "ClusterDeploymentCustomizationInUse"
-	// CustomizationApplySucceeded tells how the last cluster that was made, or was to be
-	// made, with it did.
+	// CustomizationApplySucceeded reports whether the patches applied and the installation
+	// succeeded for the last cluster of the customization.
 	CustomizationApplySucceeded = "ApplySucceeded"
 	ReasonApplySucceeded        = "Succeeded"
 	ReasonInstallationPending   = "InstallationPending"
@@ -103,13 +107,16 @@ const (
 	ReasonBrokenBySyntax        = "BrokenBySyntax"
 )
 
-// ClusterDeploymentCustomizationStatus tells who uses it.
+// ClusterDeploymentCustomizationStatus is the observed state of a ClusterDeploymentCustomization.
+// hotspare writes it.
 type ClusterDeploymentCustomizationStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until a
+	// controller has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// ClusterDeploymentRef is the cluster that uses it: at most one, of all pools. It is
-	// a lease: whoever writes it first, on the version it has read, has it.
+	// ClusterDeploymentRef is the cluster that uses the customization: at most one across all
+	// pools. It is a lease that hotspare acquires with an optimistic lock. It is unset while the
+	// customization is free.
 	// +optional
 	// +nullable
 	ClusterDeploymentRef *corev1.ObjectReference `json:"clusterDeploymentRef,omitempty"`
@@ -117,11 +124,12 @@ type ClusterDeploymentCustomizationStatus struct {
 	// +optional
 	// +nullable
 	ClusterPoolRef *corev1.ObjectReference `json:"clusterPoolRef,omitempty"`
-	// LastAppliedConfiguration has, as JSON, the patches that the cluster which used it
-	// last was made with.
+	// LastAppliedConfiguration contains, as JSON, the patches with which the last cluster that used
+	// the customization was created.
 	// +optional
 	LastAppliedConfiguration string `json:"lastAppliedConfiguration,omitempty"`
-	// Conditions: Available, ApplySucceeded; Reconciling or Stalled while it is True.
+	// Conditions of the customization: Available and ApplySucceeded. At most one of Reconciling and
+	// Stalled is present, and only while it is True.
 	// +optional
 	// +nullable
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -2,7 +2,7 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterImageSet names a release that clusters are installed from.
+// ClusterImageSet is a release from which clusters are installed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,10 +18,10 @@ type ClusterImageSet struct {
 	Status ClusterImageSetStatus `json:"status,omitempty"`
 }
 
-// ClusterImageSetSpec is the release.
+// ClusterImageSetSpec is the desired state of a ClusterImageSet.
 type ClusterImageSetSpec struct {
-	// ReleaseImage is the image of an OpenShift release. Local clusters take the
-	// OpenShift version that they show from its tag, if it has one.
+	// ReleaseImage is the image of an OpenShift release. A local cluster reports the OpenShift
+	// version in the image's tag, if the tag is a version.
 	// +kubebuilder:validation:MinLength=1
 	ReleaseImage string `json:"releaseImage"`
 }
@@ -38,8 +38,9 @@ type ClusterImageSetList struct {
 	Items           []ClusterImageSet `json:"items"`
 }
 
-// ClusterImageSetReference names a ClusterImageSet.
+// ClusterImageSetReference refers to a ClusterImageSet.
 type ClusterImageSetReference struct {
+	// Name is the name of the ClusterImageSet.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 }

@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="ImageSet",type=string,JSONPath=`.spec.imageSetRef.name`
 // +kubebuilder:printcolumn:name="Running",type=string,JSONPath=`.spec.runningCount`,priority=1
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.plan`,priority=1
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63",message="metadata.name is longer than the 63 characters that fit in the labels of its clusters: choose a shorter one",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63",message="metadata.name is longer than 63 characters, the limit of the labels of its clusters: choose a shorter name",optionalOldSelf=true
 type ClusterPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -30,153 +30,182 @@ type ClusterPool struct {
 	Status ClusterPoolStatus `json:"status,omitempty"`
 }
 
-// ClusterPoolSpec is what the pool should be.
+// ClusterPoolSpec is the desired state of a ClusterPool.
 type ClusterPoolSpec struct {
-	// Platform is where the clusters are made. Changing it makes every unclaimed cluster stale.
-	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].exists_one(p, p)",message="name exactly one platform: aws, azure, gcp, vsphere, openstack, baremetal, agentBareMetal, ibmcloud, nutanix, none or local"
+	// Platform is the platform of the clusters and its settings. Set exactly one. A change makes
+	// every unclaimed cluster stale: the pool replaces it.
+	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].exists_one(p, p)",message="set exactly one platform: aws, azure, gcp, vsphere, openstack, baremetal, agentBareMetal, ibmcloud, nutanix, none or local"
 	Platform Platform `json:"platform"`
-	// PullSecretRef names a Secret of the pool's namespace with key .dockerconfigjson; it is copied to each cluster.
+	// PullSecretRef is the name of a Secret in the pool's namespace with the key .dockerconfigjson.
+	// hotspare copies it to the namespace of each cluster. If unset, only the global pull secret is
+	// used, if there is one.
 	// +optional
 	// +nullable
 	PullSecretRef *corev1.LocalObjectReference `json:"pullSecretRef,omitempty"`
-	// Size is the number of unclaimed clusters to keep.
+	// Size is the number of unclaimed clusters that the pool keeps. It may be 0.
 	// +kubebuilder:validation:Minimum=0
 	Size int32 `json:"size"`
-	// RunningCount is how many of them are kept running, the others hibernate.
-	// More than size is the same as size.
+	// RunningCount is the number of unclaimed clusters that the pool keeps running; the others
+	// hibernate. A value above size has the same effect as size. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RunningCount int32 `json:"runningCount,omitempty"`
-	// MaxSize limits all clusters of the pool, claimed ones too. Absent: no limit; 0: none.
+	// MaxSize is the maximum number of clusters of the pool, including claimed ones. If unset,
+	// there is no limit. With 0, the pool creates no clusters.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	MaxSize *int32 `json:"maxSize,omitempty"`
-	// MaxConcurrent limits clusters being installed or destroyed at a time. Absent: no limit; 0: the pool is frozen.
-	// Deleting a cluster that is being installed, releasing a claim and deleting the pool do not wait for installs.
+	// MaxConcurrent is the maximum number of clusters that are installed or destroyed at the same
+	// time. If unset, there is no limit; 0 freezes the pool. Deletions of clusters that are still
+	// installing, of claims and of the pool itself do not wait for installations.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
-	// BaseDomain is the DNS domain below which the clusters are named.
+	// BaseDomain is the parent DNS domain of the clusters, such as ci.example.com. A change makes
+	// every unclaimed cluster stale.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*[.]?$')",messageExpression="'\"' + self + '\" is not a DNS domain: write lower-case letters, digits and -, at most 63 between two dots, such as ci.example.com'",message="it is not a DNS domain: write lower-case letters, digits and -, at most 63 between two dots, such as ci.example.com"
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 189",message="it is so long that the names of clusters below it could exceed the 253 characters of a DNS name: use at most 189 characters"
 	BaseDomain string `json:"baseDomain"`
-	// ImageSetRef names the ClusterImageSet to install.
+	// ImageSetRef is the ClusterImageSet from which the clusters are installed. A change makes
+	// every unclaimed cluster stale.
 	ImageSetRef ClusterImageSetReference `json:"imageSetRef"`
-	// Labels are put on each new cluster.
+	// Labels are set on each ClusterDeployment that the pool creates. Existing clusters get new
+	// labels when they are started, hibernated or claimed; labels are never removed.
 	// +optional
 	// +nullable
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are put on each new cluster.
+	// Annotations are set on each ClusterDeployment that the pool creates. Existing clusters get
+	// new annotations when they are started, hibernated or claimed, except those of
+	// hive.openshift.io; annotations are never removed.
 	// +optional
 	// +nullable
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// InstallConfigSecretTemplateRef names a Secret of the pool's namespace with key
-	// install-config.yaml, the template of each cluster's install-config.
+	// InstallConfigSecretTemplateRef is the name of a Secret in the pool's namespace with the key
+	// install-config.yaml, the template of each cluster's install-config. If unset, hotspare
+	// generates it. A change of the name makes every unclaimed cluster stale.
 	// +optional
 	// +nullable
 	InstallConfigSecretTemplateRef *corev1.LocalObjectReference `json:"installConfigSecretTemplateRef,omitempty"`
-	// HibernateAfter hibernates a claimed cluster that has been running this long.
+	// HibernateAfter is how long a claimed cluster runs before it hibernates, such as 8h. Unclaimed
+	// clusters ignore it. If unset, claimed clusters do not hibernate automatically.
 	// +optional
 	// +nullable
 	HibernateAfter *Duration `json:"hibernateAfter,omitempty"`
-	// InstallAttemptsLimit is how often a cluster's install is tried. Absent: until it works.
+	// InstallAttemptsLimit is the maximum number of attempts to install a cluster. After that the
+	// cluster is broken, and the pool replaces it. If unset, there is no limit.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	InstallAttemptsLimit *int32 `json:"installAttemptsLimit,omitempty"`
-	// SkipMachinePools makes no MachinePool for each cluster's workers.
+	// SkipMachinePools is accepted for compatibility with Hive and has no effect: hotspare does not
+	// create MachinePools for clusters of a pool.
 	// +optional
 	SkipMachinePools bool `json:"skipMachinePools,omitempty"`
-	// ClaimLifetime bounds the lifetime of claims on this pool.
+	// ClaimLifetime limits how long claims on this pool live. If unset, claims live until they are
+	// deleted.
 	// +optional
 	// +nullable
 	ClaimLifetime *ClusterPoolClaimLifetime `json:"claimLifetime,omitempty"`
-	// HibernationConfig is Hive's way to say PowerstateTransitionToRunningTimeout.
+	// HibernationConfig is Hive's form of powerstateTransitionToRunningTimeout, which takes
+	// precedence if both are set.
 	// +optional
 	// +nullable
 	HibernationConfig *HibernationConfig `json:"hibernationConfig,omitempty"`
-	// PowerstateTransitionToRunningTimeout is how long a cluster may take to resume
-	// before it counts as broken and is replaced. Absent: for ever.
+	// PowerstateTransitionToRunningTimeout is how long a cluster may take to resume, such as 20m.
+	// After that the cluster is broken, and the pool replaces it if it is unclaimed. If unset,
+	// there is no timeout.
 	// +optional
 	// +nullable
 	PowerstateTransitionToRunningTimeout *Duration `json:"powerstateTransitionToRunningTimeout,omitempty"`
-	// PowerstateTransitionToHibernatingTimeout is the same for hibernating.
+	// PowerstateTransitionToHibernatingTimeout is how long a cluster may take to hibernate, such as
+	// 20m. After that the cluster is broken, and the pool replaces it if it is unclaimed. If unset,
+	// there is no timeout.
 	// +optional
 	// +nullable
 	PowerstateTransitionToHibernatingTimeout *Duration `json:"powerstateTransitionToHibernatingTimeout,omitempty"`
-	// Inventory lists the ClusterDeploymentCustomizations that the pool's clusters take, one
-	// each: [{name: foo}], or as in the enhancement {ClusterDeploymentCustomizations: [{name: foo}]}.
+	// Inventory lists the ClusterDeploymentCustomizations of the pool: each cluster uses one of
+	// them. Write [{name: foo}], or the enhancement's form {ClusterDeploymentCustomizations:
+	// [{name: foo}]}. If unset, clusters are created without a customization.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Inventory Inventory `json:"inventory,omitempty"`
-	// InstallerEnv is added to the installer's environment.
+	// InstallerEnv is a list of environment variables for the installer. A change applies to
+	// clusters that are created afterwards.
 	// +optional
 	// +nullable
 	InstallerEnv []corev1.EnvVar `json:"installerEnv,omitempty"`
-	// CustomizationRef names a ClusterDeploymentCustomization whose manifest patches apply to every cluster.
+	// CustomizationRef is the name of a ClusterDeploymentCustomization in the pool's namespace. Its
+	// installerManifestPatches apply to every cluster of the pool. A change of the name makes every
+	// unclaimed cluster stale.
 	// +optional
 	// +nullable
 	CustomizationRef *corev1.LocalObjectReference `json:"customizationRef,omitempty"`
 }
 
-// HibernationConfig holds Hive's resumeTimeout.
+// HibernationConfig contains Hive's timeout for resumes.
 type HibernationConfig struct {
-	// ResumeTimeout is how long a cluster may take to resume before it counts as broken. 0: for ever.
+	// ResumeTimeout is how long a cluster may take to resume, such as 20m. After that the cluster
+	// is broken. If unset or 0, there is no timeout.
 	// +optional
 	ResumeTimeout Duration `json:"resumeTimeout,omitempty"`
 }
 
-// ClusterPoolClaimLifetime bounds how long claims live.
+// ClusterPoolClaimLifetime limits how long claims live.
 type ClusterPoolClaimLifetime struct {
-	// Default is the lifetime of a claim that names none.
+	// Default is the lifetime of claims that do not set spec.lifetime, such as 8h. If unset, such
+	// claims live until they are deleted, or for the maximum.
 	// +optional
 	// +nullable
 	Default *Duration `json:"default,omitempty"`
-	// Maximum caps every claim's lifetime.
+	// Maximum is the longest lifetime of a claim. A claim with a longer lifetime, or without one,
+	// gets this lifetime. If unset, there is no limit.
 	// +optional
 	// +nullable
 	Maximum *Duration `json:"maximum,omitempty"`
 }
 
-// ClusterPoolStatus is what the pool is.
+// ClusterPoolStatus is the observed state of a ClusterPool. hotspare writes it.
 type ClusterPoolStatus struct {
-	// Size is the number of unclaimed clusters that exist, broken ones too.
+	// Size is the number of unclaimed clusters that exist, including broken ones.
 	// +optional
 	// +kubebuilder:default=0
 	Size int32 `json:"size"`
-	// Standby is how many of them are installed and not running.
+	// Standby is the number of unclaimed clusters that are installed and not running.
 	// +optional
 	// +kubebuilder:default=0
 	Standby int32 `json:"standby"`
-	// Ready is how many of them are running: they can be claimed at once.
+	// Ready is the number of unclaimed clusters that are running: this number of claims can be
+	// served immediately.
 	// +optional
 	// +kubebuilder:default=0
 	Ready int32 `json:"ready"`
-	// Selector selects the pool's clusters, for the scale subresource.
+	// Selector is the label selector of the pool's clusters. The scale subresource uses it.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// Plan says in words what the pool is about to do.
+	// Plan summarizes what the pool is doing, for people.
 	// +optional
 	Plan string `json:"plan,omitempty"`
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until a
+	// controller has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Pending are names of clusters that the pool has decided to create and has not
-	// yet seen. They are recorded before the clusters are created, so that neither a
-	// crash nor a stale cache makes a cluster twice.
+	// Pending lists the names of clusters that the pool has decided to create and has not observed
+	// yet. hotspare records a name before it creates the cluster, so that neither a crash nor a
+	// stale cache creates a cluster twice.
 	// +optional
 	// +listType=set
 	Pending []string `json:"pending,omitempty"`
-	// Inventory tells of each customization that spec.inventory lists, or that a cluster
-	// of the pool uses, by its name.
+	// Inventory is the state of each customization that spec.inventory lists or that a cluster of
+	// the pool uses, by the name of the customization.
 	// +optional
 	Inventory map[string]InventoryEntryStatus `json:"inventory,omitempty"`
-	// Conditions: MissingDependencies, CapacityAvailable, AllClustersCurrent, InventoryValid, DeletionPossible, Progressing; Reconciling
-	// or Stalled while it is True.
+	// Conditions of the pool: MissingDependencies, CapacityAvailable, AllClustersCurrent,
+	// InventoryValid, DeletionPossible, Progressing and ClaimsMissing. At most one of Reconciling
+	// and Stalled is present, and only while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
@@ -184,23 +213,26 @@ type ClusterPoolStatus struct {
 
 // Conditions of a ClusterPool, with their reasons.
 const (
-	// PoolMissingDependencies is True while something that the pool refers to does not exist.
+	// PoolMissingDependencies is True while an object that the pool refers to does not exist.
 	PoolMissingDependencies = "MissingDependencies"
 	ReasonMissing           = "Missing"
 	ReasonVerified          = "Verified"
-	// ReasonUnreadable is the reason, of a pool and of a claim, while a stored field cannot be read.
+	// ReasonUnreadable is the reason, on a pool and on a claim, while a stored field cannot be
+	// read.
 	ReasonUnreadable = "Unreadable"
 
-	// PoolCapacityAvailable is False while maxSize keeps the pool from growing.
+	// PoolCapacityAvailable is False while the pool cannot grow.
 	PoolCapacityAvailable = "CapacityAvailable"
 	ReasonAvailable       = "Available"
 	ReasonMaxCapacity     = "MaxCapacity"
-	// ReasonNoRoom is the reason while the platform has no room for what the pool wants.
+	// ReasonNoRoom is the reason while the platform does not have enough capacity for the clusters
+	// that the pool wants.
 	ReasonNoRoom = "InsufficientPlatformCapacity"
-	// ReasonInventoryExhausted is the reason while every usable customization of the inventory is in use.
+	// ReasonInventoryExhausted is the reason while every usable customization of the inventory is
+	// in use.
 	ReasonInventoryExhausted = "InventoryExhausted"
 
-	// PoolAllClustersCurrent is False while unclaimed clusters differ from the pool's spec.
+	// PoolAllClustersCurrent is False while unclaimed clusters do not match the pool's spec.
 	PoolAllClustersCurrent     = "AllClustersCurrent"
 	ReasonClustersCurrent      = "ClusterDeploymentsCurrent"
 	ReasonSomeClustersStale    = "SomeClusterDeploymentsStale"
@@ -209,22 +241,24 @@ const (
 	ReasonDeletionPossible     = "DeletionPossible"
 	ReasonClustersPendingClean = "ClusterDeploymentsPendingCleanup"
 
-	// PoolProgressing is True while something is under way that ends by itself: clusters are
-	// installed, resumed, hibernated or deleted. False with ReasonSettled: the pool has what it
-	// is asked for. False with ReasonBlocked: it waits for somebody; the message says for what.
+	// PoolProgressing is True while the pool changes and no action by a person is needed: clusters
+	// are being installed, resumed, hibernated or deleted. False with ReasonSettled: the pool
+	// matches its spec. False with ReasonBlocked: a person must act; the message says how.
 	PoolProgressing        = "Progressing"
 	ReasonClustersChanging = "ClustersChanging"
 	ReasonSettled          = "Settled"
 	ReasonBlocked          = "Blocked"
 
-	// PoolClaimsMissing is True while claimed clusters of the pool name claims that do not
-	// exist: the message names them, and how to keep them. Absent while none ever did.
+	// PoolClaimsMissing is True while claimed clusters of the pool refer to claims that do not
+	// exist. The message names the clusters and says how to keep them. The condition is absent
+	// until this happens for the first time.
 	PoolClaimsMissing    = "ClaimsMissing"
 	ReasonClaimNotFound  = "ClaimNotFound"
 	ReasonAllClaimsFound = "AllClaimsFound"
 
-	// PoolInventoryValid is False while customizations of the inventory are broken or
-	// missing, or fewer of them are usable than the pool's size; Unknown without one.
+	// PoolInventoryValid is False while customizations of the inventory are broken or missing, or
+	// while fewer of them are usable than the pool's size. It is Unknown for a pool without an
+	// inventory.
 	PoolInventoryValid      = "InventoryValid"
 	ReasonInventoryValid    = "Valid"
 	ReasonInventoryInvalid  = "Invalid"

@@ -1,10 +1,9 @@
-// Package v1 holds the kinds of hive.openshift.io/v1 as hotspare speaks them:
-// pools, claims, clusters and what belongs to them.
+// Package v1 contains the kinds of hive.openshift.io/v1 as hotspare implements them: pools, claims,
+// clusters and the objects that belong to them.
 //
-// JSON names are those that Hive ships, so that manifests and clients written
-// for Hive work unchanged. Fields that hotspare does not act on are kept as
-// they were written. A field here says so when the enhancement documents, not Hive,
-// are its source.
+// JSON names are those of Hive, so that manifests and clients written for Hive work unchanged.
+// Fields that hotspare does not act on are stored as written. The documentation of a field says so
+// if the field comes from the enhancement documents instead of from Hive.
 //
 // +kubebuilder:object:generate=true
 // +groupName=hive.openshift.io

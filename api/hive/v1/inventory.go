@@ -6,22 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Inventory lists customizations. It is read in either of the forms in which it is
-// written, and always marshalled as the shipped one, a list.
+// Inventory is a list of customizations. It decodes both forms of an inventory, and always encodes
+// the form that Hive ships, a list.
 type Inventory []InventoryEntry
 
-// InventoryEntry names one customization.
+// InventoryEntry refers to one customization.
 type InventoryEntry struct {
-	// Kind is ClusterDeploymentCustomization, or empty, which means the same.
+	// Kind is ClusterDeploymentCustomization. An empty value has the same meaning.
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// Name is that of a ClusterDeploymentCustomization in the namespace of the pool.
+	// Name is the name of a ClusterDeploymentCustomization in the namespace of the pool.
 	Name string `json:"name"`
 }
 
-// listed rewrites the enhancement's form of a pool's inventory,
-// {"ClusterDeploymentCustomizations": […]}, as the list that it has. Anything else is
-// left as it is.
+// listed replaces the enhancement's form of a pool's inventory, {"ClusterDeploymentCustomizations":
+// […]}, by the list that it contains. It returns any other input unchanged.
 func listed(pool []byte) []byte {
 	if !bytes.Contains(pool, []byte(customizations)) {
 		return pool
@@ -47,7 +46,7 @@ func listed(pool []byte) []byte {
 // customizations is the key of the enhancement's form.
 const customizations = "ClusterDeploymentCustomizations"
 
-// Names are the customizations in their order.
+// Names returns the names of the customizations, in order.
 func (i Inventory) Names() []string {
 	out := make([]string, len(i))
 	for n, e := range i {
@@ -56,57 +55,63 @@ func (i Inventory) Names() []string {
 	return out
 }
 
-// InventoryStatus is what a customization is to a pool.
+// InventoryStatus is the state of a customization for one pool.
+//
 // +kubebuilder:validation:Enum=Available;Reserved;BrokenByConfiguration;BrokenByCloud;Missing;Unavailable;ToBeDeleted;ToBeUpdated
 type InventoryStatus string
 
-// The statuses, as the enhancement has them with blanks.
+// The statuses. The enhancement writes them with spaces.
 const (
-	// InventoryAvailable can be used by this pool.
+	// InventoryAvailable: the pool can use the customization.
 	InventoryAvailable InventoryStatus = "Available"
-	// InventoryReserved is used by one of this pool's clusters, or is about to be.
+	// InventoryReserved: one of the pool's clusters uses it, or is about to use it.
 	InventoryReserved InventoryStatus = "Reserved"
-	// InventoryBrokenByConfiguration has patches that do not apply to this pool's
-	// install-config. It is tried again when it or the pool changes.
+	// InventoryBrokenByConfiguration: its patches do not apply to the pool's install-config.
+	// hotspare tries it again when the customization or the pool changes.
 	InventoryBrokenByConfiguration InventoryStatus = "BrokenByConfiguration"
-	// InventoryBrokenByCloud has used up its attempts: every cluster made with it failed to install.
+	// InventoryBrokenByCloud: it has no attempts left, because every cluster created with it failed
+	// to install.
 	InventoryBrokenByCloud InventoryStatus = "BrokenByCloud"
-	// InventoryMissing is listed, and does not exist.
+	// InventoryMissing: the inventory lists it, and it does not exist.
 	InventoryMissing InventoryStatus = "Missing"
-	// InventoryUnavailable is used by another pool's cluster.
+	// InventoryUnavailable: a cluster of another pool uses it.
 	InventoryUnavailable InventoryStatus = "Unavailable"
-	// InventoryToBeDeleted is no longer listed, or is being deleted, while one of this pool's clusters uses it.
+	// InventoryToBeDeleted: it was removed from the inventory, or is being deleted, while one of
+	// the pool's clusters uses it.
 	InventoryToBeDeleted InventoryStatus = "ToBeDeleted"
-	// InventoryToBeUpdated was changed since the cluster that uses it was made.
+	// InventoryToBeUpdated: it was changed after the cluster that uses it was created.
 	InventoryToBeUpdated InventoryStatus = "ToBeUpdated"
 )
 
-// InventoryEntryStatus is what a pool knows of one customization.
+// InventoryEntryStatus is the state of one customization of a pool's inventory.
 type InventoryEntryStatus struct {
-	// Version is the version of the customization's spec that was seen last; while a
-	// cluster uses it, the one that cluster was made with.
+	// Version is the last observed version of the customization's spec. While a cluster uses the
+	// customization, it is the version with which that cluster was created.
 	// +optional
-	Version string          `json:"version,omitempty"`
-	Status  InventoryStatus `json:"status"`
-	// Attempts is how many more clusters may fail to install with it before it counts
-	// as broken by the cloud. A change of it, or a success, starts over.
+	Version string `json:"version,omitempty"`
+	// Status is the state of the customization for this pool.
+	Status InventoryStatus `json:"status"`
+	// Attempts is the number of further clusters that may fail to install with the customization
+	// before it is BrokenByCloud. A change of the customization, or a success, resets it.
 	Attempts int32 `json:"attempts"`
-	// ClusterDeployment is the pool's cluster that uses it.
+	// ClusterDeployment is the pool's cluster that uses the customization.
 	// +optional
 	ClusterDeployment *ClusterDeploymentReference `json:"clusterDeployment,omitempty"`
-	// Failed is the cluster whose failure was counted last.
+	// Failed is the name of the last cluster whose failure was counted.
 	// +optional
 	Failed string `json:"failed,omitempty"`
-	// Failure is what that failure was, in words.
+	// Failure describes that failure.
 	// +optional
 	Failure string `json:"failure,omitempty"`
-	// Message says in words what is wrong.
+	// Message describes why the customization cannot be used, and how to correct it.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ClusterDeploymentReference names a cluster.
+// ClusterDeploymentReference refers to a ClusterDeployment.
 type ClusterDeploymentReference struct {
-	Name      string `json:"name"`
+	// Name is the name of the ClusterDeployment.
+	Name string `json:"name"`
+	// Namespace is the namespace of the ClusterDeployment.
 	Namespace string `json:"namespace"`
 }

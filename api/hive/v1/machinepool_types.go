@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MachinePool is a group of equal worker machines of a cluster.
+// MachinePool is a group of worker machines of a cluster that have the same configuration.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,118 +25,130 @@ type MachinePool struct {
 	Status MachinePoolStatus `json:"status,omitempty"`
 }
 
-// MachinePoolSpec is the group.
+// MachinePoolSpec is the desired state of a MachinePool.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="replicas and autoscaling exclude each other: keep one"
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="replicas and autoscaling are mutually exclusive: set only one of them"
 type MachinePoolSpec struct {
-	// ClusterDeploymentRef names the cluster, in the same namespace.
+	// ClusterDeploymentRef is the name of the ClusterDeployment, in the same namespace.
 	ClusterDeploymentRef corev1.LocalObjectReference `json:"clusterDeploymentRef"`
-	// Name is the pool's name in the cluster, such as worker.
+	// Name is the name of the machine pool in the cluster, such as worker.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// Replicas is the number of machines. Absent without autoscaling: 1.
+	// Replicas is the number of machines. Set either replicas or autoscaling. If both are unset, it
+	// is 1.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int64 `json:"replicas,omitempty"`
-	// Autoscaling bounds the number of machines instead.
+	// Autoscaling limits the number of machines, which is then chosen automatically. Set either
+	// replicas or autoscaling.
 	// +optional
 	// +nullable
 	Autoscaling *MachinePoolAutoscaling `json:"autoscaling,omitempty"`
-	// Platform is the machines' settings on their platform.
+	// Platform contains the settings of the machines for the platform of the cluster.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Platform *runtime.RawExtension `json:"platform,omitempty"`
-	// Labels are put on the nodes.
+	// Labels are set on the nodes.
 	// +optional
 	// +nullable
 	Labels map[string]string `json:"labels,omitempty"`
-	// MachineLabels are put on the machines.
+	// MachineLabels are set on the Machines.
 	// +optional
 	// +nullable
 	MachineLabels map[string]string `json:"machineLabels,omitempty"`
-	// Taints are put on the nodes.
+	// Taints are set on the nodes.
 	// +optional
 	// +nullable
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// MachinePoolAutoscaling bounds a MachinePool.
+// MachinePoolAutoscaling limits the number of machines of a MachinePool.
 //
-// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="minReplicas is above maxReplicas"
+// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="minReplicas is above maxReplicas: raise maxReplicas, or lower minReplicas"
 type MachinePoolAutoscaling struct {
+	// MinReplicas is the minimum number of machines.
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas int32 `json:"minReplicas"`
+	// MaxReplicas is the maximum number of machines.
 	// +kubebuilder:validation:Minimum=0
 	MaxReplicas int32 `json:"maxReplicas"`
 }
 
-// MachinePoolStatus is what the group is.
+// MachinePoolStatus is the observed state of a MachinePool. hotspare writes it.
 type MachinePoolStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until a
+	// controller has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Replicas is the number of machines that the cluster was told to have in the pool.
+	// Replicas is the number of machines that hotspare requested from the cluster.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
+	// Conditions of the pool: Synced, UnsupportedConfiguration and NotEnoughReplicas. At most one
+	// of Reconciling and Stalled is present, and only while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
-	// MachineSets are the pool's MachineSets in the cluster. A local cluster has none:
-	// one entry stands for its workers.
+	// MachineSets are the pool's MachineSets in the cluster. A local cluster has no MachineSets:
+	// one entry represents its workers.
 	// +optional
 	// +nullable
 	MachineSets []MachineSetStatus `json:"machineSets,omitempty"`
-	// OwnedLabels are the keys of the node labels that this pool has set.
+	// OwnedLabels lists the keys of the node labels that this pool has set.
 	// +optional
 	// +nullable
 	OwnedLabels []string `json:"ownedLabels,omitempty"`
-	// OwnedMachineLabels are the keys of the machine labels that this pool has set.
+	// OwnedMachineLabels lists the keys of the Machine labels that this pool has set.
 	// +optional
 	// +nullable
 	OwnedMachineLabels []string `json:"ownedMachineLabels,omitempty"`
-	// OwnedTaints are the taints that this pool has set.
+	// OwnedTaints lists the taints that this pool has set.
 	// +optional
 	// +nullable
 	OwnedTaints []TaintIdentifier `json:"ownedTaints,omitempty"`
 }
 
-// MachineSetStatus is what one MachineSet is.
+// MachineSetStatus is the observed state of one MachineSet.
 type MachineSetStatus struct {
-	// Name of the MachineSet.
+	// Name is the name of the MachineSet.
 	Name string `json:"name"`
-	// Replicas is how many machines it should have.
+	// Replicas is the desired number of machines.
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is how many of them have a node that is ready.
+	// ReadyReplicas is the number of machines whose node is ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// MinReplicas and MaxReplicas bound it; without autoscaling both are Replicas.
+	// MinReplicas is the minimum number of machines. Without autoscaling it is equal to replicas.
 	// +optional
 	MinReplicas int32 `json:"minReplicas"`
+	// MaxReplicas is the maximum number of machines. Without autoscaling it is equal to replicas.
 	// +optional
 	MaxReplicas int32 `json:"maxReplicas"`
-	// ErrorReason and ErrorMessage are what the cluster says is wrong with it.
+	// ErrorReason is the error of the MachineSet, as one word that programs can compare. It is
+	// unset if there is no error.
 	// +optional
 	// +nullable
 	ErrorReason *string `json:"errorReason,omitempty"`
+	// ErrorMessage is the error of the MachineSet, for people. It is unset if there is no error.
 	// +optional
 	// +nullable
 	ErrorMessage *string `json:"errorMessage,omitempty"`
 }
 
-// TaintIdentifier names a taint: there is one of each key and effect.
+// TaintIdentifier identifies a taint. A node has at most one taint with a given key and effect.
 type TaintIdentifier struct {
+	// Key is the key of the taint.
 	// +optional
 	Key string `json:"key,omitempty"`
+	// Effect is the effect of the taint.
 	// +optional
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 }
 
 // Conditions of a MachinePool, with their reasons.
 const (
-	// MachinePoolSynced is True while the cluster has what the pool asks for. While it
-	// is False the message says what is missing.
+	// MachinePoolSynced is True while the cluster matches the pool's spec. While it is False, the
+	// message describes the difference.
 	MachinePoolSynced         = "Synced"
 	ReasonSynced              = "SyncSucceeded"
 	ReasonSyncing             = "Syncing"
@@ -148,8 +160,8 @@ const (
 	ReasonPaused              = "Paused"
 	ReasonFakeCluster         = "FakeCluster"
 
-	// MachinePoolUnsupported is True while the pool asks for something that cannot be
-	// had; nothing is changed in the cluster then.
+	// MachinePoolUnsupported is True while the pool requests something that is not supported.
+	// hotspare then changes nothing in the cluster.
 	MachinePoolUnsupported    = "UnsupportedConfiguration"
 	ReasonConfigSupported     = "ConfigurationSupported"
 	ReasonUnsupportedPlatform = "UnsupportedPlatform"
@@ -158,8 +170,8 @@ const (
 	ReasonDuplicatePool       = "DuplicatePool"
 	ReasonNoTemplate          = "NoTemplate"
 
-	// MachinePoolNotEnough is True while the bounds of autoscaling are too low for the
-	// number of MachineSets; nothing is changed in the cluster then.
+	// MachinePoolNotEnough is True while the limits of autoscaling are too low for the number of
+	// MachineSets. hotspare then changes nothing in the cluster.
 	MachinePoolNotEnough = "NotEnoughReplicas"
 	ReasonEnough         = "EnoughReplicas"
 	ReasonMinTooSmall    = "MinReplicasTooSmall"

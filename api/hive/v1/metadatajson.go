@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// MetadataJSON is a metadata.json as a ClusterProvision stores it: in base64, which is
-// how Hive's types, and so its clients, read it.
+// MetadataJSON is a metadata.json as a ClusterProvision stores it: base64-encoded, as Hive's types,
+// and so its clients, read it.
 //
-// Early versions of hotspare stored the text itself. A client with Hive's types cannot
-// read that, nor any list that contains it. It is still read here, and marked as Plain,
-// so that a controller can store it again.
+// Early versions of hotspare stored the text itself. A client with Hive's types can read neither
+// such an object nor a list that contains one. UnmarshalJSON reads the text and sets Plain, so that
+// a controller can store the value again.
 //
 // +kubebuilder:validation:Type=string
 type MetadataJSON struct {
-	// Raw is the metadata.json.
+	// Raw is the decoded metadata.json.
 	Raw []byte
-	// Plain is true of a stored value that is not in base64.
+	// Plain is true if the stored value is not base64-encoded.
 	Plain bool
 }
 
-// MarshalJSON writes base64; a Plain value as it is stored.
+// MarshalJSON encodes the value as base64, and a Plain value as it is stored.
 func (m MetadataJSON) MarshalJSON() ([]byte, error) {
 	if m.Plain {
 		return json.Marshal(string(m.Raw))
@@ -29,7 +29,7 @@ func (m MetadataJSON) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m.Raw)
 }
 
-// UnmarshalJSON reads base64 or the text itself. Text that is neither is an error.
+// UnmarshalJSON decodes base64 or the text itself. It returns an error for any other text.
 func (m *MetadataJSON) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {

@@ -2,25 +2,26 @@ package v1
 
 // Finalizers.
 const (
-	// FinalizerPool holds a ClusterPool until its clusters are gone.
+	// FinalizerPool keeps a ClusterPool until its clusters are deleted.
 	FinalizerPool = "hive.openshift.io/clusters"
-	// FinalizerClaim holds a ClusterClaim until its cluster is gone.
+	// FinalizerClaim keeps a ClusterClaim until its cluster is deleted.
 	FinalizerClaim = "hive.openshift.io/claim"
-	// FinalizerMachinePool holds a MachinePool until its machines are gone.
+	// FinalizerMachinePool keeps a MachinePool until its machines are deleted.
 	FinalizerMachinePool = "hive.openshift.io/remotemachineset"
-	// FinalizerDeprovision holds a ClusterDeployment until its cluster is destroyed.
+	// FinalizerDeprovision keeps a ClusterDeployment until its cluster is destroyed.
 	FinalizerDeprovision = "hive.openshift.io/deprovision"
-	// FinalizerLease holds a ClusterDeployment until its customization has been released,
-	// and a ClusterDeploymentCustomization while a cluster uses it.
+	// FinalizerLease keeps a ClusterDeployment until its customization has been released, and a
+	// ClusterDeploymentCustomization while a cluster uses it.
 	FinalizerLease = "hotspare.io/customization-lease"
 )
 
 // Labels.
 const (
-	// LabelPoolName and LabelPoolNamespace tell a cluster's pool, on the ClusterDeployment and on its namespace.
+	// LabelPoolName and LabelPoolNamespace identify the pool of a cluster. They are set on the
+	// ClusterDeployment and on its namespace.
 	LabelPoolName      = "hive.openshift.io/clusterpool-name"
 	LabelPoolNamespace = "hive.openshift.io/clusterpool-namespace"
-	// LabelNamespacePoolName is what Hive puts on the namespace of a pool's cluster.
+	// LabelNamespacePoolName is the label that Hive sets on the namespace of a pool's cluster.
 	LabelNamespacePoolName = "hive.openshift.io/cluster-pool-name"
 	// LabelPlatform, LabelRegion and the version labels describe a ClusterDeployment.
 	LabelPlatform               = "hive.openshift.io/cluster-platform"
@@ -30,48 +31,52 @@ const (
 	LabelVersionMajor           = "hive.openshift.io/version-major"
 	LabelVersionMajorMinor      = "hive.openshift.io/version-major-minor"
 	LabelVersionMajorMinorPatch = "hive.openshift.io/version-major-minor-patch"
-	// LabelSkipClusterOperators, when true, makes a resume not wait for cluster operators.
+	// LabelSkipClusterOperators, if true, makes a resume not wait for the cluster operators.
 	LabelSkipClusterOperators = "hive.openshift.io/resume-skips-cluster-operators"
-	// LabelClusterDeployment is on what belongs to a ClusterDeployment.
+	// LabelClusterDeployment is set on objects that belong to a ClusterDeployment.
 	LabelClusterDeployment = "hive.openshift.io/cluster-deployment-name"
-	// LabelSecretType tells what a Secret holds: kubeconfig, kubeadmincreds, metadata.
+	// LabelSecretType is the content of a Secret: kubeconfig, kubeadmincreds or metadata.
 	LabelSecretType = "hive.openshift.io/secret-type"
-	// LabelManaged is on what Hive's users expect it on in a cluster: MachineSets of a MachinePool.
+	// LabelManaged is set on the MachineSets of a MachinePool, where users of Hive expect it.
 	LabelManaged = "hive.openshift.io/managed"
-	// LabelMachinePool tells the MachinePool of a MachineSet, or of a local worker's Machine.
+	// LabelMachinePool is the MachinePool of a MachineSet, or of the Machine of a local worker.
 	LabelMachinePool = "hive.openshift.io/machine-pool"
-	// LabelInstaller is on the Jobs that run an installer and on their pods, and tells what it does.
+	// LabelInstaller is set on the Jobs that run an installer and on their pods. Its value is the
+	// task of the Job.
 	LabelInstaller = "hotspare.io/installer"
-	// LabelJobType is on the same, with a value of JobType: clients of Hive find the logs of
-	// an install by it. LabelInstall, LabelUninstall and LabelImageSet are its older forms,
-	// with value true.
+	// LabelJobType is set on the same Jobs and pods, with a value of JobType: clients of Hive use
+	// it to find the logs of an installation. LabelInstall, LabelUninstall and LabelImageSet are
+	// its older forms, with the value true.
 	LabelJobType   = "hive.openshift.io/job-type"
 	LabelInstall   = "hive.openshift.io/install"
 	LabelUninstall = "hive.openshift.io/uninstall"
 	LabelImageSet  = "hive.openshift.io/imageset"
-	// LabelClusterProvision and LabelClusterDeprovision name the object that a Job works for.
+	// LabelClusterProvision and LabelClusterDeprovision are the name of the object that a Job works
+	// for.
 	LabelClusterProvision   = "hive.openshift.io/cluster-provision-name"
 	LabelClusterDeprovision = "hive.openshift.io/cluster-deprovision-name"
-	// LabelInfraID is on those that make what an infraID marks.
+	// LabelInfraID is set on the Jobs that create resources with an infraID.
 	LabelInfraID = "hotspare.io/infra-id"
-	// LabelAccess is on Roles and RoleBindings that hotspare makes, with AccessClaimOwner or AccessPoolAdmin.
+	// LabelAccess is set on Roles and RoleBindings that hotspare creates, with AccessClaimOwner or
+	// AccessPoolAdmin.
 	LabelAccess = "hive.openshift.io/access"
 )
 
-// Values of LabelAccess: to whom a Role or RoleBinding gives access.
+// Values of LabelAccess: who gets access from a Role or RoleBinding.
 const (
 	AccessClaimOwner = "claim-owner"
 	AccessPoolAdmin  = "pool-admin"
 )
 
-// Values of LabelJobType: what a Job is for.
+// Values of LabelJobType: the task of a Job.
 const (
 	JobTypeImageSet    = "imageset"
 	JobTypeProvision   = "provision"
 	JobTypeDeprovision = "deprovision"
 )
 
-// Values of LabelSecretType for what an installer's pods and hotspare tell each other.
+// Values of LabelSecretType for Secrets through which the installer's pods and hotspare exchange
+// state.
 const (
 	SecretTypeInstall = "install-state"
 	SecretTypeDestroy = "destroy-state"
@@ -79,44 +84,52 @@ const (
 
 // Annotations.
 const (
-	// AnnotationFake makes a ClusterDeployment go through its whole life without any cloud, at once.
+	// AnnotationFake makes a ClusterDeployment go through its whole life cycle immediately and
+	// without a cloud.
 	AnnotationFake = "hive.openshift.io/fake-cluster"
-	// AnnotationPoolVersion is the version of the pool that a cluster was made from.
+	// AnnotationPoolVersion is the version of the pool from which a cluster was created.
 	AnnotationPoolVersion = "hive.openshift.io/cluster-pool-spec-hash"
-	// AnnotationCustomizationVersion is the version of the customization that a cluster was made with.
+	// AnnotationCustomizationVersion is the version of the customization with which a cluster was
+	// created.
 	AnnotationCustomizationVersion = "hotspare.io/customization-version"
 	// AnnotationSourceVersion identifies the versions, without the content, of the Secrets and the
-	// customization that the pool referred to when it created the cluster.
+	// customization to which the pool referred when it created the cluster.
 	AnnotationSourceVersion = "hotspare.io/source-version"
-	// AnnotationRemove marks a pool's cluster for removal.
+	// AnnotationRemove marks a cluster of a pool for removal.
 	AnnotationRemove = "hive.openshift.io/remove-cluster-from-pool"
-	// AnnotationRemoveLegacy is its older spelling.
+	// AnnotationRemoveLegacy is the older spelling of AnnotationRemove.
 	AnnotationRemoveLegacy = "hive.openshift.io/remove-claimed-cluster-from-pool"
-	// AnnotationReconcilePause makes hotspare leave a ClusterDeployment alone.
+	// AnnotationReconcilePause makes hotspare not reconcile a ClusterDeployment.
 	AnnotationReconcilePause = "hive.openshift.io/reconcile-pause"
-	// AnnotationPowerPause makes hotspare leave its machines alone.
+	// AnnotationPowerPause makes hotspare neither start nor stop the machines of a
+	// ClusterDeployment.
 	AnnotationPowerPause = "hive.openshift.io/powerstate-pause"
-	// AnnotationLeaveRequests makes hotspare approve no certificate requests of the cluster's nodes.
+	// AnnotationLeaveRequests makes hotspare approve no CertificateSigningRequests of the cluster's
+	// nodes.
 	AnnotationLeaveRequests = "hotspare.io/leave-certificate-requests"
-	// AnnotationShelve makes hibernating shelve servers of OpenStack, which gives their hosts back, instead of stopping them.
+	// AnnotationShelve makes hibernation shelve OpenStack servers, which frees their hosts, instead
+	// of stopping them.
 	AnnotationShelve = "hotspare.io/shelve"
-	// AnnotationProtectedDelete makes a ClusterDeployment refuse to be deleted.
+	// AnnotationProtectedDelete makes the API server reject the deletion of a ClusterDeployment.
 	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
 	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.
 	AnnotationTryInstallOnce = "hive.openshift.io/try-install-once"
-	// AnnotationEmptySince is on a node of an autoscaled local pool, from when it runs no pods that count.
+	// AnnotationEmptySince is set on a node of an autoscaled local pool: the time since which it
+	// has run no pods that keep it from being removed.
 	AnnotationEmptySince = "hotspare.io/empty-since"
-	// AnnotationClaim tells the claim, as namespace/name, whose subjects a Role or RoleBinding is for.
+	// AnnotationClaim is the claim, as namespace/name, for whose subjects a Role or RoleBinding was
+	// created.
 	AnnotationClaim = "hive.openshift.io/cluster-claim"
 )
 
-// Names of what hotspare makes in a cluster's namespace.
+// Names of objects that hotspare creates in a cluster's namespace.
 const (
-	// ClaimOwnerRole is the Role and the RoleBinding of a claim's subjects.
+	// ClaimOwnerRole is the Role, and the RoleBinding, of a claim's subjects.
 	ClaimOwnerRole = "hive-claim-owner"
-	// PoolAdminClusterRole, when bound in a pool's namespace, reaches into the namespaces of its clusters.
+	// PoolAdminClusterRole is a ClusterRole. If it is bound in a pool's namespace, hotspare binds
+	// its subjects in the namespaces of the pool's clusters, too.
 	PoolAdminClusterRole = "hive-cluster-pool-admin"
-	// PoolAdminBinding is the RoleBinding by which it does.
+	// PoolAdminBinding is the name of the RoleBinding that hotspare creates there.
 	PoolAdminBinding = "hive-cluster-pool-admin-binding"
 )
 
@@ -126,8 +139,8 @@ const (
 	SecretKeyUsername      = "username"
 	SecretKeyPassword      = "password"
 	SecretKeyInstallConfig = "install-config.yaml"
-	// SecretKeyManifestPatches stands beside it, in a cluster of a pool whose
-	// customizations patch manifests: the patches, as they were when it was made.
+	// SecretKeyManifestPatches is in the same Secret, for a cluster of a pool whose customizations
+	// patch manifests: the patches at the time when the cluster was created.
 	SecretKeyManifestPatches = "manifest-patches.json"
 	SecretKeyPullSecret      = ".dockerconfigjson"
 	SecretKeyMetadata        = "metadata.json"

@@ -7,80 +7,92 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Platform names exactly one platform and carries its settings.
+// Platform selects exactly one platform and contains its settings.
 //
-// Only the local platform is described here. The settings of the others are
-// kept exactly as written: each platform's own package reads what it needs.
+// Only the local platform has a Go type. The settings of the others are stored as written: the
+// package of each platform reads the settings that it needs.
 type Platform struct {
+	// AWS contains the settings for Amazon Web Services.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	AWS *runtime.RawExtension `json:"aws,omitempty"`
+	// Azure contains the settings for Microsoft Azure.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Azure *runtime.RawExtension `json:"azure,omitempty"`
+	// GCP contains the settings for Google Cloud.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	GCP *runtime.RawExtension `json:"gcp,omitempty"`
+	// VSphere contains the settings for VMware vSphere.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	VSphere *runtime.RawExtension `json:"vsphere,omitempty"`
+	// OpenStack contains the settings for OpenStack.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	OpenStack *runtime.RawExtension `json:"openstack,omitempty"`
+	// BareMetal contains the settings for bare metal that openshift-install provisions.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	BareMetal *runtime.RawExtension `json:"baremetal,omitempty"`
+	// AgentBareMetal contains the settings for bare metal that the assisted service installs.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	AgentBareMetal *runtime.RawExtension `json:"agentBareMetal,omitempty"`
+	// IBMCloud contains the settings for IBM Cloud.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	IBMCloud *runtime.RawExtension `json:"ibmcloud,omitempty"`
+	// Nutanix contains the settings for Nutanix.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Nutanix *runtime.RawExtension `json:"nutanix,omitempty"`
+	// None is for a platform-agnostic installation. It has no settings.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
 	None *runtime.RawExtension `json:"none,omitempty"`
-	// Local makes clusters from processes on the computer that runs hotspare up.
+	// Local creates clusters of processes on the computer on which hotspare up runs.
 	// +optional
 	// +nullable
 	Local *LocalPlatform `json:"local,omitempty"`
 }
 
-// LocalPlatform is a cluster of processes on this computer.
+// LocalPlatform contains the settings of a cluster of processes on this computer.
 type LocalPlatform struct {
-	// Workers is the number of worker machines beside the one control plane; with 0 pods run on the control plane.
+	// Workers is the number of worker machines, in addition to the one control plane machine. With
+	// 0, pods run on the control plane machine.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	Workers *int32 `json:"workers,omitempty"`
-	// CertificateDuration is how long the certificates of the cluster's nodes live. At least 1m.
+	// CertificateDuration is how long the certificates of the cluster's nodes are valid. It must be
+	// at least 1m.
 	// +optional
 	// +kubebuilder:default="24h"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s|[0-9]{1,12}([.][0-9]+)?ms|[0-9]{1,15}([.][0-9]+)?(us|µs)|[0-9]{1,18}ns)+)$') || duration(self) >= duration('1m')",messageExpression="'\"' + self + '\" is shorter than a minute, in which no node could renew its certificate: write at least 1m, such as 24h'"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s|[0-9]{1,12}([.][0-9]+)?ms|[0-9]{1,15}([.][0-9]+)?(us|µs)|[0-9]{1,18}ns)+)$') || duration(self) >= duration('1m')",messageExpression="'\"' + self + '\" is shorter than one minute, and nodes cannot renew their certificates in less: write at least 1m, such as 24h'"
 	CertificateDuration Duration `json:"certificateDuration,omitempty"`
 }
 
-// PlatformSettings are the few settings that most platforms share.
+// PlatformSettings contains the settings that most platforms share.
 type PlatformSettings struct {
 	CredentialsSecretRef  *corev1.LocalObjectReference `json:"credentialsSecretRef,omitempty"`
 	CertificatesSecretRef *corev1.LocalObjectReference `json:"certificatesSecretRef,omitempty"`
 	Region                string                       `json:"region,omitempty"`
 }
 
-// section is one platform's key in JSON with what stands there.
+// section is one platform: its JSON key and its settings.
 type section struct {
 	name string
 	raw  *runtime.RawExtension
@@ -101,8 +113,8 @@ func (p *Platform) sections() []section {
 	}
 }
 
-// Name is the key of the platform that is set: "aws", "local"; "" when none is.
-// Were several set, the first in the order of the fields counts; the schema refuses that.
+// Name returns the key of the platform that is set, such as "aws" or "local", or "" if none is set.
+// If several are set, which the schema rejects, it returns the first in the order of the fields.
 func (p Platform) Name() string {
 	for _, s := range p.sections() {
 		if s.raw != nil {
@@ -115,8 +127,8 @@ func (p Platform) Name() string {
 	return ""
 }
 
-// Settings are the shared settings of the platform that is set. A section of
-// another shape than expected reads as empty.
+// Settings returns the shared settings of the platform that is set. Settings that cannot be decoded
+// are returned as empty.
 func (p Platform) Settings() PlatformSettings {
 	var out PlatformSettings
 	for _, s := range p.sections() {

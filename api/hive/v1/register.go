@@ -9,7 +9,7 @@ import (
 // GroupVersion is hive.openshift.io/v1.
 var GroupVersion = schema.GroupVersion{Group: "hive.openshift.io", Version: "v1"}
 
-// AddToScheme makes the kinds of this package known to a scheme.
+// AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&ClusterPool{}, &ClusterPoolList{},

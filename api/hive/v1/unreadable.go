@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Reading says how well a stored object fits its type.
+// Reading reports whether a stored object could be decoded completely.
 //
-// The schema keeps out what does not, but some may be stored all the same: before
-// the schema was tightened, or under somebody else's. A list that is read whole or
-// not at all would be hidden by one such object (known from the field as "lifetime:
-// 1w froze all claims"). So each kind is read as far as possible, and says so here.
-// Who acts on an object must do nothing that what is missing could speak against.
-// To write it back as a whole would lose what could not be read; a patch keeps it.
+// The schema rejects objects that do not fit their type, but such an object may have been stored
+// before the schema was tightened, or under another schema. If decoding failed, one such object
+// would make a list of all objects fail (known from the field as "lifetime: 1w froze all claims").
+// Therefore each kind is decoded as far as possible, and Reading records what is missing. A
+// controller must do nothing that the missing fields could forbid. Do not write the object back as
+// a whole, because that would delete the fields that could not be read; a patch keeps them.
 type Reading struct {
-	// Unreadable says what could not be read; empty when all could. Fields beside it
+	// Unreadable describes what could not be read; it is empty if everything could. Other fields
 	// may be missing, too. It is never stored.
 	Unreadable string `json:"-"`
 }
 
-// Whole is an error if not all of the object could be read.
+// Whole returns an error if the object could not be decoded completely.
 func (r Reading) Whole() error {
 	if r.Unreadable == "" {
 		return nil
@@ -32,8 +32,8 @@ func (r Reading) Whole() error {
 	return errors.New(r.Unreadable)
 }
 
-// Read reads data as far as it fits into T, a kind without its UnmarshalJSON; a status
-// that does not fit is left out. An error is data that is no object.
+// Read decodes as much of data as fits T, a kind without its UnmarshalJSON. A status that does not
+// fit is left out. It returns an error only if data is not a JSON object.
 func Read[T any](data []byte) (into T, r Reading, err error) {
 	if err = json.Unmarshal(data, &into); err == nil {
 		return into, r, nil
@@ -49,8 +49,9 @@ func Read[T any](data []byte) (into T, r Reading, err error) {
 	return into, Reading{why}, nil
 }
 
-// withoutStatus reads all but the status. If it can, what does not fit is in the
-// status, and half of a list of conditions would be refused when it is written.
+// withoutStatus decodes everything except the status. If that succeeds, the status contains the
+// value that does not fit; it is left out as a whole, because the API server would reject a
+// half-decoded list of conditions.
 func withoutStatus[T any](tree map[string]any) (rest T, ok bool) {
 	delete(tree, "status")
 	raw, err := json.Marshal(tree)
@@ -60,24 +61,24 @@ func withoutStatus[T any](tree map[string]any) (rest T, ok bool) {
 	return rest, err == nil
 }
 
-// misfit says which field cannot be read and what could stand there. Of a value in
-// a list it tells the type only: variables of the installer may be secret.
+// misfit returns which field cannot be read and which values are valid. For a value in a list it
+// names only the type: environment variables of the installer may be secret.
 func misfit(tree map[string]any, err error) string {
 	var bad *gojson.UnmarshalTypeError
 	if !errors.As(err, &bad) || bad.Field == "" {
 		return err.Error() // a time or a quantity
 	}
-	told := map[string]string{"object": "an object", "array": "a list"}[bad.Value]
-	if told == "" {
-		told = "a " + strings.Fields(bad.Value)[0]
+	found := map[string]string{"object": "an object", "array": "a list"}[bad.Value]
+	if found == "" {
+		found = "a " + strings.Fields(bad.Value)[0]
 	}
 	switch v := at(tree, strings.Split(bad.Field, ".")).(type) {
 	case bool, int64, float64:
-		told = fmt.Sprint(v)
+		found = fmt.Sprint(v)
 	case string:
-		told = fmt.Sprintf("%.64q", v)
+		found = fmt.Sprintf("%.64q", v)
 	}
-	return fmt.Sprintf("%s: %s is not %s", bad.Field, told, wanted(bad.Type))
+	return fmt.Sprintf("%s: %s is not %s", bad.Field, found, wanted(bad.Type))
 }
 
 func at(v any, path []string) any {
@@ -105,7 +106,7 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterPool) UnmarshalJSON(data []byte) error {
 	type plain ClusterPool
 	p, r, err := Read[plain](listed(data))
@@ -114,7 +115,7 @@ func (o *ClusterPool) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterClaim) UnmarshalJSON(data []byte) error {
 	type plain ClusterClaim
 	p, r, err := Read[plain](data)
@@ -123,7 +124,7 @@ func (o *ClusterClaim) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterDeployment) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeployment
 	p, r, err := Read[plain](data)
@@ -132,7 +133,7 @@ func (o *ClusterDeployment) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterDeploymentCustomization) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeploymentCustomization
 	p, r, err := Read[plain](data)
@@ -141,7 +142,7 @@ func (o *ClusterDeploymentCustomization) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterImageSet) UnmarshalJSON(data []byte) error {
 	type plain ClusterImageSet
 	p, r, err := Read[plain](data)
@@ -150,7 +151,7 @@ func (o *ClusterImageSet) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterProvision) UnmarshalJSON(data []byte) error {
 	type plain ClusterProvision
 	p, r, err := Read[plain](data)
@@ -159,7 +160,7 @@ func (o *ClusterProvision) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterDeprovision) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeprovision
 	p, r, err := Read[plain](data)
@@ -168,7 +169,7 @@ func (o *ClusterDeprovision) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see Reading.
+// UnmarshalJSON decodes as much as possible: see Reading.
 func (o *MachinePool) UnmarshalJSON(data []byte) error {
 	type plain MachinePool
 	p, r, err := Read[plain](data)

@@ -1,18 +1,18 @@
 package v1alpha1
 
-// DynamicCapacityInfo is the capacity of a data plane for one instance type, in the form
-// in which kas-fleet-manager keeps it.
+// DynamicCapacityInfo is the capacity of a data plane for one instance type, in the form that
+// kas-fleet-manager uses.
 type DynamicCapacityInfo struct {
 	// MaxNodes is the maximum number of worker nodes for the type.
 	MaxNodes int32 `json:"max_nodes"`
-	// MaxUnits is how many streaming units fit on so many nodes.
+	// MaxUnits is the number of streaming units that fit on this number of nodes.
 	MaxUnits int32 `json:"max_units"`
-	// RemainingUnits is how many of them are left.
+	// RemainingUnits is the number of units that are free.
 	RemainingUnits int32 `json:"remaining_units"`
 }
 
-// RetrieveDynamicCapacityInfo returns what status.capacity says of each type. The map is
-// the caller's: changes of it change nothing here, and it has to be asked for again.
+// RetrieveDynamicCapacityInfo returns a copy of status.capacity, by instance type. Later changes of
+// the status do not affect it.
 func (o *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo {
 	out := make(map[string]DynamicCapacityInfo, len(o.Status.Capacity))
 	for name, c := range o.Status.Capacity {
@@ -21,9 +21,8 @@ func (o *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo
 	return out
 }
 
-// SetDynamicCapacityInfo has status.capacity say this of these types, and nothing of
-// others. What a DynamicCapacityInfo does not tell of a type stays as it was; the used
-// units follow from the rest.
+// SetDynamicCapacityInfo sets status.capacity to the types in info and removes all other types.
+// Fields that DynamicCapacityInfo does not have keep their values; the used units are computed.
 func (o *DataPlane) SetDynamicCapacityInfo(info map[string]DynamicCapacityInfo) {
 	next := make(map[string]TypeCapacity, len(info))
 	for name, i := range info {

@@ -1,9 +1,10 @@
-// Package v1alpha1 holds the kinds of hotspare.io/v1alpha1: what hotspare has and Hive
-// has no word for. Hive's kinds get no new fields for it, since clients that write
-// whole typed objects would drop them.
+// Package v1alpha1 contains the kinds of hotspare.io/v1alpha1: features of hotspare that Hive does
+// not have. They are not new fields of Hive's kinds, because clients that write whole typed objects
+// would drop such fields.
 //
-// PowerSchedule puts clusters to sleep by the clock. InstanceType, FleetRegion, DataPlane
-// and ServiceInstance are the fleet: clusters that grow in number before they are full.
+// A PowerSchedule hibernates and resumes clusters at set times. InstanceType, FleetRegion,
+// DataPlane and ServiceInstance form the fleet: clusters to which hotspare adds more before they
+// are full.
 //
 // +kubebuilder:object:generate=true
 // +groupName=hotspare.io

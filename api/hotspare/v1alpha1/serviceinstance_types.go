@@ -9,8 +9,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// ServiceInstance is one instance of the service, such as a Kafka. It is placed on a
-// data plane with room for it.
+// ServiceInstance is one instance of the service, such as a Kafka. hotspare places it on a data
+// plane with enough free units.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,180 +37,190 @@ type ServiceInstance struct {
 	Status ServiceInstanceStatus `json:"status,omitempty"`
 }
 
-// ServiceInstanceSpec is what is ordered. Where it goes cannot be changed afterwards.
+// ServiceInstanceSpec is the desired state of a ServiceInstance. Only its parameters can be
+// changed.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.dataPlaneName) == has(oldSelf.dataPlaneName) && (!has(self.dataPlaneName) || self.dataPlaneName == oldSelf.dataPlaneName)",message="spec.dataPlaneName cannot be changed: an instance stays where it was placed, so make another one"
+// +kubebuilder:validation:XValidation:rule="has(self.dataPlaneName) == has(oldSelf.dataPlaneName) && (!has(self.dataPlaneName) || self.dataPlaneName == oldSelf.dataPlaneName)",message="spec.dataPlaneName cannot be changed, because an instance cannot move: create another ServiceInstance"
 type ServiceInstanceSpec struct {
-	// Type names an InstanceType.
+	// Type is the name of an InstanceType. It cannot be changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.type cannot be changed: make another ServiceInstance"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.type cannot be changed: create another ServiceInstance"
 	Type string `json:"type"`
-	// Size names one of its sizes.
+	// Size is the name of one of the sizes of the type. It cannot be changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.size cannot be changed, since its units were taken from a data plane: make another ServiceInstance"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.size cannot be changed, because its units are allocated on a data plane: create another ServiceInstance"
 	Size string `json:"size"`
-	// Provider and Region are where it is to be, as in a FleetRegion.
+	// Provider is the provider of the instance, as in a FleetRegion. It cannot be changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.provider cannot be changed: make another ServiceInstance"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.provider cannot be changed: create another ServiceInstance"
 	Provider string `json:"provider"`
+	// Region is the region of the instance, as in a FleetRegion. It cannot be changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.region cannot be changed: make another ServiceInstance"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.region cannot be changed: create another ServiceInstance"
 	Region string `json:"region"`
-	// DataPlaneName has it placed on this data plane of the region, or nowhere.
+	// DataPlaneName is the name of the only data plane on which the instance may be placed. If
+	// unset, hotspare chooses a data plane of the region. It cannot be changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	DataPlaneName string `json:"dataPlaneName,omitempty"`
-	// Parameters are for the service; hotspare hands them on as they are.
+	// Parameters are settings of the service. hotspare passes them on unchanged.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
 }
 
-// InstancePhase is how far an instance is.
+// InstancePhase is the phase of an instance's life cycle.
 //
 // +kubebuilder:validation:Enum=Pending;Provisioning;Ready;Failed;Deleting
 type InstancePhase string
 
 // The phases.
 const (
-	// InstancePending: it has no data plane yet; condition Placed says why.
+	// InstancePending: it is not placed on a data plane yet; condition Placed shows why.
 	InstancePending InstancePhase = "Pending"
-	// InstanceProvisioning: it has one, and is being made there.
+	// InstanceProvisioning: it is being created on its data plane.
 	InstanceProvisioning InstancePhase = "Provisioning"
 	// InstanceReady: it can be used.
 	InstanceReady InstancePhase = "Ready"
-	// InstanceFailed: its data plane says that it cannot be made.
+	// InstanceFailed: its data plane reports that it cannot be created.
 	InstanceFailed InstancePhase = "Failed"
-	// InstanceDeleting: it is being taken away. It takes its units until it is gone.
+	// InstanceDeleting: it is being deleted. It uses its units until it is deleted.
 	InstanceDeleting InstancePhase = "Deleting"
 )
 
-// ServiceInstanceStatus is what the instance is.
+// ServiceInstanceStatus is the observed state of a ServiceInstance. hotspare writes it.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.dataPlaneName) || !has(self.dataPlaneName) || self.dataPlaneName == oldSelf.dataPlaneName",message="status.dataPlaneName cannot be changed: an instance that its data plane refuses loses it first"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.units) || has(self.units) && self.units == oldSelf.units",message="status.units is frozen when it was first known: hub and data plane count the same number"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.dataPlaneName) || !has(self.dataPlaneName) || self.dataPlaneName == oldSelf.dataPlaneName",message="status.dataPlaneName cannot be changed: clear it before the instance is placed on another data plane"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.units) || has(self.units) && self.units == oldSelf.units",message="status.units cannot be changed once it is set: the hub and the data plane must count the same number"
 type ServiceInstanceStatus struct {
-	// ObservedGeneration is the generation of the specification that the status is about.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until a
+	// controller has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// DataPlaneName is where it was placed, in the namespace of its FleetRegion.
+	// DataPlaneName is the name of the data plane on which the instance is placed, in the namespace
+	// of its FleetRegion. It is unset until the instance is placed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DataPlaneName string `json:"dataPlaneName,omitempty"`
-	// Units is how many streaming units it takes, from its type and size when it was
-	// first seen. It stays so.
+	// Units is the number of streaming units of the instance, from its type and size when hotspare
+	// first processed it. It is never changed.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Units int32 `json:"units,omitempty"`
-	// Placements is how often it was placed. It tells what one placement has brought
-	// about from what the next does.
+	// Placements is the number of times that the instance was placed. It distinguishes the effects
+	// of one placement from those of the next.
 	// +optional
 	Placements int32 `json:"placements,omitempty"`
-	// Phase is how far it is.
+	// Phase is the current phase of the instance's life cycle.
 	// +optional
 	Phase InstancePhase `json:"phase,omitempty"`
-	// Versions are what it runs, as its data plane says.
+	// Versions are the versions that the instance runs, as reported by its data plane.
 	// +optional
 	Versions InstanceVersions `json:"versions,omitempty"`
-	// Routes are how it is reached, as its data plane says.
+	// Routes are the routes to the instance, as reported by its data plane.
 	// +optional
 	// +listType=atomic
 	Routes []InstanceRoute `json:"routes,omitempty"`
-	// Refusals are data planes that would not have it; none is asked again before what it
-	// reports has changed.
+	// Refusals are data planes that rejected the instance. hotspare does not try one again before
+	// its report changes.
 	// +optional
 	// +listType=map
 	// +listMapKey=dataPlaneName
 	// +kubebuilder:validation:MaxItems=32
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Conditions: Placed, Ready; Reconciling or Stalled while it is True.
+	// Conditions of the instance: Placed and Ready. At most one of Reconciling and Stalled is
+	// present, and only while it is True.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Refusal is a data plane that would not have the instance.
+// Refusal is a data plane that rejected the instance.
 type Refusal struct {
+	// DataPlaneName is the name of the data plane.
 	// +kubebuilder:validation:MaxLength=63
 	DataPlaneName string `json:"dataPlaneName"`
-	// Until is when it may be asked again at the earliest. It is asked when, besides, it
-	// reports more remaining units than RemainingUnits, or other Versions.
+	// Until is the earliest time at which hotspare may try the data plane again. It tries when the
+	// data plane also reports more remaining units than remainingUnits, or other versions.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Until metav1.Time `json:"until"`
-	// Message is what it said.
+	// Message is why the data plane rejected the instance.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// RemainingUnits are those of the instance's type that the data plane had, without
-	// this instance, when it refused it.
+	// RemainingUnits is the number of free units of the instance's type on the data plane, without
+	// this instance, when it was rejected.
 	// +optional
 	RemainingUnits int32 `json:"remainingUnits,omitempty"`
-	// Versions are the ready Strimzi versions that it had then, sorted, with commas between.
+	// Versions are the ready Strimzi versions on the data plane when the instance was rejected,
+	// sorted and separated by commas.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Versions string `json:"versions,omitempty"`
-	// Generation is that of the instance's specification that was refused. One that was
-	// changed since is asked for again at once.
+	// Generation is the generation of the instance's spec that was rejected. If the spec has
+	// changed since, hotspare may try the data plane immediately.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// Vacant is set when no other instance was on it. A new data plane would refuse the
-	// instance, too, so none is made for it.
+	// Vacant is true if no other instance was on the data plane. A new data plane would reject the
+	// instance, too, so hotspare does not create one for it.
 	// +optional
 	Vacant bool `json:"vacant,omitempty"`
 }
 
 // Conditions of a ServiceInstance. The reasons of Placed are those of package scaling.
 const (
-	// InstancePlaced is True once it has a data plane.
+	// InstancePlaced is True once the instance is placed on a data plane.
 	InstancePlaced = "Placed"
-	// InstanceIsReady is True while it can be used.
+	// InstanceIsReady is True while the instance can be used.
 	InstanceIsReady = "Ready"
 )
 
 // Reasons of Placed that are not of package scaling.
 const (
-	// ReasonPlaced is that of an instance that has a data plane.
+	// ReasonPlaced: the instance is placed on a data plane.
 	ReasonPlaced = "Placed"
-	// ReasonNoRegion is that of one whose provider and region no FleetRegion has.
+	// ReasonNoRegion: no FleetRegion has its provider and region.
 	ReasonNoRegion = "NoRegion"
 )
 
-// Reasons of Ready. Of an instance that can be used or is being made, and of one that
-// failed, it is the data plane's, if that gives one.
+// Reasons of Ready. While an instance can be used or is being created, and after it has failed, the
+// reason is the data plane's, if the data plane reports one.
 const (
 	// ReasonInstanceReady: it can be used.
 	ReasonInstanceReady = "Ready"
-	// ReasonInstanceProvisioning: its data plane makes it.
+	// ReasonInstanceProvisioning: its data plane creates it.
 	ReasonInstanceProvisioning = "Provisioning"
-	// ReasonInstanceFailed: its data plane cannot make it.
+	// ReasonInstanceFailed: its data plane cannot create it.
 	ReasonInstanceFailed = "Failed"
-	// ReasonInstanceDeleting: it is being taken away.
+	// ReasonInstanceDeleting: it is being deleted.
 	ReasonInstanceDeleting = "Deleting"
-	// ReasonNotPlaced: it has no data plane; condition Placed says why.
+	// ReasonNotPlaced: it is not placed on a data plane; condition Placed shows why.
 	ReasonNotPlaced = "NotPlaced"
-	// ReasonRejected: its data plane will not have it, after it had it already.
+	// ReasonRejected: its data plane rejects it after it had accepted it.
 	ReasonRejected = "Rejected"
-	// ReasonTakenAway: its data plane takes it away, or has, and nobody wanted that.
+	// ReasonTakenAway: its data plane is deleting it, or has deleted it, although nobody requested
+	// that.
 	ReasonTakenAway = "TakenAway"
-	// ReasonNotReported: its data plane does not tell of it.
+	// ReasonNotReported: its data plane does not report it.
 	ReasonNotReported = "NotReported"
-	// ReasonAgentSilent: the agent of its data plane is not heard of. The phase is the last that was.
+	// ReasonAgentSilent: the agent of its data plane does not report. The phase is the last one
+	// that was reported.
 	ReasonAgentSilent = "AgentSilent"
-	// ReasonDataPlaneGone: its data plane is gone, or is being given back.
+	// ReasonDataPlaneGone: its data plane does not exist any more, or is being released.
 	ReasonDataPlaneGone = "DataPlaneGone"
 )
 
-// FinalizerServiceInstance keeps a ServiceInstance until its data plane has nothing of
-// it. Without it none is placed.
+// FinalizerServiceInstance keeps a ServiceInstance until all its objects on the data plane are
+// deleted. hotspare does not place an instance without it.
 const FinalizerServiceInstance = "hotspare.io/service-instance"
 
-// PlacementID tells this placement of the instance from those before.
+// PlacementID identifies the current placement of the instance. Earlier placements have other IDs.
 func (o *ServiceInstance) PlacementID() string {
 	return fmt.Sprintf("%s-%d", o.UID, o.Status.Placements)
 }

@@ -2,7 +2,7 @@ package v1alpha1
 
 import hivev1 "hotspare.io/hotspare/api/hive/v1"
 
-// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
 func (o *InstanceType) UnmarshalJSON(data []byte) error {
 	type plain InstanceType
 	p, r, err := hivev1.Read[plain](data)
@@ -11,7 +11,7 @@ func (o *InstanceType) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
 func (o *FleetRegion) UnmarshalJSON(data []byte) error {
 	type plain FleetRegion
 	p, r, err := hivev1.Read[plain](data)
@@ -20,7 +20,7 @@ func (o *FleetRegion) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
 func (o *DataPlane) UnmarshalJSON(data []byte) error {
 	type plain DataPlane
 	p, r, err := hivev1.Read[plain](data)
@@ -29,7 +29,7 @@ func (o *DataPlane) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
 func (o *ServiceInstance) UnmarshalJSON(data []byte) error {
 	type plain ServiceInstance
 	p, r, err := hivev1.Read[plain](data)
