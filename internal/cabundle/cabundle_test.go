@@ -172,7 +172,7 @@ func TestReadAcceptsAllSecretsOrNone(t *testing.T) {
 		"one has no such key":       {func(h *hub) { h.put(one, a); h.data[two] = map[string][]byte{"tls.crt": []byte(b)} }, "Secret hotspare-system/two has no key ca.crt: add it"},
 		"one has a comment":         {func(h *hub) { h.put(one, a); h.put(two, b+"# "+secretText) }, ""},
 		"one is cut":                {func(h *hub) { h.put(one, a); h.put(two, b[:90]) }, "key ca.crt of Secret hotspare-system/two: only 0 of 1 PEM blocks are complete: copy"},
-		"together they are too big": {func(h *hub) { h.put(one, a); h.put(two, many(t)) }, "at most 1000000 fit into a Secret: remove some"},
+		"together they are too big": {func(h *hub) { h.put(one, a); h.put(two, many(t)) }, "a Secret holds at most 1000000: remove some"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(one, two)
@@ -261,7 +261,7 @@ func TestLatestFollowsTheSecrets(t *testing.T) {
 	if got := l.LatestBundle(ended); string(got.PEM) != a+b || got.Problem != "" {
 		t.Errorf("for a caller that has left: problem %q", got.Problem)
 	}
-	if n := strings.Count(logged.String(), "did not read all"); n != 3 {
+	if n := strings.Count(logged.String(), "cannot read all"); n != 3 {
 		t.Errorf("logged %d problems, want each once, 3:\n%s", n, &logged)
 	}
 	if strings.Contains(logged.String(), secretText) {

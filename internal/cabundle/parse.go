@@ -25,7 +25,7 @@ type Certificate []byte
 func Parse(raw []byte) ([]Certificate, error) {
 	begun := countPEMBlocks(raw)
 	if begun == 0 {
-		return nil, errors.New("there is no PEM certificate: write certificates that begin with -----BEGIN CERTIFICATE-----")
+		return nil, errors.New("there is no PEM certificate: use certificates that start with -----BEGIN CERTIFICATE-----")
 	}
 	var found []Certificate
 	rest := raw
@@ -63,9 +63,9 @@ func countPEMBlocks(raw []byte) int {
 func checkIsCertificate(block *pem.Block) error {
 	switch {
 	case strings.HasSuffix(block.Type, "PRIVATE KEY"):
-		return errors.New("is a private key: remove the key, and write certificates only")
+		return errors.New("is a private key: remove the key, and use certificates only")
 	case block.Type != blockType:
-		return errors.New("is not of type CERTIFICATE: remove it, and write certificates only")
+		return errors.New("is not of type CERTIFICATE: remove it, and use certificates only")
 	}
 	if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 		return errors.New("is not an X.509 certificate: copy the certificate again")

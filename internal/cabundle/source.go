@@ -144,7 +144,7 @@ func logChange(log logr.Logger, before, now string) {
 	case "":
 		log.Info("read all additional certificate authorities again")
 	default:
-		log.Error(errors.New(now), "did not read all additional certificate authorities")
+		log.Error(errors.New(now), "cannot read all additional certificate authorities")
 	}
 }
 
@@ -177,6 +177,6 @@ func checkSize(bundle []byte) error {
 	if len(bundle) <= maxSize {
 		return nil
 	}
-	return fault.NewDenied("additional certificate authorities: those of all Secrets in %s take %d bytes, and at most %d fit into a Secret: remove some",
+	return fault.NewDenied("additional certificate authorities: the certificates of all Secrets in %s take %d bytes, and a Secret holds at most %d: remove some",
 		flag, len(bundle), maxSize)
 }

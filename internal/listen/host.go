@@ -24,7 +24,7 @@ func IsLocalHost(host string) bool {
 func RequireLocalHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !IsLocalHost(r.Host) {
-			http.Error(w, "This is not served under that name: use localhost or a loopback address.", http.StatusMisdirectedRequest)
+			http.Error(w, "This server does not serve that host name: use localhost or a loopback address.", http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)

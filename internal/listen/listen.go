@@ -31,10 +31,10 @@ func (f Flag) CheckAddress(address string) error {
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%s %q is no address: give a loopback address with a port, such as %s, or 0 for no %s", f.Name, address, f.Example, f.What)
+		return fmt.Errorf("%s %q is not an address: use a loopback address with a port, such as %s, or 0 for no %s", f.Name, address, f.Example, f.What)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%s %q could be reached from elsewhere, %s: give a loopback address, such as %s", f.Name, address, f.Why, f.Example)
+		return fmt.Errorf("%s %q could be reached from elsewhere, %s: use a loopback address, such as %s", f.Name, address, f.Why, f.Example)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func newEventRecorders(mgr ctrl.Manager, cfg *rest.Config) (func(controller stri
 	cfg.QPS, cfg.Burst = eventsQPS, eventsBurst
 	client, err := v1.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making the client for events: %w", err)
+		return nil, fmt.Errorf("creating the client for events: %w", err)
 	}
 	b := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

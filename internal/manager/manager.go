@@ -112,7 +112,7 @@ func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica)
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
 	recorder, err := newEventRecorders(mgr, cfg)
 	if err != nil {

@@ -96,7 +96,7 @@ func (r Replica) serveMetrics(ctx context.Context, mgr ctrl.Manager, registry *p
 		handler = metrics.NewHandler(registry, runtimemetrics.Registry)
 		var err error
 		if handler, err = r.Guard(handler); err != nil {
-			return fmt.Errorf("putting a guard before the metrics: %w", err)
+			return fmt.Errorf("protecting the metrics: %w", err)
 		}
 	}
 	return mgr.Add(metrics.NewServer(r.Scrapes, handler))

@@ -18,7 +18,7 @@ func ParseSecretName(value string) (types.NamespacedName, error) {
 	}
 	namespace, name, _ := strings.Cut(value, "/")
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return types.NamespacedName{}, fmt.Errorf("%q does not name a Secret: write namespace/name", value)
+		return types.NamespacedName{}, fmt.Errorf("%q does not name a Secret: use namespace/name", value)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
@@ -29,7 +29,7 @@ func ParseSecretNames(values []string) ([]types.NamespacedName, error) {
 	for _, value := range values {
 		name, err := ParseSecretName(value)
 		if err == nil && name.Name == "" {
-			err = errors.New("names a Secret without a name: write namespace/name")
+			err = errors.New("names a Secret without a name: use namespace/name")
 		}
 		if err != nil {
 			return nil, err

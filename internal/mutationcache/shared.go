@@ -27,7 +27,7 @@ func NewSharedIndex[T client.Object](ctx context.Context, c cache.Informers, exa
 	}
 	store, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
-		return nil, fmt.Errorf("the informer of %T is a %T, which has no indexer to share", example, informer)
+		return nil, fmt.Errorf("the informer of %T is a %T, which has no indexer", example, informer)
 	}
 	err = store.AddIndexers(toolscache.Indexers{index: func(obj any) ([]string, error) { return keys(obj.(T)), nil }})
 	if err != nil {

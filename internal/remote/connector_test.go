@@ -255,7 +255,7 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 			expect("its certificate does not verify")
 			authorities.SetContent([]byte("no PEM"))
 			expect("its certificate does not verify: additional certificate authorities: key ca.crt of Secret hotspare-system/authorities: " +
-				"there is no PEM certificate: write certificates that begin with -----BEGIN CERTIFICATE-----")
+				"there is no PEM certificate: use certificates that start with -----BEGIN CERTIFICATE-----")
 			authorities.SetContent(cabundletest.CertificatePEM(a.Server))
 			expect("")
 			authorities.SetContent(cabundletest.CertificatePEM(other))

@@ -119,7 +119,7 @@ func resolveKinds(mapper meta.RESTMapper, resources []schema.GroupVersionResourc
 	for _, r := range resources {
 		kind, err := mapper.KindFor(r)
 		if err != nil {
-			return nil, fmt.Errorf("looking up the kind of %s: %w", r.Resource, err)
+			return nil, fmt.Errorf("finding the kind of %s: %w", r.Resource, err)
 		}
 		out = append(out, kind)
 	}

@@ -38,7 +38,7 @@ func raiseFileLimit() (uint64, error) {
 func divideConnections(files uint64) (connections, error) {
 	if files < minFiles {
 		return connections{}, fmt.Errorf("this process can open %d files, and hotspare needs %d: raise the hard limit on open files "+
-			"(ulimit -Hn in a shell of root, LimitNOFILE of a systemd unit, --ulimit nofile of a container)", files, minFiles)
+			"(ulimit -Hn in a root shell, LimitNOFILE of a systemd unit, --ulimit nofile of a container)", files, minFiles)
 	}
 	spare := files - ownFiles
 	return connections{

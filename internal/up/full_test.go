@@ -18,10 +18,10 @@ func TestALimitThatEndsTheAPIServerIsNamedWithItsRemedy(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"a full disk":         {write(syscall.ENOSPC), []string{"the disk of /data is full: make room there, and run hotspare up again", "member/snap/db"}},
-		"a quota":             {write(syscall.EDQUOT), []string{"your quota on the disk of /data is used up", "run hotspare up again"}},
-		"a limit on files":    {write(syscall.EFBIG), []string{"a file in /data cannot grow", "ulimit -f", "run hotspare up again"}},
-		"anything else as is": {errors.New("etcd gave up: bad luck"), []string{"etcd gave up: bad luck"}},
+		"a full disk":         {write(syscall.ENOSPC), []string{"the disk of /data is full: free disk space there, and run hotspare up again", "member/snap/db"}},
+		"a quota":             {write(syscall.EDQUOT), []string{"your quota on the disk of /data is exhausted", "run hotspare up again"}},
+		"a limit on files":    {write(syscall.EFBIG), []string{"a file in /data has reached the file size limit", "ulimit -f", "run hotspare up again"}},
+		"anything else as is": {errors.New("etcd failed: bad luck"), []string{"etcd failed: bad luck"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, err := range []error{hubStoppedError("/data", c.err), explainStartError("/data", c.err)} {

@@ -26,13 +26,13 @@ func stopStrayMachines(ctx context.Context, hub client.Reader, store *local.Stor
 		// List the store first: the name of a cluster is recorded before its machines are created.
 		stored, err := store.ListClusters()
 		if err != nil {
-			log.Error(err, "looking for machines without a cluster")
+			log.Error(err, "finding machines without a cluster")
 			return
 		}
 		known, err := infraid.ListReferenced(ctx, hub)
 		if err != nil {
 			if ctx.Err() == nil {
-				log.Error(err, "looking for machines without a cluster")
+				log.Error(err, "finding machines without a cluster")
 			}
 			return
 		}

@@ -146,12 +146,12 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 // acquireDataDir locks the data folder for this process.
 func acquireDataDir(dir string) (*flock.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data folder: %w", err)
+		return nil, fmt.Errorf("creating the data folder: %w", err)
 	}
 	lock, err := flock.Acquire(LockPath(dir))
 	var held *flock.HeldError
 	if errors.As(err, &held) {
-		return nil, fmt.Errorf("hotspare runs on %s already (pid %d): use it, stop it with 'hotspare down --data-dir %s', or choose another --data-dir", dir, held.PID, dir)
+		return nil, fmt.Errorf("hotspare already runs on %s (pid %d): use it, stop it with 'hotspare down --data-dir %s', or choose another --data-dir", dir, held.PID, dir)
 	}
 	if err != nil {
 		return nil, err
@@ -189,14 +189,14 @@ func isStorageLimit(err error) bool {
 
 // addStorageRemedy adds to err which storage limit was reached, and the remedy.
 func addStorageRemedy(dir string, err error) error {
-	what := "the disk of " + dir + " is full: make room there"
+	what := "the disk of " + dir + " is full: free disk space there"
 	switch {
 	case errors.Is(err, syscall.EDQUOT):
-		what = "your quota on the disk of " + dir + " is used up: delete files of yours there, or raise the quota"
+		what = "your quota on the disk of " + dir + " is exhausted: delete some of your files there, or raise the quota"
 	case errors.Is(err, syscall.EFBIG):
-		what = "a file in " + dir + " cannot grow beyond what this process may write: raise the limit (ulimit -f)"
+		what = "a file in " + dir + " has reached the file size limit of this process: raise the limit (ulimit -f)"
 	}
-	return fmt.Errorf("%s, and run hotspare up again. All that was stored is kept (%w)", what, err)
+	return fmt.Errorf("%s, and run hotspare up again. All stored data is kept (%w)", what, err)
 }
 
 // runOnHub runs the controllers and the local platform on a hub that is ready.
@@ -325,7 +325,7 @@ const maxLogSize = 32 << 20
 func openLogFile(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, fmt.Errorf("putting the old log aside: %w", err)
+			return nil, fmt.Errorf("rotating the log: %w", err)
 		}
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

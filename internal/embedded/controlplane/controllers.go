@@ -17,7 +17,7 @@ import (
 func runControllers(ctx context.Context, f files, names, further []string) error {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
-		return fmt.Errorf("making options: %w", err)
+		return fmt.Errorf("creating options: %w", err)
 	}
 	all, off, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
 	sets := o.Flags(all, off, aliases)

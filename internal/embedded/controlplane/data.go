@@ -16,14 +16,14 @@ const minFreeSpace = 64 << 20
 // checkDiskSpace creates dir and returns an error if its disk is full.
 func checkDiskSpace(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the data folder: %w", err)
+		return fmt.Errorf("creating the data folder: %w", err)
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
-		return fmt.Errorf("measuring the room left for %s: %w", dir, err)
+		return fmt.Errorf("measuring the free disk space for %s: %w", dir, err)
 	}
 	if free := uint64(disk.Bavail) * uint64(disk.Bsize); free < minFreeSpace { //nolint:unconvert // of other types on darwin
-		return fmt.Errorf("the disk of %s has %d MB left, %d are needed: %w", dir, free>>20, minFreeSpace>>20, syscall.ENOSPC)
+		return fmt.Errorf("the disk of %s has %d MB free, and %d MB are needed: %w", dir, free>>20, minFreeSpace>>20, syscall.ENOSPC)
 	}
 	return nil
 }

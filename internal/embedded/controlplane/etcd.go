@@ -147,10 +147,10 @@ func (w *etcdFatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Fi
 func logEntryReason(message string, fields []zapcore.Field) error {
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok {
-			return fmt.Errorf("etcd gave up: %s: %w", message, withErrno(err))
+			return fmt.Errorf("etcd failed: %s: %w", message, withErrno(err))
 		}
 	}
-	return fmt.Errorf("etcd gave up: %s", message)
+	return fmt.Errorf("etcd failed: %s", message)
 }
 
 // withErrno returns err wrapping the operating system error that its text ends with: bbolt formats
@@ -256,14 +256,14 @@ func (e *etcd) closeWithTimeout() {
 // too long. In that case, the folder is also returned as temp.
 func socketFolder(run string) (dir, temp string, err error) {
 	if run, err = filepath.Abs(run); err != nil { // a URL cannot contain a relative path
-		return "", "", fmt.Errorf("finding a place for sockets: %w", err)
+		return "", "", fmt.Errorf("finding a folder for sockets: %w", err)
 	}
 	if len(filepath.Join(run, "etcd.sock")) <= maxSocket {
 		return run, "", nil
 	}
 	temp, err = os.MkdirTemp("", "hotspare-")
 	if err != nil {
-		return "", "", fmt.Errorf("making a folder for sockets: %w", err)
+		return "", "", fmt.Errorf("creating a folder for sockets: %w", err)
 	}
 	return temp, temp, nil
 }

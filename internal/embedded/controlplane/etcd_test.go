@@ -22,7 +22,7 @@ func TestTheReasonThatEtcdGivesKeepsTheErrorOfTheSystem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := logEntryReason("failed to commit tx", []zapcore.Field{zap.Error(c.err)})
-			if text := "etcd gave up: failed to commit tx: " + c.err.Error(); got.Error() != text {
+			if text := "etcd failed: failed to commit tx: " + c.err.Error(); got.Error() != text {
 				t.Errorf("got %q, want %q", got, text)
 			}
 			var errno syscall.Errno

@@ -23,7 +23,7 @@ const (
 
 // errComponentFatal reports that a component called klog.Fatal, as the API server does when a step
 // of its start fails.
-var errComponentFatal = errors.New("a component gave up; its last words are in the log")
+var errComponentFatal = errors.New("a component failed; its last messages are in the log")
 
 var processUsed atomic.Bool
 
@@ -32,7 +32,7 @@ var processUsed atomic.Bool
 // data can be closed and the user gets an error.
 func prepareProcess(log io.Writer, giveUp func(error)) error {
 	if processUsed.Swap(true) {
-		return errors.New("this process has had a control plane already")
+		return errors.New("this process has already started a control plane")
 	}
 	debug.SetGCPercent(gcPercent)
 	wal.SegmentSizeBytes = walSegment

@@ -27,7 +27,7 @@ func listenOnLastPort(dir string, port int) (net.Listener, error) {
 	}
 	listener, err := controlplane.Listen(port)
 	if err != nil {
-		return nil, fmt.Errorf("%w, or give the hub another port", err)
+		return nil, fmt.Errorf("%w, or use another port for the hub", err)
 	}
 	port = listener.Addr().(*net.TCPAddr).Port
 	if port == last {
@@ -46,11 +46,11 @@ func readStoredPort(path string) (int, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("reading the port of last time: %w", err)
+		return 0, fmt.Errorf("reading the previous port: %w", err)
 	}
 	port, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	if err != nil {
-		return 0, fmt.Errorf("reading the port of last time from %s: %w", path, err)
+		return 0, fmt.Errorf("reading the previous port from %s: %w", path, err)
 	}
 	return port, nil
 }

@@ -55,13 +55,13 @@ const (
 func InjectionProfiles() []Profile {
 	return []Profile{
 		{Fault: MachineCrash, Strikes: TargetControlPlane, Does: "its process is killed, once"},
-		{Fault: DiskLost, Strikes: TargetControlPlane, Lasts: true, Does: "its process is killed and its disk is missing"},
-		{Fault: HangOnStart, Strikes: TargetControlPlane, Lasts: true, AtStart: true, Does: "its process starts, and nothing more happens"},
-		{Fault: HangOnStop, Strikes: TargetControlPlane, Lasts: true, Does: "it does not stop when it is told to"},
-		{Fault: APISilent, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "the API takes connections and never answers"},
-		{Fault: CertificatesExpired, Strikes: TargetEveryMachine, AtStart: true, Does: "the certificates of its node have expired, as in a long sleep"},
+		{Fault: DiskLost, Strikes: TargetControlPlane, Lasts: true, Does: "its process is killed and its disk is removed"},
+		{Fault: HangOnStart, Strikes: TargetControlPlane, Lasts: true, AtStart: true, Does: "its process starts and then does nothing"},
+		{Fault: HangOnStop, Strikes: TargetControlPlane, Lasts: true, Does: "it does not stop when asked to"},
+		{Fault: APISilent, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "the API accepts connections and never answers"},
+		{Fault: CertificatesExpired, Strikes: TargetEveryMachine, AtStart: true, Does: "the certificates of its node have expired, as after a long hibernation"},
 		{Fault: ControllerManagerDead, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "kube-controller-manager does nothing"},
-		{Fault: NodeNeverReady, Strikes: TargetFirstWorker, Lasts: true, Does: "its node gives no sign of life"},
+		{Fault: NodeNeverReady, Strikes: TargetFirstWorker, Lasts: true, Does: "its node stops reporting its status"},
 	}
 }
 
@@ -116,15 +116,15 @@ func lostDiskPath(dir string) string { return filepath.Join(dir, "disk.lost") }
 func AddInjection(dir string, f Injection) error {
 	if f == DiskLost {
 		if err := moveDisk(DiskPath(dir), lostDiskPath(dir)); err != nil {
-			return fmt.Errorf("taking the disk of %s: %w", filepath.Base(dir), err)
+			return fmt.Errorf("removing the disk of %s: %w", filepath.Base(dir), err)
 		}
 	}
 	path := InjectionPath(dir, f)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("breaking %s: %w", filepath.Base(dir), err)
+		return fmt.Errorf("injecting a fault into %s: %w", filepath.Base(dir), err)
 	}
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		return fmt.Errorf("breaking %s: %w", filepath.Base(dir), err)
+		return fmt.Errorf("injecting a fault into %s: %w", filepath.Base(dir), err)
 	}
 	return nil
 }
@@ -133,13 +133,13 @@ func AddInjection(dir string, f Injection) error {
 // fault that does not last has happened.
 func RemoveInjection(dir string, f Injection) error {
 	if err := os.Remove(InjectionPath(dir, f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("healing %s: %w", filepath.Base(dir), err)
+		return fmt.Errorf("removing a fault from %s: %w", filepath.Base(dir), err)
 	}
 	if f != DiskLost {
 		return nil
 	}
 	if err := moveDisk(lostDiskPath(dir), DiskPath(dir)); err != nil {
-		return fmt.Errorf("putting the disk of %s back: %w", filepath.Base(dir), err)
+		return fmt.Errorf("restoring the disk of %s: %w", filepath.Base(dir), err)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func LoadOrCreateCA(dir, name, cn string, now time.Time) (*CA, error) {
 		return ca, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, name+certSuffix)); err == nil {
-		return nil, fmt.Errorf("loading CA %s: its certificate is there, its key is gone", filepath.Join(dir, name))
+		return nil, fmt.Errorf("loading CA %s: its certificate exists, but its key is missing", filepath.Join(dir, name))
 	}
 	if ca, err = NewCA(cn, now); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func checkBootstrapKubeconfig(path string) error {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err == nil && (config.BearerToken == "" || len(config.CAData) == 0) {
-		err = errors.New("it has no token, or no certificate of the cluster")
+		err = errors.New("it lacks a token or the cluster's certificate")
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)

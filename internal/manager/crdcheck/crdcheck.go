@@ -73,7 +73,7 @@ func listServedResources(h DiscoveryClient, gv string) (map[string]bool, error) 
 		return out, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("asking the hub for the kinds of %s: %w", gv, err)
+		return nil, fmt.Errorf("listing the kinds of %s on the hub: %w", gv, err)
 	}
 	for _, r := range list.APIResources {
 		out[r.Name] = true

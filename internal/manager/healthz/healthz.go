@@ -62,7 +62,7 @@ func (p *Probe) Serve(ctx context.Context, l net.Listener) error {
 	})
 	defer stop()
 	if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("answering probes: %w", err)
+		return fmt.Errorf("serving health probes: %w", err)
 	}
 	return nil
 }

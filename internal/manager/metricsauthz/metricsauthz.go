@@ -48,15 +48,15 @@ type Guard struct {
 func New(cfg *rest.Config, log logr.Logger) (*Guard, error) {
 	c, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client to ask who may see: %w", err)
+		return nil, fmt.Errorf("creating a client for SubjectAccessReviews: %w", err)
 	}
 	tokens, err := authenticationclient.NewForConfigAndClient(cfg, c)
 	if err != nil {
-		return nil, fmt.Errorf("making a client to ask whose a token is: %w", err)
+		return nil, fmt.Errorf("creating a client for TokenReviews: %w", err)
 	}
 	rights, err := authorizationclient.NewForConfigAndClient(cfg, c)
 	if err != nil {
-		return nil, fmt.Errorf("making a client to ask who may see: %w", err)
+		return nil, fmt.Errorf("creating a client for SubjectAccessReviews: %w", err)
 	}
 	mays, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: rights,
@@ -65,7 +65,7 @@ func New(cfg *rest.Config, log logr.Logger) (*Guard, error) {
 		WebhookRetryBackoff:       &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 3},
 	}.New()
 	if err != nil {
-		return nil, fmt.Errorf("making one who asks who may see: %w", err)
+		return nil, fmt.Errorf("creating the authorizer of metrics: %w", err)
 	}
 	return &Guard{log: log, tokenAuthenticator: cache.New(reviewer{tokens.TokenReviews()}, false, successTTL, failureTTL), requestAuthorizer: mays}, nil
 }
@@ -82,7 +82,7 @@ func (g *Guard) WrapHandler(h http.Handler) http.Handler {
 			return
 		case !ok:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "Unauthorized: bring a token of the hub (Authorization: Bearer)", http.StatusUnauthorized)
+			http.Error(w, "Unauthorized: send a token of the hub (Authorization: Bearer)", http.StatusUnauthorized)
 			return
 		}
 		verb := strings.ToLower(req.Method)
@@ -91,7 +91,7 @@ func (g *Guard) WrapHandler(h http.Handler) http.Handler {
 		case err != nil:
 			g.respondUnavailable(w, err)
 		case decision != authorizer.DecisionAllow:
-			http.Error(w, fmt.Sprintf("Forbidden: %s may not %s %s: bind a role to them that may", who.GetName(), verb, req.URL.Path), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("Forbidden: %s may not %s %s: bind a role that allows it", who.GetName(), verb, req.URL.Path), http.StatusForbidden)
 		default:
 			h.ServeHTTP(w, req)
 		}
@@ -100,8 +100,8 @@ func (g *Guard) WrapHandler(h http.Handler) http.Handler {
 
 // respondUnavailable logs the error for the operator, and answers the client without its details.
 func (g *Guard) respondUnavailable(w http.ResponseWriter, err error) {
-	g.log.Error(err, "the hub cannot be asked who may see")
-	http.Error(w, "The hub cannot be asked who you are: see the log", http.StatusServiceUnavailable)
+	g.log.Error(err, "the hub cannot authenticate the request for metrics")
+	http.Error(w, "The hub cannot authenticate you: see the log of hotspare", http.StatusServiceUnavailable)
 }
 
 // authenticateRequest returns the user whose token the request contains; false if the hub does not
@@ -131,13 +131,13 @@ func (r reviewer) AuthenticateToken(ctx context.Context, token string) (*authent
 	defer cancel()
 	got, err := r.reviews.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, false, fmt.Errorf("asking the hub whose a token is: %w", err)
+		return nil, false, fmt.Errorf("reviewing a token: %w", err)
 	}
 	if !got.Status.Authenticated {
 		return nil, false, nil
 	}
 	if got.Status.User.Username == "" {
-		return nil, false, errors.New("asking the hub whose a token is: it knows the token, and names nobody")
+		return nil, false, errors.New("reviewing a token: the hub accepts the token but names no user")
 	}
 	return &authenticator.Response{User: &user.DefaultInfo{
 		Name: got.Status.User.Username, UID: got.Status.User.UID, Groups: got.Status.User.Groups, Extra: convertUserExtra(got.Status.User.Extra),

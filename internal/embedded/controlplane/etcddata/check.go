@@ -53,19 +53,19 @@ func Check(dir string) error {
 	}
 	if !wal.Exist(logs) {
 		if applied > 0 {
-			return &CorruptError{logs, errors.New("there is a database, and no log")}
+			return &CorruptError{logs, errors.New("the database exists, but its log is missing")}
 		}
 		return nil // etcd was stopped before it wrote any data
 	}
 	if !fileExists(database) {
-		return &CorruptError{database, errors.New("there is a log, and no database")}
+		return &CorruptError{database, errors.New("the log exists, but its database is missing")}
 	}
 	last, err := readLastIndex(dir, logs)
 	if err != nil {
 		return err
 	}
 	if last < applied {
-		return &CorruptError{logs, fmt.Errorf("the log ends at entry %d, and the database has entry %d: the log was cut", last, applied)}
+		return &CorruptError{logs, fmt.Errorf("the log ends at entry %d, but the database has entry %d: the log was truncated", last, applied)}
 	}
 	return nil
 }

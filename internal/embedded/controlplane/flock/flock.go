@@ -28,9 +28,9 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("%s is held by another process", e.Path)
+		return fmt.Sprintf("%s is locked by another process", e.Path)
 	}
-	return fmt.Sprintf("%s is held by process %d", e.Path, e.PID)
+	return fmt.Sprintf("%s is locked by process %d", e.Path, e.PID)
 }
 
 // Acquire acquires the lock of the file at path, which it creates if needed, and writes the ID of

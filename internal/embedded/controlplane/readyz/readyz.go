@@ -19,7 +19,7 @@ import (
 const pollInterval = 100 * time.Millisecond
 
 // ErrGone reports that the API server has ended and cannot become ready any more.
-var ErrGone = errors.New("the API server is gone")
+var ErrGone = errors.New("the API server has stopped")
 
 // A Probe records the last answer of an API server about its readiness. The zero Probe has not sent
 // a request yet. It is safe for concurrent use.

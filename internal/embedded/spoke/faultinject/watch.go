@@ -38,7 +38,7 @@ func New(dir string) *Watcher {
 // notified.
 func killOwnProcess() {
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGKILL); err != nil {
-		klog.ErrorS(err, "surviving a crash")
+		klog.ErrorS(err, "killing this process")
 	}
 }
 
@@ -94,7 +94,7 @@ func (w *Watcher) crashIfInjected() {
 	lost, _ := w.IsInjected(machine.DiskLost)
 	if crash {
 		if err := machine.RemoveInjection(w.dir, machine.MachineCrash); err != nil {
-			klog.ErrorS(err, "not crashing")
+			klog.ErrorS(err, "removing the fault of a crash")
 			return
 		}
 	}

@@ -72,7 +72,7 @@ func enqueueObject(q queue, object any) {
 func reconcileKey[T runtime.Object](ctx context.Context, store cache.Store, key string, f ReconcileFunc[T], gone func(string)) (time.Duration, error) {
 	object, exists, err := store.GetByKey(key)
 	if err != nil {
-		return 0, fmt.Errorf("looking up %s: %w", key, err)
+		return 0, fmt.Errorf("reading %s: %w", key, err)
 	}
 	if !exists {
 		if gone != nil {

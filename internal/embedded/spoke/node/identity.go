@@ -42,10 +42,10 @@ func newIdentity(ctx context.Context, o Options) (*identity, error) {
 	i := &identity{roots: roots, dialer: connrotation.NewDialer((&net.Dialer{Timeout: 10 * time.Second}).DialContext)}
 	var err error
 	if i.bootstrapClient, err = kubernetes.NewForConfig(o.Bootstrap); err != nil {
-		return nil, fmt.Errorf("making a bootstrap client: %w", err)
+		return nil, fmt.Errorf("creating a bootstrap client: %w", err)
 	}
 	if i.client, err = kubernetes.NewForConfig(i.clientConfig(o.Bootstrap)); err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	i.manager, err = certificate.NewManager(&certificate.Config{
 		ClientsetFn:      func(current *tls.Certificate) (kubernetes.Interface, error) { return i.clientFor(current), nil },
@@ -57,7 +57,7 @@ func newIdentity(ctx context.Context, o Options) (*identity, error) {
 		Ctx:              &ctx,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the client certificate's manager: %w", err)
+		return nil, fmt.Errorf("creating the manager of the client certificate: %w", err)
 	}
 	return i, nil
 }
@@ -118,7 +118,7 @@ func (i *identity) canRequestCertificate(ctx context.Context) (bool, error) {
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		klog.FromContext(ctx).V(1).Info("the API is not there yet", "reason", err)
+		klog.FromContext(ctx).V(1).Info("the API does not answer yet", "reason", err)
 		return false, nil
 	}
 	return review.Status.Allowed, nil

@@ -31,7 +31,7 @@ func ExpireCertificates(dir string, now time.Time) error {
 			err = s.storeExpired(current, now)
 		}
 		if err != nil {
-			return fmt.Errorf("outdating the certificate %s: %w", name, err)
+			return fmt.Errorf("replacing the certificate %s with an expired one: %w", name, err)
 		}
 	}
 	return nil

@@ -37,12 +37,12 @@ func isProcessPod(pod *corev1.Pod) bool {
 // replaced by the real paths of its volumes.
 func parsePodCommand(pod *corev1.Pod, dir string) ([]string, []string, error) {
 	if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
-		return nil, nil, fmt.Errorf("a pod with an image of %s has one container and no other", programImage)
+		return nil, nil, fmt.Errorf("a pod with an image of %s has exactly one container", programImage)
 	}
 	c := pod.Spec.Containers[0]
 	name := strings.TrimPrefix(c.Image, programImage)
 	if !slices.Contains(commands, name) {
-		return nil, nil, fmt.Errorf("there is no image %s: choose one of %s", c.Image, programImage+strings.Join(commands, ", "+programImage))
+		return nil, nil, fmt.Errorf("image %s does not exist: choose one of %s", c.Image, programImage+strings.Join(commands, ", "+programImage))
 	}
 	found := mountPathReplacer(c.VolumeMounts, dir)
 	args := []string{name}
@@ -52,7 +52,7 @@ func parsePodCommand(pod *corev1.Pod, dir string) ([]string, []string, error) {
 	var env []string
 	for _, e := range c.Env {
 		if e.ValueFrom != nil {
-			return nil, nil, fmt.Errorf("variable %s has valueFrom: local machines know value only", e.Name)
+			return nil, nil, fmt.Errorf("variable %s has valueFrom: local machines support only value", e.Name)
 		}
 		env = append(env, e.Name+"="+found.Replace(e.Value))
 	}

@@ -49,7 +49,7 @@ func TestWhatAPodRuns(t *testing.T) {
 			}),
 			"[agent /pods/1/volumes/sub/a /pods/1/volumes/hub/b] [CONFIG=/pods/1/volumes/hub/kubeconfig]",
 		},
-		"no other command is run":      {agentPod(image("hotspare.io/local/up")), "there is no image hotspare.io/local/up: choose one of hotspare.io/local/agent"},
+		"no other command is run":      {agentPod(image("hotspare.io/local/up")), "image hotspare.io/local/up does not exist: choose one of hotspare.io/local/agent"},
 		"nor two words":                {agentPod(image("hotspare.io/local/agent up")), "there is no image"},
 		"nor one with a tag":           {agentPod(image("hotspare.io/local/agent:v1")), "there is no image"},
 		"nor another container beside": {agentPod(func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{}) }), "has one container and no other"},

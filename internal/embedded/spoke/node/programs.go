@@ -62,7 +62,7 @@ func newProcessManager(o Options, client kubernetes.Interface) (*processManager,
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	if err := os.RemoveAll(o.Pods); err != nil { // left by processes that ended with the previous run of the machine
-		return nil, fmt.Errorf("emptying the folder of pods: %w", err)
+		return nil, fmt.Errorf("clearing the folder of pods: %w", err)
 	}
 	return &processManager{dir: o.Pods, self: self, client: client, api: o.Bootstrap, all: map[string]*podProcess{}}, nil
 }
@@ -131,7 +131,7 @@ func (p *processManager) startProgram(ctx context.Context, pod *corev1.Pod) *pod
 		defer stop()
 		g.runWithRestarts(ctx)
 		if err := os.RemoveAll(g.dir); err != nil {
-			klog.FromContext(ctx).Error(err, "left the folder of a pod", "pod", klog.KObj(pod))
+			klog.FromContext(ctx).Error(err, "did not delete the folder of a pod", "pod", klog.KObj(pod))
 		}
 	})
 	return g
@@ -161,7 +161,7 @@ func (g *podProcess) runWithRestarts(ctx context.Context) {
 		}
 		pause = nextRestartBackoff(pause, time.Since(from.Time))
 		l.restarts++
-		back := fmt.Sprintf("back-off %s before it is started again", pause)
+		back := fmt.Sprintf("back-off %s before it restarts", pause)
 		g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
 			return waitingStatus(pod, l, "CrashLoopBackOff", back, metav1.Now())
 		})
@@ -234,7 +234,7 @@ func (g *podProcess) writePodStatus(ctx context.Context, status func(*corev1.Pod
 		}
 		pod.Status = *status(pod)
 		if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("telling of pod %s: %w", klog.KObj(g.pod), err)
+			return fmt.Errorf("updating the status of pod %s: %w", klog.KObj(g.pod), err)
 		}
 		return nil
 	})

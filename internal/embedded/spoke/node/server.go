@@ -42,7 +42,7 @@ func newServer(ctx context.Context, o Options, i *identity) (*server, error) {
 		Ctx:              &ctx,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the serving certificate's manager: %w", err)
+		return nil, fmt.Errorf("creating the manager of the serving certificate: %w", err)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", net.JoinHostPort(address, "0"))
 	if err != nil {
@@ -96,12 +96,12 @@ func (s *server) servingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, err
 // by the cluster's CA.
 func requireAPIServer(state tls.ConnectionState) error {
 	if name := state.PeerCertificates[0].Subject.CommonName; name != pki.KubeletClientUser {
-		return fmt.Errorf("%s may not ask nodes", name)
+		return fmt.Errorf("%s may not call the node", name)
 	}
 	return nil
 }
 
 func serveContainerLogs(w http.ResponseWriter, r *http.Request) {
-	_, _ = fmt.Fprintf(w, "pod %s/%s is not a container: local nodes only say that it runs\n",
+	_, _ = fmt.Fprintf(w, "pod %s/%s is not a container: local nodes only report that it runs\n",
 		r.PathValue("namespace"), r.PathValue("pod")) // the client may have disconnected
 }

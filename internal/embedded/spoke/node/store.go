@@ -42,8 +42,8 @@ func (s store) Current() (*tls.Certificate, error) {
 	}
 	pair, err := parseKeyPair(raw, raw)
 	if err != nil {
-		klog.Background().Info("a certificate cannot be read: the node asks for another", "path", s.path, "why", err.Error())
-		return nil, newNoCertificateError("no certificate that can be read at " + s.path)
+		klog.Background().Info("a certificate cannot be read: the node requests another", "path", s.path, "why", err.Error())
+		return nil, newNoCertificateError("no readable certificate at " + s.path)
 	}
 	return pair, nil
 }

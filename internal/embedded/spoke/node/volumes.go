@@ -31,12 +31,12 @@ func (g *podProcess) tokenPath() string      { return filepath.Join(g.dir, "toke
 // writeVolumes writes the files of the pod's volumes. It rewrites them at each start.
 func (g *podProcess) writeVolumes(ctx context.Context) error {
 	if err := os.RemoveAll(g.dir); err != nil {
-		return fmt.Errorf("emptying the pod's folder: %w", err)
+		return fmt.Errorf("clearing the pod's folder: %w", err)
 	}
 	for _, v := range g.pod.Spec.Volumes {
 		dir := podVolumePath(g.dir, v.Name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making the folder of volume %s: %w", v.Name, err)
+			return fmt.Errorf("creating the folder of volume %s: %w", v.Name, err)
 		}
 		if err := g.fillVolume(ctx, v, dir); err != nil {
 			return fmt.Errorf("filling volume %s: %w", v.Name, err)
@@ -63,7 +63,7 @@ func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string
 	case v.EmptyDir != nil:
 		return nil
 	}
-	return errors.New("local machines have secret, emptyDir and the service account's only")
+	return errors.New("local machines support only secret, emptyDir and the service account's volume")
 }
 
 // writeKubeconfig writes a kubeconfig for the pod's service account. Clients need it because the
@@ -94,7 +94,7 @@ func (g *podProcess) writePodToken(ctx context.Context) error {
 	}}
 	got, err := g.client.CoreV1().ServiceAccounts(g.pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("asking for a token of service account %s: %w", account, err)
+		return fmt.Errorf("requesting a token of service account %s: %w", account, err)
 	}
 	return pki.WriteFile(g.tokenPath(), []byte(got.Status.Token))
 }

@@ -63,7 +63,7 @@ func (a *Authority) reconcileRequest(ctx context.Context, request *certificatesv
 		return 0, err
 	}
 	if err := CheckApproval(request, seen); err != nil {
-		klog.FromContext(ctx).V(1).Info("left a request to others", "request", request.Name, "reason", err)
+		klog.FromContext(ctx).V(1).Info("left a certificate request to other approvers", "request", request.Name, "reason", err)
 		return retryInterval, nil
 	}
 	return 0, a.approveRequest(ctx, request)

@@ -30,11 +30,11 @@ const nodePrefix = "system:node:"
 // Reasons why CheckApproval does not approve a request. Other approvers may still approve it.
 var (
 	ErrNotNodeSigner    = errors.New("not a certificate of a node")
-	ErrClusterInstalled = errors.New("the cluster is installed: new nodes are approved from outside")
-	ErrWrongRequestor   = errors.New("asked for by somebody else")
+	ErrClusterInstalled = errors.New("the cluster is installed: its administrators approve new nodes")
+	ErrWrongRequestor   = errors.New("requested by another account")
 	ErrUnknownNode      = errors.New("not a node of this cluster")
-	ErrForeignAddress   = errors.New("asked for an address that is not the node's")
-	ErrMalformedRequest = errors.New("not what a kubelet asks for")
+	ErrForeignAddress   = errors.New("it requests an address that is not the node's")
+	ErrMalformedRequest = errors.New("not a kubelet's request")
 )
 
 // Snapshot is the input of CheckApproval, in addition to the request.
