@@ -239,3 +239,13 @@ func TestWhoHasTooManyLivePagesIsToldSo(t *testing.T) {
 		t.Errorf("%s", a.Status)
 	}
 }
+
+// Chromium no longer paints a pattern that a live update has replaced.
+func TestTexturesAreOutsideTheLivePart(t *testing.T) {
+	page := newRig(t, newHub(t)).in("admin-token-of-the-hub").get("/fleet").text
+	for _, id := range []string{`id="hatch"`, `id="dots"`} {
+		if at := strings.Index(page, id); at < 0 || at > strings.Index(page, "<main") {
+			t.Errorf("%s is at %d, and the live part at %d", id, at, strings.Index(page, "<main"))
+		}
+	}
+}
