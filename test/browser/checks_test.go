@@ -18,16 +18,16 @@ import (
 //go:embed testdata/axe-core/axe.min.js
 var axe string
 
-// accessible checks the page against the rules of WCAG 2.2, levels A and AA.
-func (p *tab) accessible(where string) {
+// checkAccessibility checks the page against the rules of WCAG 2.2, levels A and AA.
+func (p *tab) checkAccessibility(where string) {
 	p.Helper()
 	if p.scriptless {
 		return // axe-core is a script
 	}
-	if !ask[bool](p, "!!window.axe") {
-		p.do("bringing axe-core in", chromedp.Evaluate(axe, nil))
+	if !evaluate[bool](p, "!!window.axe") {
+		p.runActions("bringing axe-core in", chromedp.Evaluate(axe, nil))
 	}
-	faults := ask[[]struct {
+	faults := evaluate[[]struct {
 		Rule, Help string
 		Nodes      []string
 	}](p, `axe.run(document, {
@@ -41,10 +41,10 @@ func (p *tab) accessible(where string) {
 	}
 }
 
-// fits checks that the page does not scroll sideways.
-func (p *tab) fits(where string) {
+// checkWidth checks that the page does not scroll sideways.
+func (p *tab) checkWidth(where string) {
 	p.Helper()
-	over := ask[[]string](p, `(() => {
+	over := evaluate[[]string](p, `(() => {
 		const page = document.documentElement;
 		if (page.scrollWidth <= page.clientWidth) return [];
 		const out = [...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > page.clientWidth + 1);
@@ -78,17 +78,17 @@ const focused = `(() => {
 	return {At: at, Seen: ringed && inside, What: e.outerHTML.replace(/\s+/g, " ").slice(0, 120)};
 })()`
 
-// reachable checks that Tab reaches every element that can be operated, and that the focus is
+// checkTabOrder checks that Tab reaches every element that can be operated, and that the focus is
 // visible.
-func (p *tab) reachable(where string) {
+func (p *tab) checkTabOrder(where string) {
 	p.Helper()
-	p.still() // an update would add elements that are not in stops
-	p.do("going to the top", chromedp.Evaluate("document.activeElement?.blur(); scrollTo(0, 0)", nil))
-	all := ask[[]string](p, stops)
+	p.endLiveStream() // an update would add elements that are not in stops
+	p.runActions("going to the top", chromedp.Evaluate("document.activeElement?.blur(); scrollTo(0, 0)", nil))
+	all := evaluate[[]string](p, stops)
 	reached := map[int]bool{}
 	for range len(all) + 20 {
-		p.do("pressing Tab", chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierNone)))
-		at := ask[struct {
+		p.runActions("pressing Tab", chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierNone)))
+		at := evaluate[struct {
 			At   int
 			Seen bool
 			What string
@@ -115,10 +115,10 @@ func (p *tab) reachable(where string) {
 	}
 }
 
-// outlined checks that the page has the structure that screen readers need.
-func (p *tab) outlined(where string) {
+// checkOutline checks that the page has the structure that screen readers need.
+func (p *tab) checkOutline(where string) {
 	p.Helper()
-	got := ask[struct {
+	got := evaluate[struct {
 		Title, Lang string
 		Headings    []string
 		Mains       int
@@ -138,23 +138,23 @@ func (p *tab) outlined(where string) {
 	}
 }
 
-// checked opens a page in all window sizes and themes, checks it and takes screenshots.
-func (p *tab) checked(name, path string, shows ...string) {
+// checkPage opens a page in all window sizes and themes, checks it and takes screenshots.
+func (p *tab) checkPage(name, path string, shows ...string) {
 	p.Helper()
 	for _, s := range []size{wide, dark, narrow, night} {
-		p.look(s)
+		p.setWindow(s)
 		p.visit(path)
-		p.shows(shows...)
+		p.waitForText(shows...)
 		where := fmt.Sprintf("%s at %d px, %s", path, s.width, s.name)
-		p.shoot(name + "-" + s.name)
-		p.accessible(where)
-		p.fits(where)
-		p.outlined(where)
+		p.takeScreenshot(name + "-" + s.name)
+		p.checkAccessibility(where)
+		p.checkWidth(where)
+		p.checkOutline(where)
 		if !s.dark {
-			p.reachable(where)
+			p.checkTabOrder(where)
 		}
 	}
-	p.look(middle)
-	p.fits(fmt.Sprintf("%s at %d px", path, middle.width))
-	p.look(wide)
+	p.setWindow(middle)
+	p.checkWidth(fmt.Sprintf("%s at %d px", path, middle.width))
+	p.setWindow(wide)
 }

@@ -49,7 +49,7 @@ func startChromium(ctx context.Context, profile string) (*chromium, error) {
 		chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
-		chromedp.WSURLReadTimeout(patience),
+		chromedp.WSURLReadTimeout(timeout),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
 			// If the tests are killed, Chromium is, too. end kills its process group.
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -58,16 +58,16 @@ func startChromium(ctx context.Context, profile string) (*chromium, error) {
 	}
 	allocator, cancel := chromedp.NewExecAllocator(ctx, options...)
 	var cancelBrowser func()
-	c.ctx, cancelBrowser = chromedp.NewContext(allocator, chromedp.WithErrorf(complain))
+	c.ctx, cancelBrowser = chromedp.NewContext(allocator, chromedp.WithErrorf(logDriverError))
 	c.cancel = func() { cancelBrowser(); cancel() }
 	if err := chromedp.Run(c.ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting %s: %w", program, err), c.end())
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", program, err), c.stop())
 	}
 	return c, nil
 }
 
-// complain logs the driver's errors, except those about a Chromium newer than the driver.
-func complain(text string, args ...any) {
+// logDriverError logs the driver's errors, except those about a Chromium newer than the driver.
+func logDriverError(text string, args ...any) {
 	if said := fmt.Sprintf(text, args...); !strings.Contains(said, "unhandled node event") && !strings.Contains(said, "could not unmarshal event") {
 		fmt.Fprintln(os.Stderr, said)
 	}
@@ -98,24 +98,24 @@ func (c *chromium) tab() (tab context.Context, closeTab func() error, err error)
 	return tab, closeTab, nil
 }
 
-// end stops Chromium with all its processes.
-func (c *chromium) end() error {
+// stop stops Chromium with all its processes.
+func (c *chromium) stop() error {
 	c.cancel()
 	if c.process == nil || c.process.Process == nil {
 		return nil
 	}
 	_ = syscall.Kill(-c.process.Process.Pid, syscall.SIGKILL) // they may have exited
-	return ends("Chromium", c.profile)
+	return waitForExit("Chromium", c.profile)
 }
 
-// ends waits until no process has a folder in its command line. It returns an error if some still
+// waitForExit waits until no process has a folder in its command line. It returns an error if some still
 // have after a while.
-func ends(what, dir string) error {
-	limit := time.After(patience)
-	look := time.NewTicker(glance)
+func waitForExit(what, dir string) error {
+	limit := time.After(timeout)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
-		left, err := processesOf(dir)
+		left, err := findProcesses(dir)
 		if err != nil || len(left) == 0 {
 			return err
 		}
@@ -127,8 +127,8 @@ func ends(what, dir string) error {
 	}
 }
 
-// processesOf returns the command lines that contain dir.
-func processesOf(dir string) (out []string, err error) {
+// findProcesses returns the command lines that contain dir.
+func findProcesses(dir string) (out []string, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return nil, err

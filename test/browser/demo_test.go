@@ -17,8 +17,8 @@ var demoManifests string
 //go:embed testdata/late.yaml
 var lateManifests string
 
-// common is the hub that most tests share.
-var common sharedHub
+// demoHub is the hub that most tests share.
+var demoHub sharedHub
 
 type sharedHub struct {
 	dir  string
@@ -27,30 +27,30 @@ type sharedHub struct {
 	err  error
 }
 
-// demo returns the hub that most tests share, with pools, claims, an inventory and a fleet.
-func demo(tb testing.TB) *hub {
+// sharedDemoHub returns the hub that most tests share, with pools, claims, an inventory and a fleet.
+func sharedDemoHub(tb testing.TB) *hub {
 	tb.Helper()
-	common.once.Do(func() {
-		if common.hub, common.err = startHub(common.dir); common.err == nil {
-			common.err = common.hub.fill()
+	demoHub.once.Do(func() {
+		if demoHub.hub, demoHub.err = startHub(demoHub.dir); demoHub.err == nil {
+			demoHub.err = demoHub.hub.createDemoObjects()
 		}
 	})
-	if common.err != nil {
-		tb.Fatal(common.err)
+	if demoHub.err != nil {
+		tb.Fatal(demoHub.err)
 	}
-	return common.hub
+	return demoHub.hub
 }
 
 func (s *sharedHub) end() error {
 	if s.hub == nil {
 		return nil
 	}
-	return s.hub.end()
+	return s.hub.stop()
 }
 
-// fill creates the objects that the tests look at. It does not wait for the fleet, which takes
+// createDemoObjects creates the objects that the tests look at. It does not wait for the fleet, which takes
 // longer.
-func (h *hub) fill() error {
+func (h *hub) createDemoObjects() error {
 	if err := h.apply(demoManifests); err != nil {
 		return err
 	}
@@ -64,18 +64,18 @@ func (h *hub) fill() error {
 		}
 	}
 	for _, claim := range []string{"pull-request-4711", "nightly", "first"} {
-		if err := h.served("default", claim); err != nil {
+		if err := h.waitForClaim("default", claim); err != nil {
 			return err
 		}
 	}
-	if err := h.served("team", "ours"); err != nil {
+	if err := h.waitForClaim("team", "ours"); err != nil {
 		return err
 	}
 	return h.apply(lateManifests)
 }
 
-// served waits until the cluster of a claim is running.
-func (h *hub) served(namespace, claim string) error {
-	_, err := h.run("", "kubectl", "wait", "clusterclaim", claim, "-n", namespace, "--for=condition=ClusterRunning", fmt.Sprintf("--timeout=%s", patience))
+// waitForClaim waits until the cluster of a claim is running.
+func (h *hub) waitForClaim(namespace, claim string) error {
+	_, err := h.run("", "kubectl", "wait", "clusterclaim", claim, "-n", namespace, "--for=condition=ClusterRunning", fmt.Sprintf("--timeout=%s", timeout))
 	return err
 }

@@ -78,10 +78,10 @@ func TestFaultsOfPagesAreFound(t *testing.T) {
 			path := "/" + strings.ReplaceAll(name, " ", "-")
 			said := try(t, served.URL, func(p *tab) {
 				p.visit(path)
-				p.accessible(path)
-				p.fits(path)
-				p.outlined(path)
-				p.reachable(path)
+				p.checkAccessibility(path)
+				p.checkWidth(path)
+				p.checkOutline(path)
+				p.checkTabOrder(path)
 			})
 			if c.want == "" && said != "" || !strings.Contains(said, c.want) {
 				t.Errorf("it should say %q, and says:\n%s", c.want, said)

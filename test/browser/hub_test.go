@@ -24,20 +24,20 @@ type hub struct {
 	console string // its URL, without a path
 	flags   []string
 
-	up    *exec.Cmd
-	ended chan struct{}
-	said  transcript
+	up     *exec.Cmd
+	ended  chan struct{}
+	output transcript
 }
 
-// own starts a hub for one test.
-func own(t *testing.T, flags ...string) *hub {
+// startOwnHub starts a hub for one test.
+func startOwnHub(t *testing.T, flags ...string) *hub {
 	t.Helper()
 	h, err := startHub(filepath.Join(t.TempDir(), "data"), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := h.end(); err != nil {
+		if err := h.stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -57,10 +57,10 @@ var link = regexp.MustCompile(`https?://\S+`)
 
 // start runs hotspare up until it is ready.
 func (h *hub) start() error {
-	h.said = transcript{news: make(chan struct{}, 1)}
+	h.output = transcript{news: make(chan struct{}, 1)}
 	h.up, h.ended = exec.Command(binary, append([]string{"up", "--data-dir", h.dir}, h.flags...)...), make(chan struct{})
 	h.up.Env = environment()
-	h.up.Stdout, h.up.Stderr = &h.said, &h.said
+	h.up.Stdout, h.up.Stderr = &h.output, &h.output
 	// If the tests are killed, the process ends, too.
 	h.up.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := h.up.Start(); err != nil {
@@ -70,26 +70,26 @@ func (h *hub) start() error {
 		defer close(ended)
 		_ = up.Wait() // how it ended is in ProcessState
 	}(h.up, h.ended)
-	limit := time.After(patience)
+	limit := time.After(timeout)
 	for {
 		select {
-		case <-h.said.news:
-			if strings.Contains(h.said.String(), "ready in ") {
-				return h.find()
+		case <-h.output.news:
+			if strings.Contains(h.output.String(), "ready in ") {
+				return h.findConsole()
 			}
 		case <-h.ended:
-			return fmt.Errorf("hotspare up ended: %s\n%s", h.up.ProcessState, &h.said)
+			return fmt.Errorf("hotspare up ended: %s\n%s", h.up.ProcessState, &h.output)
 		case <-limit:
-			return errors.Join(fmt.Errorf("hotspare up was not ready after %s\n%s", patience, &h.said), h.up.Process.Kill())
+			return errors.Join(fmt.Errorf("hotspare up was not ready after %s\n%s", timeout, &h.output), h.up.Process.Kill())
 		}
 	}
 }
 
-// find sets the address of the console.
-func (h *hub) find() error {
+// findConsole sets the address of the console.
+func (h *hub) findConsole() error {
 	at, err := h.link()
 	if err != nil {
-		return errors.Join(err, h.end())
+		return errors.Join(err, h.stop())
 	}
 	h.console = at[:strings.Index(at, "/")+2] + host(at)
 	return nil
@@ -105,21 +105,21 @@ func (h *hub) link() (string, error) {
 	return at, err
 }
 
-// end stops the hub. It returns an error if a process remains.
-func (h *hub) end() error {
+// stop stops the hub. It returns an error if a process remains.
+func (h *hub) stop() error {
 	_ = h.up.Process.Signal(syscall.SIGCONT) // a test may have suspended it
 	_ = h.up.Process.Signal(syscall.SIGTERM) // it may have exited
 	select {
 	case <-h.ended:
-		return ends("hotspare up", h.dir)
-	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("hotspare up did not end within %s\n%s", patience, &h.said), h.up.Process.Kill())
+		return waitForExit("hotspare up", h.dir)
+	case <-time.After(timeout):
+		return errors.Join(fmt.Errorf("hotspare up did not end within %s\n%s", timeout, &h.output), h.up.Process.Kill())
 	}
 }
 
 // run runs hotspare with text as its standard input.
 func (h *hub) run(text string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var complaints bytes.Buffer

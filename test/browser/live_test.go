@@ -17,23 +17,23 @@ func navigate(at string) chromedp.Action { return chromedp.Navigate(at) }
 
 // Pages show other users' changes without a reload, and do not disturb the user.
 func TestPagesAreLive(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	p := signedIn(t, h)
-	fakes(p, h, "lively")
-	p.do("marking the page", chromedp.Evaluate(`window.same = true`, nil))
+	createFakePool(p, h, "lively")
+	p.runActions("marking the page", chromedp.Evaluate(`window.same = true`, nil))
 
 	t.Log("a claim appears, and its tile changes")
 	h.hotspare(t, "claim", "create", "lively", "--name", "guest", "--wait")
-	p.until("the claim appears", claimed("guest"))
-	p.until("a tile is claimed", `document.querySelector(".tile.claimed")?.innerText.includes("guest")`)
+	p.waitUntil("the claim appears", claimRow("guest"))
+	p.waitUntil("a tile is claimed", `document.querySelector(".tile.claimed")?.innerText.includes("guest")`)
 
 	t.Log("what is typed stays while the page changes, and so does the caret")
 	p.click("button", "Claim a cluster")
 	p.enter("#claim-name", "half-typ")
-	p.do("putting the caret elsewhere", chromedp.Evaluate(`document.activeElement.setSelectionRange(2, 4)`, nil))
+	p.runActions("putting the caret elsewhere", chromedp.Evaluate(`document.activeElement.setSelectionRange(2, 4)`, nil))
 	h.hotspare(t, "claim", "create", "lively", "--name", "another", "--wait")
-	p.until("the other claim appears", claimed("another"))
-	got := ask[struct {
+	p.waitUntil("the other claim appears", claimRow("another"))
+	got := evaluate[struct {
 		ID, Value  string
 		Start, End int
 		Open       bool
@@ -41,110 +41,110 @@ func TestPagesAreLive(t *testing.T) {
 	if got.ID != "claim-name" || got.Value != "half-typ" || got.Start != 2 || got.End != 4 || !got.Open {
 		t.Errorf("the focus, the text and the caret are now %+v", got)
 	}
-	p.do("typing on", chromedp.KeyEvent("x"))
+	p.runActions("typing on", chromedp.KeyEvent("x"))
 	p.click("#claim button", "Cancel")
 
 	t.Log("a button keeps the focus")
-	p.do("going on by keyboard", chromedp.Evaluate(`document.querySelector("#claim-guest button").focus()`, nil))
+	p.runActions("going on by keyboard", chromedp.Evaluate(`document.querySelector("#claim-guest button").focus()`, nil))
 	h.hotspare(t, "claim", "release", "another", "--wait")
-	p.until("it goes", "!"+claimed("another"))
-	if !ask[bool](p, `document.activeElement?.closest("tr")?.id === "claim-guest" && document.activeElement.tagName === "BUTTON"`) {
-		t.Errorf("the focus is on %s", ask[string](p, `document.activeElement.outerHTML.slice(0, 200)`))
+	p.waitUntil("it goes", "!"+claimRow("another"))
+	if !evaluate[bool](p, `document.activeElement?.closest("tr")?.id === "claim-guest" && document.activeElement.tagName === "BUTTON"`) {
+		t.Errorf("the focus is on %s", evaluate[string](p, `document.activeElement.outerHTML.slice(0, 200)`))
 	}
 
 	t.Log("a question that is open stays open")
 	p.click("#claim-guest button", "Release")
 	h.hotspare(t, "pool", "scale", "lively", "--size", "4")
-	p.until("a cluster comes", `document.querySelectorAll(".tile").length === 5`)
-	p.shows("Release claim guest?")
+	p.waitUntil("a cluster comes", `document.querySelectorAll(".tile").length === 5`)
+	p.waitForText("Release claim guest?")
 
 	t.Log("ages tick")
-	before := ask[string](p, `document.querySelector("#claim-guest time").innerText`)
-	p.until("an age changes", `document.querySelector("#claim-guest time").innerText !== `+quote(before))
-	if !ask[bool](p, "window.same === true") {
+	before := evaluate[string](p, `document.querySelector("#claim-guest time").innerText`)
+	p.waitUntil("an age changes", `document.querySelector("#claim-guest time").innerText !== `+quote(before))
+	if !evaluate[bool](p, "window.same === true") {
 		t.Error("the page was loaded again")
 	}
 }
 
 // The focus stays on an event while new events arrive.
 func TestNewEventsLeaveTheFocusWhereItIs(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	p := signedIn(t, h)
-	fakes(p, h, "eventful")
+	createFakePool(p, h, "eventful")
 	p.visit("/activity?name=eventful")
-	p.until("there are events", `document.querySelectorAll(".events a").length > 3`)
-	p.do("going to the third link", chromedp.Evaluate(`document.querySelectorAll(".events a")[2].focus(); window.at = document.activeElement.closest("li").innerText.split("\n").slice(1).join()`, nil))
-	n := ask[int](p, `document.querySelectorAll(".events li").length`)
+	p.waitUntil("there are events", `document.querySelectorAll(".events a").length > 3`)
+	p.runActions("going to the third link", chromedp.Evaluate(`document.querySelectorAll(".events a")[2].focus(); window.at = document.activeElement.closest("li").innerText.split("\n").slice(1).join()`, nil))
+	n := evaluate[int](p, `document.querySelectorAll(".events li").length`)
 	h.hotspare(t, "pool", "scale", "eventful", "--size", "4")
-	p.until("more come", fmt.Sprintf(`document.querySelectorAll(".events li").length > %d`, n))
-	if !ask[bool](p, `document.activeElement.closest("li")?.innerText.split("\n").slice(1).join() === window.at`) {
-		t.Errorf("the focus was on %s, and is on %s", ask[string](p, "window.at"), ask[string](p, "document.activeElement.outerHTML.slice(0, 200)"))
+	p.waitUntil("more come", fmt.Sprintf(`document.querySelectorAll(".events li").length > %d`, n))
+	if !evaluate[bool](p, `document.activeElement.closest("li")?.innerText.split("\n").slice(1).join() === window.at`) {
+		t.Errorf("the focus was on %s, and is on %s", evaluate[string](p, "window.at"), evaluate[string](p, "document.activeElement.outerHTML.slice(0, 200)"))
 	}
 }
 
 // A page reports a lost connection and recovers automatically.
 func TestALostConnectionIsSaid(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	w := wireTo(t, host(h.console))
 	p := open(t, "http://"+w.Addr().String())
 	p.allow(host(h.console))
 	p.enterByLink(h)
 	p.visit("/pools/default/dev")
-	p.until("it is live", `document.querySelector("#state")?.checkVisibility()`)
+	p.waitUntil("it is live", `document.querySelector("#state")?.checkVisibility()`)
 	p.expect("net::ERR_", "a EventSource was not loaded")
 	w.cut()
-	p.shows("The connection to hotspare is lost")
-	p.shoot("lost")
-	p.accessible("a page that is lost")
+	p.waitForText("The connection to hotspare is lost")
+	p.takeScreenshot("lost")
+	p.checkAccessibility("a page that is lost")
 	p.click(".who button", "Sign out")
-	p.shows("Nothing was sent")
+	p.waitForText("Nothing was sent")
 	h.hotspare(t, "pool", "scale", "dev", "--size", "9")
 	w.mend()
-	p.until("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)
-	p.shows("9 spare")
+	p.waitUntil("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)
+	p.waitForText("9 spare")
 	h.hotspare(t, "pool", "scale", "dev", "--size", "8")
-	p.shows("8 spare")
+	p.waitForText("8 spare")
 	p.submit(".who button", "Sign out")
-	p.until("one is out", `location.pathname === "/signin"`)
+	p.waitUntil("one is out", `location.pathname === "/signin"`)
 }
 
 // A restarted hub has no sessions: users sign in again and return to their page.
 func TestAHubThatIsStartedAgainAsksWhoOneIs(t *testing.T) {
-	h := own(t)
+	h := startOwnHub(t)
 	p := signedIn(t, h)
-	p.shows("Nothing here yet", "hotspare pool create")
-	p.checked("overview-empty", "/", "Nothing here yet")
-	p.until("it is live", `document.querySelector("#state")?.checkVisibility()`)
+	p.waitForText("Nothing here yet", "hotspare pool create")
+	p.checkPage("overview-empty", "/", "Nothing here yet")
+	p.waitUntil("it is live", `document.querySelector("#state")?.checkVisibility()`)
 	p.expect("net::ERR_", "a EventSource was not loaded")
 	at := h.console
-	if err := h.end(); err != nil {
+	if err := h.stop(); err != nil {
 		t.Fatal(err)
 	}
-	p.shows("The connection to hotspare is lost")
+	p.waitForText("The connection to hotspare is lost")
 	if err := h.start(); err != nil {
 		t.Fatal(err)
 	}
 	if h.console != at {
 		t.Fatalf("the console was at %s and is at %s now: open pages do not find it", at, h.console)
 	}
-	p.until("it asks who one is", `location.pathname === "/signin"`)
+	p.waitUntil("it asks who one is", `location.pathname === "/signin"`)
 	p.enterByLink(h)
 }
 
 // Pages report a hub that hangs, and recover.
 func TestAHubThatHangsIsSaid(t *testing.T) {
-	h := own(t)
+	h := startOwnHub(t)
 	p := signedIn(t, h)
-	p.until("it is live", `document.querySelector("#state")?.checkVisibility()`)
+	p.waitUntil("it is live", `document.querySelector("#state")?.checkVisibility()`)
 	if err := h.up.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	p.expect("net::ERR_", "a EventSource was not loaded")
-	p.shows("hotspare does not answer")
+	p.waitForText("hotspare does not answer")
 	if err := h.up.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	p.until("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)
+	p.waitUntil("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)
 }
 
 // wire forwards bytes between the browser and a console until it is cut.

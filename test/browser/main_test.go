@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// patience bounds every wait. The machine may be busy with builds.
-	patience = 90 * time.Second
-	// glance is the interval of polling.
-	glance = 50 * time.Millisecond
+	// timeout bounds every wait. The machine may be busy with builds.
+	timeout = 90 * time.Second
+	// pollInterval is the interval of polling.
+	pollInterval = 50 * time.Millisecond
 )
 
 var (
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // run starts what all tests share, runs the tests and cleans up.
 func run(m *testing.M) (code int, err error) {
-	if err := find(); err != nil {
+	if err := findBinary(); err != nil {
 		return 0, err
 	}
 	dir, err := os.MkdirTemp("", "hotspare-browser-")
@@ -51,14 +51,14 @@ func run(m *testing.M) (code int, err error) {
 	if browser, err = startChromium(context.Background(), filepath.Join(dir, "profile")); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, browser.end()) }()
-	common.dir = filepath.Join(dir, "data")
-	defer func() { err = errors.Join(err, common.end()) }()
+	defer func() { err = errors.Join(err, browser.stop()) }()
+	demoHub.dir = filepath.Join(dir, "data")
+	defer func() { err = errors.Join(err, demoHub.end()) }()
 	return m.Run(), nil
 }
 
-// find finds the binary, Chromium, and a folder for screenshots.
-func find() error {
+// findBinary finds the binary, Chromium, and a folder for screenshots.
+func findBinary() error {
 	path := os.Getenv("HOTSPARE_BINARY")
 	if path == "" {
 		path = filepath.Join("..", "..", "bin", "hotspare")

@@ -21,15 +21,15 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// still is a hub without controllers: objects stay as the test writes them.
-type still struct {
+// staticHub is a hub without controllers: objects stay as the test writes them.
+type staticHub struct {
 	*hub
 	client.Client
 }
 
-func quiet(t *testing.T) still {
+func startStaticHub(t *testing.T) staticHub {
 	t.Helper()
-	h := own(t, "--hub-only")
+	h := startOwnHub(t, "--hub-only")
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(h.dir, "kubeconfig"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,11 +43,11 @@ func quiet(t *testing.T) still {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return still{h, api}
+	return staticHub{h, api}
 }
 
-// pool creates a pool.
-func (s still) pool(t *testing.T, name string, size int32) {
+// createPool creates a pool.
+func (s staticHub) createPool(t *testing.T, name string, size int32) {
 	t.Helper()
 	p := &hivev1.ClusterPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -61,8 +61,8 @@ func (s still) pool(t *testing.T, name string, size int32) {
 	}
 }
 
-// cluster creates a cluster of a pool in the given state.
-func (s still) cluster(ctx context.Context, pool, name, claim, state string) error {
+// createCluster creates a cluster of a pool in the given state.
+func (s staticHub) createCluster(ctx context.Context, pool, name, claim, state string) error {
 	cd := &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: hivev1.ClusterDeploymentSpec{
@@ -104,61 +104,61 @@ func (s still) cluster(ctx context.Context, pool, name, claim, state string) err
 	return nil
 }
 
-// zoo creates a cluster in each state.
-func (s still) zoo(t *testing.T) {
+// createClusterInEachState creates a cluster in each state.
+func (s staticHub) createClusterInEachState(t *testing.T) {
 	t.Helper()
-	s.pool(t, "zoo", 7)
+	s.createPool(t, "zoo", 7)
 	for i, state := range []string{"Installing", "Hibernating", "Running", "Resuming", "Failed", "Deleting"} {
-		if err := s.cluster(t.Context(), "zoo", fmt.Sprintf("zoo-%d%s", i, "x7k2p"), "", state); err != nil {
+		if err := s.createCluster(t.Context(), "zoo", fmt.Sprintf("zoo-%d%s", i, "x7k2p"), "", state); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.cluster(t.Context(), "zoo", "zoo-claimed", "release-4.19-e2e-aws", "Running"); err != nil {
+	if err := s.createCluster(t.Context(), "zoo", "zoo-claimed", "release-4.19-e2e-aws", "Running"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tiles is how many clusters a page must support.
-const tiles = 1000
+// manyClusters is how many clusters a page must support.
+const manyClusters = 1000
 
-// crowd creates as many clusters as a page must support.
-func (s still) crowd(t *testing.T) {
+// createManyClusters creates as many clusters as a page must support.
+func (s staticHub) createManyClusters(t *testing.T) {
 	t.Helper()
-	s.pool(t, "crowd", tiles)
+	s.createPool(t, "crowd", manyClusters)
 	states := []string{"Running", "Hibernating", "Hibernating", "Hibernating", "Installing", "Resuming", "Failed"}
 	begun := time.Now()
 	var all errgroup.Group
 	all.SetLimit(8)
-	for i := range tiles {
+	for i := range manyClusters {
 		all.Go(func() error {
-			return s.cluster(t.Context(), "crowd", fmt.Sprintf("crowd-%04d", i), "", states[i%len(states)])
+			return s.createCluster(t.Context(), "crowd", fmt.Sprintf("crowd-%04d", i), "", states[i%len(states)])
 		})
 	}
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d clusters are made after %s", tiles, time.Since(begun).Round(time.Second))
+	t.Logf("%d clusters are made after %s", manyClusters, time.Since(begun).Round(time.Second))
 }
 
 // Text and style show the state of each cluster.
 func TestClustersInEveryState(t *testing.T) {
-	h := quiet(t)
-	h.zoo(t)
+	h := startStaticHub(t)
+	h.createClusterInEachState(t)
 	p := signedIn(t, h.hub)
-	p.checked("zoo", "/pools/default/zoo", "Installing", "Standby", "Assignable", "Claimed", "Broken", "Deleting", "quota of vCPUs")
-	p.checked("overview-broken", "/", "Broken", "quota of vCPUs")
+	p.checkPage("zoo", "/pools/default/zoo", "Installing", "Standby", "Assignable", "Claimed", "Broken", "Deleting", "quota of vCPUs")
+	p.checkPage("overview-broken", "/", "Broken", "quota of vCPUs")
 }
 
 // The page of a pool with a thousand clusters is usable.
 func TestAThousandTilesCanBeUsed(t *testing.T) {
-	h := quiet(t)
-	h.crowd(t)
+	h := startStaticHub(t)
+	h.createManyClusters(t)
 	p := signedIn(t, h.hub)
 	begun := time.Now()
 	p.visit("/pools/default/crowd?all=1")
-	p.until("all tiles are there", fmt.Sprintf(`document.querySelectorAll(".tile").length === %d`, tiles))
+	p.waitUntil("all tiles are there", fmt.Sprintf(`document.querySelectorAll(".tile").length === %d`, manyClusters))
 	t.Logf("the page is there after %s, and has %d bytes", time.Since(begun).Round(time.Millisecond), len(p.html()))
-	p.do("looking for long tasks", chromedp.Evaluate(`window.tasks = []; new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({type: "longtask"})`, nil))
+	p.runActions("looking for long tasks", chromedp.Evaluate(`window.tasks = []; new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({type: "longtask"})`, nil))
 	p.click("button", "Resize")
 	p.enter("#resize input[name=size]", "12")
 	for i := range 10 {
@@ -167,16 +167,16 @@ func TestAThousandTilesCanBeUsed(t *testing.T) {
 		}
 	}
 	begun = time.Now()
-	p.until("those that are deleted go", fmt.Sprintf(`document.querySelectorAll(".tile").length === %d`, tiles-10))
-	t.Logf("those that are deleted are gone after %s; tasks of the browser that took long, in ms: %s", time.Since(begun).Round(time.Millisecond), ask[string](p, "tasks.map(Math.round).join()"))
-	if got := ask[string](p, `document.querySelector("#resize input[name=size]").value`); got != "12" {
+	p.waitUntil("those that are deleted go", fmt.Sprintf(`document.querySelectorAll(".tile").length === %d`, manyClusters-10))
+	t.Logf("those that are deleted are gone after %s; tasks of the browser that took long, in ms: %s", time.Since(begun).Round(time.Millisecond), evaluate[string](p, "tasks.map(Math.round).join()"))
+	if got := evaluate[string](p, `document.querySelector("#resize input[name=size]").value`); got != "12" {
 		t.Errorf("what was typed is now %q", got)
 	}
 	// An idle computer needs a tenth of this.
-	if longest := ask[float64](p, "Math.max(0, ...tasks)"); longest > 2000 {
+	if longest := evaluate[float64](p, "Math.max(0, ...tasks)"); longest > 2000 {
 		t.Errorf("the browser did not answer for %.0f ms", longest)
 	}
-	p.fits("a thousand tiles")
-	p.look(narrow)
-	p.fits("a thousand tiles, narrow")
+	p.checkWidth("a thousand tiles")
+	p.setWindow(narrow)
+	p.checkWidth("a thousand tiles, narrow")
 }

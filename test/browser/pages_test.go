@@ -8,7 +8,7 @@ import (
 )
 
 func TestThePages(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	p := signedIn(t, h)
 	for _, c := range []struct {
 		name, path string
@@ -25,38 +25,38 @@ func TestThePages(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.TB = t
-			p.checked(c.name, c.path, c.shows...)
+			p.checkPage(c.name, c.path, c.shows...)
 		})
 	}
 	p.TB = t
 }
 
 func TestWhatIsNotThereIsSaid(t *testing.T) {
-	p := signedIn(t, demo(t))
+	p := signedIn(t, sharedDemoHub(t))
 	p.expect("404")
-	p.checked("problem", "/pools/default/never", "Pool not found", "default")
+	p.checkPage("problem", "/pools/default/never", "Pool not found", "default")
 	for _, path := range []string{"/nowhere", "/fleet/fleet/never", "/pools/default", "/pools/default/dev/never"} {
 		p.visit(path)
-		p.shows("not found")
+		p.waitForText("not found")
 	}
 }
 
 // The user can choose light or dark independently of the system, and the choice persists.
 func TestOneChoosesLightOrDark(t *testing.T) {
-	p := signedIn(t, demo(t))
-	ground := func() string { return ask[string](p, "getComputedStyle(document.body).backgroundColor") }
+	p := signedIn(t, sharedDemoHub(t))
+	ground := func() string { return evaluate[string](p, "getComputedStyle(document.body).backgroundColor") }
 	light := ground()
 	p.submit(".theme button", "")
-	p.until("it is dark", "getComputedStyle(document.body).backgroundColor !== "+quote(light))
+	p.waitUntil("it is dark", "getComputedStyle(document.body).backgroundColor !== "+quote(light))
 	dim := ground()
 	p.visit("/pools")
 	if ground() != dim {
 		t.Error("the next page is not dark")
 	}
-	p.look(dark)
+	p.setWindow(dark)
 	p.submit(".theme button", "")
-	p.until("it is light though the system is dark", "getComputedStyle(document.body).backgroundColor === "+quote(light))
-	p.accessible("light, where the system is dark")
+	p.waitUntil("it is light though the system is dark", "getComputedStyle(document.body).backgroundColor === "+quote(light))
+	p.checkAccessibility("light, where the system is dark")
 	if got := p.path(); got != "/pools" {
 		t.Errorf("choosing has led to %s", got)
 	}
@@ -64,7 +64,7 @@ func TestOneChoosesLightOrDark(t *testing.T) {
 
 // No page shows the content of Secrets, and no log contains credentials.
 func TestNoPageShowsSecrets(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	p := signedIn(t, h)
 	token := viewer(t, h)
 	other := open(t, h.console)
@@ -95,5 +95,5 @@ func TestNoPageShowsSecrets(t *testing.T) {
 			}
 		}
 	}
-	h.tellsNone(t, secrets)
+	h.checkNoSecretsLogged(t, secrets)
 }

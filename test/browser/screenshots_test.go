@@ -41,7 +41,7 @@ func TestScreenshots(t *testing.T) {
 	if *screenshotDir == "" {
 		t.Skip("-screenshots is not set: make screenshots makes the pictures")
 	}
-	h := own(t)
+	h := startOwnHub(t)
 	if err := h.createScreenshotObjects(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +63,14 @@ func TestScreenshots(t *testing.T) {
 		{"console-inventory", "/inventory", []string{"rack-c", "BrokenByConfiguration"}, nil},
 	} {
 		for _, s := range []size{window, darkWindow} {
-			p.look(s)
+			p.setWindow(s)
 			p.visit(c.path)
-			p.shows(c.shows...)
+			p.waitForText(c.shows...)
 			if c.open != nil {
 				c.open()
 			}
-			p.still()
-			p.do("giving times and names fixed values", chromedp.Evaluate(steadyScript, nil))
+			p.endLiveStream()
+			p.runActions("giving times and names fixed values", chromedp.Evaluate(steadyScript, nil))
 			name := c.name + ".png"
 			if s.dark {
 				name = c.name + "-dark.png"
@@ -109,7 +109,7 @@ func (h *hub) createScreenshotObjects() error {
 		{"kubectl", "wait", "clusterpool", "pull-requests", "-n", "ci", "--for=jsonpath={.status.standby}=4"},
 	} {
 		if args[0] == "kubectl" {
-			args = append(args, fmt.Sprintf("--timeout=%s", patience))
+			args = append(args, fmt.Sprintf("--timeout=%s", timeout))
 		}
 		if _, err := h.run("", args...); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (h *hub) createScreenshotObjects() error {
 
 // saveScreenshot writes what the window shows to a file.
 func (p *tab) saveScreenshot(file string) error {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	var raw []byte
 	err := chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {

@@ -27,8 +27,8 @@ func (p *tab) enterByLink(h *hub) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.do("following the link", chromedp.Navigate(at))
-	p.until("it leads to the overview", `location.pathname === "/" && document.querySelector("h1")?.innerText === "Overview"`)
+	p.runActions("following the link", chromedp.Navigate(at))
+	p.waitUntil("it leads to the overview", `location.pathname === "/" && document.querySelector("h1")?.innerText === "Overview"`)
 }
 
 // enterByToken signs in with a token.
@@ -46,14 +46,14 @@ func viewer(tb testing.TB, h *hub) string {
 }
 
 func TestALinkLetsOneInOnce(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	at, err := h.link()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, h.console)
-	p.do("following the link", chromedp.Navigate(at))
-	p.shows("Overview", "Sign out")
+	p.runActions("following the link", chromedp.Navigate(at))
+	p.waitForText("Overview", "Sign out")
 	if got := p.path(); got != "/" {
 		t.Errorf("the page is at %s: a code should not stay in the address", got)
 	}
@@ -71,25 +71,25 @@ func TestALinkLetsOneInOnce(t *testing.T) {
 
 	second := open(t, h.console)
 	second.expect("401")
-	second.do("following the link again", chromedp.Navigate(at))
-	second.shows("has already been used", "hotspare console")
-	if second.sees("nav a", "Pools") || len(second.cookies()) > 0 {
+	second.runActions("following the link again", chromedp.Navigate(at))
+	second.waitForText("has already been used", "hotspare console")
+	if second.isVisible("nav a", "Pools") || len(second.cookies()) > 0 {
 		t.Errorf("a link has let a second one in:\n%s", second.text())
 	}
-	second.do("following a forged link", chromedp.Navigate(at[:len(at)-3]+"AAA"))
-	second.shows("is not valid")
-	second.accessible("a link that is used")
+	second.runActions("following a forged link", chromedp.Navigate(at[:len(at)-3]+"AAA"))
+	second.waitForText("is not valid")
+	second.checkAccessibility("a link that is used")
 
 	t.Log("who signs out is out, in all tabs, and also by going back")
 	p.submit("button", "Sign out")
-	p.until("the door is shown", `location.pathname === "/signin"`)
+	p.waitUntil("the door is shown", `location.pathname === "/signin"`)
 	p.visit("/pools")
-	p.until("the door is shown", `location.pathname === "/signin"`)
-	if p.sees("nav a", "Pools") {
+	p.waitUntil("the door is shown", `location.pathname === "/signin"`)
+	if p.isVisible("nav a", "Pools") {
 		t.Error("pages are shown to who has signed out")
 	}
-	p.do("going back", chromedp.Evaluate("history.back()", nil))
-	p.until("a page is there", `document.readyState === "complete" && document.body.innerText`)
+	p.runActions("going back", chromedp.Evaluate("history.back()", nil))
+	p.waitUntil("a page is there", `document.readyState === "complete" && document.body.innerText`)
 	if strings.Contains(p.text(), "scarce") {
 		t.Errorf("going back shows what was there:\n%s", p.text())
 	}
@@ -97,7 +97,7 @@ func TestALinkLetsOneInOnce(t *testing.T) {
 
 func (p *tab) cookies() (out []*network.Cookie) {
 	p.Helper()
-	p.do("reading cookies", chromedp.ActionFunc(func(ctx context.Context) (err error) {
+	p.runActions("reading cookies", chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		out, err = network.GetCookies().Do(ctx)
 		return err
 	}))
@@ -105,53 +105,53 @@ func (p *tab) cookies() (out []*network.Cookie) {
 }
 
 func TestATokenLetsOneIn(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	p := open(t, h.console)
 	p.visit("/inventory")
-	p.until("the door is shown first", `location.pathname === "/signin"`)
-	p.checked("signin", p.path(), "Sign in")
+	p.waitUntil("the door is shown first", `location.pathname === "/signin"`)
+	p.checkPage("signin", p.path(), "Sign in")
 
 	p.expect("401")
 	for _, bad := range []string{"no-token-of-anybody", "eyJhbGciOiJub25lIn0.e30."} {
 		p.enter("input[name=token]", bad)
 		p.submit("form button", "Sign in")
-		p.shows("The hub does not accept this token")
+		p.waitForText("The hub does not accept this token")
 		if strings.Contains(p.html(), bad) || strings.Contains(p.path(), bad) {
 			t.Error("the page repeats the token")
 		}
 	}
-	p.shoot("signin-refused")
-	p.accessible("a refused token")
+	p.takeScreenshot("signin-refused")
+	p.checkAccessibility("a refused token")
 
 	p.enter("input[name=token]", viewer(t, h))
 	p.submit("form button", "Sign in")
-	p.until("it leads to where one wanted to go", `location.pathname === "/inventory"`)
+	p.waitUntil("it leads to where one wanted to go", `location.pathname === "/inventory"`)
 }
 
 // Pages hide what the user may not see, and do not offer what they may not do.
 func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
-	h := demo(t)
+	h := sharedDemoHub(t)
 	p := open(t, h.console)
 	p.enterByToken(viewer(t, h))
-	p.shows("You do not have permission to list ClusterPools in all namespaces")
-	p.shoot("viewer-everywhere")
-	p.accessible("the overview of who may see little")
+	p.waitForText("You do not have permission to list ClusterPools in all namespaces")
+	p.takeScreenshot("viewer-everywhere")
+	p.checkAccessibility("the overview of who may see little")
 	p.enter("input[name=namespace]", "team")
 	p.submit("button", "Show")
-	p.until("it looks at the namespace", `location.search === "?namespace=team"`)
-	p.shows("theirs", "You do not have permission to list ClusterDeployments")
-	p.shoot("viewer-team")
-	p.accessible("the overview of a namespace")
+	p.waitUntil("it looks at the namespace", `location.search === "?namespace=team"`)
+	p.waitForText("theirs", "You do not have permission to list ClusterDeployments")
+	p.takeScreenshot("viewer-team")
+	p.checkAccessibility("the overview of a namespace")
 
 	t.Log("links stay in the namespace")
 	p.click("nav a", "Pools")
-	p.until("it looks at the pools of the namespace", `location.pathname === "/pools" && location.search === "?namespace=team"`)
+	p.waitUntil("it looks at the pools of the namespace", `location.pathname === "/pools" && location.search === "?namespace=team"`)
 	p.click("a", "theirs")
-	p.until("it looks at the pool", `location.pathname === "/pools/team/theirs"`)
-	p.shows("ours", "theirs")
-	p.shoot("viewer-pool")
+	p.waitUntil("it looks at the pool", `location.pathname === "/pools/team/theirs"`)
+	p.waitForText("ours", "theirs")
+	p.takeScreenshot("viewer-pool")
 	for _, verb := range []string{"Claim", "Release", "Resize", "Hibernate", "Resume"} {
-		if p.sees("main button", verb) {
+		if p.isVisible("main button", verb) {
 			t.Errorf("%s is offered to who may only look", verb)
 		}
 	}
@@ -163,7 +163,7 @@ func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 		"/?namespace=default", "/pools?namespace=default", "/inventory?namespace=default", "/fleet?namespace=fleet", "/activity?namespace=default",
 	} {
 		p.visit(path)
-		p.shows("You do not have")
+		p.waitForText("You do not have")
 		for _, secret := range []string{"scarce", "forgetful", "pull-request-4711", "laptop-", "ours"} {
 			if strings.Contains(p.html(), secret) {
 				t.Errorf("%s tells of %s:\n%s", path, secret, p.text())
@@ -172,11 +172,11 @@ func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 	}
 
 	t.Log("a form that is made by hand is refused by the hub")
-	mark := ask[string](p, `document.querySelector("input[name=csrf-token]").value`)
+	mark := evaluate[string](p, `document.querySelector("input[name=csrf-token]").value`)
 	p.post("/pools/team/theirs/release?namespace=team", map[string]string{"csrf-token": mark, "claim": "ours"})
-	p.shows("Failed:", "cannot delete")
+	p.waitForText("Failed:", "cannot delete")
 	p.post("/pools/team/theirs/resize?namespace=team", map[string]string{"csrf-token": mark, "size": "9", "size-was": "2", "running": "1", "running-was": "1"})
-	p.shows("Failed:", "cannot patch")
+	p.waitForText("Failed:", "cannot patch")
 	if got := h.hotspare(t, "kubectl", "get", "clusterclaims,clusterpools", "-n", "team", "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.size}"); got != "ours theirs 2" {
 		t.Errorf("there is now %s", got)
 	}
@@ -194,7 +194,7 @@ func (p *tab) post(path string, fields map[string]string) {
 	for _, name := range names {
 		script += `f.append(Object.assign(document.createElement("input"), {name: ` + quote(name) + `, value: ` + quote(fields[name]) + `}));`
 	}
-	p.leave(func() {
-		p.do("posting to "+path, chromedp.Evaluate(script+` document.body.append(f); f.submit() })()`, nil))
+	p.waitForNewPage(func() {
+		p.runActions("posting to "+path, chromedp.Evaluate(script+` document.body.append(f); f.submit() })()`, nil))
 	})
 }

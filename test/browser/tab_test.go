@@ -31,8 +31,8 @@ type tab struct {
 	// scriptless is set if scripts are off.
 	scriptless bool
 
-	mu    sync.Mutex
-	wrong []string
+	mu         sync.Mutex
+	complaints []string
 	// expected are parts of complaints that the test causes.
 	expected []string
 	// hosts are the hosts that the page may reach.
@@ -49,48 +49,48 @@ func open(tb testing.TB, base string) *tab {
 	p := &tab{TB: tb, ctx: ctx, base: base, hosts: []string{host(base)}}
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			p.shoot("failed-" + strings.NewReplacer("/", "-", " ", "-").Replace(tb.Name()))
+			p.takeScreenshot("failed-" + strings.NewReplacer("/", "-", " ", "-").Replace(tb.Name()))
 		}
 		if err := closeTab(); err != nil {
 			tb.Errorf("closing a tab: %v", err)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for _, what := range p.wrong {
+		for _, what := range p.complaints {
 			tb.Errorf("the browser complains: %s", what)
 		}
 	})
-	chromedp.ListenTarget(ctx, p.hear)
-	p.do("opening a tab", network.Enable(), emulation.SetFocusEmulationEnabled(true))
-	p.look(wide)
+	chromedp.ListenTarget(ctx, p.recordEvent)
+	p.runActions("opening a tab", network.Enable(), emulation.SetFocusEmulationEnabled(true))
+	p.setWindow(wide)
 	return p
 }
 
-// hear records errors that the browser reports about a page.
-func (p *tab) hear(event any) {
+// recordEvent records errors that the browser reports about a page.
+func (p *tab) recordEvent(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		p.complain("exception: " + e.ExceptionDetails.Error())
+		p.recordComplaint("exception: " + e.ExceptionDetails.Error())
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning || e.Type == runtime.APITypeAssert {
-			p.complain(fmt.Sprintf("console.%s: %s", e.Type, words(e.Args)))
+			p.recordComplaint(fmt.Sprintf("console.%s: %s", e.Type, formatArguments(e.Args)))
 		}
 	case *log.EventEntryAdded: // also violations of the content security policy and failed downloads
 		if e.Entry.Level == log.LevelError {
-			p.complain(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+			p.recordComplaint(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	case *network.EventRequestWillBeSent:
 		if at := e.Request.URL; !strings.HasPrefix(at, "data:") && !slices.Contains(p.allowed(), host(at)) {
-			p.complain("it asks another host: " + at)
+			p.recordComplaint("it asks another host: " + at)
 		}
 	case *network.EventLoadingFailed:
 		if !e.Canceled { // leaving a page cancels its live stream
-			p.complain(fmt.Sprintf("a %s was not loaded: %s", e.Type, e.ErrorText))
+			p.recordComplaint(fmt.Sprintf("a %s was not loaded: %s", e.Type, e.ErrorText))
 		}
 	}
 }
 
-func words(args []*runtime.RemoteObject) string {
+func formatArguments(args []*runtime.RemoteObject) string {
 	var out []string
 	for _, a := range args {
 		if a.Description == "" { // it is not an object
@@ -109,11 +109,11 @@ func host(at string) string {
 	return u.Host
 }
 
-func (p *tab) complain(what string) {
+func (p *tab) recordComplaint(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !slices.ContainsFunc(p.expected, func(part string) bool { return strings.Contains(what, part) }) {
-		p.wrong = append(p.wrong, what)
+		p.complaints = append(p.complaints, what)
 	}
 }
 
@@ -137,10 +137,10 @@ func (p *tab) allowed() []string {
 	return slices.Clone(p.hosts)
 }
 
-// do runs browser actions. The test fails if they take too long.
-func (p *tab) do(what string, actions ...chromedp.Action) {
+// runActions runs browser actions. The test fails if they take too long.
+func (p *tab) runActions(what string, actions ...chromedp.Action) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		p.Fatalf("%s: %v", what, err)
@@ -162,14 +162,14 @@ var (
 	night  = size{"narrow-dark", 360, 740, true}
 )
 
-// look sets the size and the color scheme of the window.
-func (p *tab) look(s size) {
+// setWindow sets the size and the color scheme of the window.
+func (p *tab) setWindow(s size) {
 	p.Helper()
 	scheme := "light"
 	if s.dark {
 		scheme = "dark"
 	}
-	p.do("changing the window",
+	p.runActions("changing the window",
 		emulation.SetDeviceMetricsOverride(s.width, s.height, 1, false),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme},
@@ -181,36 +181,36 @@ func (p *tab) look(s size) {
 func (p *tab) withoutScript() {
 	p.Helper()
 	p.scriptless = true
-	p.do("turning scripts off", emulation.SetScriptExecutionDisabled(true))
+	p.runActions("turning scripts off", emulation.SetScriptExecutionDisabled(true))
 }
 
 // visit opens a path of the console.
 func (p *tab) visit(path string) {
 	p.Helper()
-	p.do("opening "+path, chromedp.Navigate(p.base+path))
+	p.runActions("opening "+path, chromedp.Navigate(p.base+path))
 }
 
 // path returns the path of the page.
 func (p *tab) path() string {
 	p.Helper()
-	return ask[string](p, "location.pathname + location.search")
+	return evaluate[string](p, "location.pathname + location.search")
 }
 
-// ask evaluates an expression in the page.
-func ask[T any](p *tab, expression string) (out T) {
+// evaluate evaluates an expression in the page.
+func evaluate[T any](p *tab, expression string) (out T) {
 	p.Helper()
-	p.do("asking the page for "+expression, chromedp.Evaluate(expression, &out, waiting))
+	p.runActions("asking the page for "+expression, chromedp.Evaluate(expression, &out, awaitPromise))
 	return out
 }
 
-func waiting(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
+func awaitPromise(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
 
-// until waits until an expression is true in the page, which may change in the meantime.
-func (p *tab) until(what, expression string) {
+// waitUntil waits until an expression is true in the page, which may change in the meantime.
+func (p *tab) waitUntil(what, expression string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
-	look := time.NewTicker(glance)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	var last error
 	for {
@@ -229,11 +229,11 @@ func (p *tab) until(what, expression string) {
 	}
 }
 
-// shows waits until the page shows all the texts.
-func (p *tab) shows(all ...string) {
+// waitForText waits until the page shows all the texts.
+func (p *tab) waitForText(all ...string) {
 	p.Helper()
 	for _, one := range all {
-		p.until("the page shows "+one, "document.body.innerText.includes("+quote(one)+")")
+		p.waitUntil("the page shows "+one, "document.body.innerText.includes("+quote(one)+")")
 	}
 }
 
@@ -251,7 +251,7 @@ func (p *tab) text() string {
 // html returns the HTML of the page.
 func (p *tab) html() string {
 	p.Helper()
-	return ask[string](p, "document.documentElement.outerHTML")
+	return evaluate[string](p, "document.documentElement.outerHTML")
 }
 
 func quote(s string) string {
@@ -262,17 +262,17 @@ func quote(s string) string {
 	return string(raw)
 }
 
-// found returns an expression for the first visible element that matches a selector and has the
+// findElement returns an expression for the first visible element that matches a selector and has the
 // words in its text or label; "" matches any.
-func found(selector, words string) string {
+func findElement(selector, words string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(%s)].find(e => e.getClientRects().length > 0 &&
 		[e.innerText, e.getAttribute("aria-label"), e.value].some(s => (s ?? "").includes(%s)))`, quote(selector), quote(words))
 }
 
-// sees reports whether the page has such a visible element now.
-func (p *tab) sees(selector, words string) bool {
+// isVisible reports whether the page has such a visible element now.
+func (p *tab) isVisible(selector, words string) bool {
 	p.Helper()
-	return ask[bool](p, "!!("+found(selector, words)+")")
+	return evaluate[bool](p, "!!("+findElement(selector, words)+")")
 }
 
 // click waits for an element and clicks it with the mouse. The test fails if another element covers
@@ -280,53 +280,53 @@ func (p *tab) sees(selector, words string) bool {
 func (p *tab) click(selector, words string) {
 	p.Helper()
 	what := fmt.Sprintf("clicking %s %q", selector, words)
-	p.until(what, found(selector, words))
-	at := ask[struct {
+	p.waitUntil(what, findElement(selector, words))
+	at := evaluate[struct {
 		X, Y  float64
 		Cover string
 	}](p, `(e => {
 		e.scrollIntoView({block: "center"});
 		const r = e.getClientRects()[0], x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
 		return {X: x, Y: y, Cover: top === e || e.contains(top) || top?.contains(e) || top?.control === e ? "" : top?.outerHTML?.slice(0, 200) ?? "nothing"};
-	})(`+found(selector, words)+`)`)
+	})(`+findElement(selector, words)+`)`)
 	if at.Cover != "" {
 		p.Fatalf("%s: it is covered by %s", what, at.Cover)
 	}
-	p.do(what, chromedp.MouseClickXY(at.X, at.Y))
+	p.runActions(what, chromedp.MouseClickXY(at.X, at.Y))
 }
 
 // submit clicks an element that opens another page, and waits for that page.
 func (p *tab) submit(selector, words string) {
 	p.Helper()
-	p.leave(func() { p.click(selector, words) })
+	p.waitForNewPage(func() { p.click(selector, words) })
 }
 
-// leave calls do, which opens another page, and waits for that page.
-func (p *tab) leave(do func()) {
+// waitForNewPage calls do, which opens another page, and waits for that page.
+func (p *tab) waitForNewPage(do func()) {
 	p.Helper()
-	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.left = ""`, nil))
+	p.runActions("marking the page", chromedp.Evaluate(`document.documentElement.dataset.left = ""`, nil))
 	do()
-	p.until("another page comes", `document.readyState === "complete" && document.documentElement.dataset.left === undefined`)
+	p.waitUntil("another page comes", `document.readyState === "complete" && document.documentElement.dataset.left === undefined`)
 }
 
-// still ends the live stream, so that the page no longer changes.
-func (p *tab) still() {
+// endLiveStream ends the live stream, so that the page no longer changes.
+func (p *tab) endLiveStream() {
 	p.Helper()
-	p.do("ending the live stream", chromedp.Evaluate(`dispatchEvent(new PageTransitionEvent("pagehide"))`, nil))
+	p.runActions("ending the live stream", chromedp.Evaluate(`dispatchEvent(new PageTransitionEvent("pagehide"))`, nil))
 }
 
 // enter replaces the content of a field.
 func (p *tab) enter(selector, text string) {
 	p.Helper()
 	p.click(selector, "")
-	ask[bool](p, "document.activeElement.select?.(), true")
-	p.do("typing", chromedp.KeyEvent(text))
+	evaluate[bool](p, "document.activeElement.select?.(), true")
+	p.runActions("typing", chromedp.KeyEvent(text))
 }
 
-// shoot saves a screenshot of the whole page.
-func (p *tab) shoot(name string) {
+// takeScreenshot saves a screenshot of the whole page.
+func (p *tab) takeScreenshot(name string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	var png []byte
 	err := chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
