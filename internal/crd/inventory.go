@@ -25,20 +25,20 @@ func validateInventory(spec map[string]any) field.ErrorList {
 	}
 	list := given
 	if m, isMap := given.(map[string]any); isMap {
-		if strangers := listUnknownKeys(m, customizationsKey); len(strangers) > 0 {
-			return invalidFieldList(at, "a mapping has the key ClusterDeploymentCustomizations only, not \"%s\": write a list, such as [{name: foo}]", strangers[0])
+		if unknown := listUnknownKeys(m, customizationsKey); len(unknown) > 0 {
+			return invalidFieldList(at, "a mapping can only have the key ClusterDeploymentCustomizations, not \"%s\": write a list, such as [{name: foo}]", unknown[0])
 		}
 		list = m[customizationsKey]
 	}
 	entries, isList := list.([]any)
 	if _, isMap := given.(map[string]any); isMap && !isList && list != nil {
-		return invalidFieldList(at, "ClusterDeploymentCustomizations is no list: write one, such as [{name: foo}]")
+		return invalidFieldList(at, "ClusterDeploymentCustomizations is not a list: write one, such as [{name: foo}]")
 	}
 	if !isList && list != nil {
 		return invalidFieldList(at, "%s is neither a list nor a mapping: write a list of ClusterDeploymentCustomizations, such as [{name: foo}]", formatFieldValue(given))
 	}
 	if len(entries) == 0 {
-		return invalidFieldList(at, "it is empty, so that the pool could make no cluster: list ClusterDeploymentCustomizations, such as [{name: foo}], or leave it out")
+		return invalidFieldList(at, "it is empty, so the pool could not create clusters: list ClusterDeploymentCustomizations, such as [{name: foo}], or remove it")
 	}
 	var out field.ErrorList
 	for _, wrong := range []func(*field.Path, any) field.ErrorList{checkEntryShape, checkEntryKeys, checkEntryKind, checkEntryName, checkEntryNameType} {
@@ -51,15 +51,15 @@ func validateInventory(spec map[string]any) field.ErrorList {
 
 func checkEntryShape(at *field.Path, entry any) field.ErrorList {
 	if _, ok := entry.(map[string]any); !ok {
-		return invalidFieldList(at, "it is no mapping: write {name: foo}")
+		return invalidFieldList(at, "it is not a mapping: write {name: foo}")
 	}
 	return nil
 }
 
 func checkEntryKeys(at *field.Path, entry any) field.ErrorList {
 	e, _ := entry.(map[string]any)
-	if strangers := listUnknownKeys(e, "name", "kind"); len(strangers) > 0 {
-		return invalidFieldList(at, "an entry has a name and a kind only, and is of the namespace of its pool: leave out \"%s\"", strangers[0])
+	if unknown := listUnknownKeys(e, "name", "kind"); len(unknown) > 0 {
+		return invalidFieldList(at, "an entry can only have a name and a kind, and is in the namespace of its pool: remove \"%s\"", unknown[0])
 	}
 	return nil
 }
@@ -70,12 +70,12 @@ func checkEntryKind(at *field.Path, entry any) field.ErrorList {
 	case nil, "", "ClusterDeploymentCustomization":
 		return nil
 	}
-	return invalidFieldList(at.Child("kind"), "%s is none that an inventory can have: leave it out, or write ClusterDeploymentCustomization", formatFieldValue(e["kind"]))
+	return invalidFieldList(at.Child("kind"), "%s is not a kind that an inventory can have: remove it, or write ClusterDeploymentCustomization", formatFieldValue(e["kind"]))
 }
 
 func checkEntryName(at *field.Path, entry any) field.ErrorList {
 	if e, ok := entry.(map[string]any); ok && (e["name"] == nil || e["name"] == "") {
-		return invalidFieldList(at.Child("name"), "there is none: write that of a ClusterDeploymentCustomization")
+		return invalidFieldList(at.Child("name"), "it is missing: write the name of a ClusterDeploymentCustomization")
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func checkEntryName(at *field.Path, entry any) field.ErrorList {
 func checkEntryNameType(at *field.Path, entry any) field.ErrorList {
 	e, _ := entry.(map[string]any)
 	if _, isText := e["name"].(string); !isText && e["name"] != nil {
-		return invalidFieldList(at.Child("name"), "%s is no text: write the name of a ClusterDeploymentCustomization, in quotes", formatFieldValue(e["name"]))
+		return invalidFieldList(at.Child("name"), "%s is not a string: write the name of a ClusterDeploymentCustomization, in quotes", formatFieldValue(e["name"]))
 	}
 	return nil
 }
@@ -109,18 +109,18 @@ func checkEntryNames(at *field.Path, entries []any) field.ErrorList {
 		names++
 		characters += utf8.RuneCountInString(name)
 		if len(name) > 253 || !objectName.MatchString(name) {
-			out = append(out, invalidFieldList(at, `"%s" cannot be the name of a ClusterDeploymentCustomization: write that of one, of lower case letters, digits, "-" and "."`, name)...)
+			out = append(out, invalidFieldList(at, `"%s" is not a valid name of a ClusterDeploymentCustomization: use lower-case letters, digits, "-" and "."`, name)...)
 		}
 	}
 	if names*(10*names+characters) > maxComparisons {
-		out = append(out, invalidFieldList(at, "it lists %d names of %d characters, more than can be compared: list fewer, and make a second pool of the others", names, characters)...)
+		out = append(out, invalidFieldList(at, "it lists %d names of %d characters, more than the API server can compare: list fewer, and create a second pool for the others", names, characters)...)
 	}
 	for _, entry := range entries {
 		e, _ := entry.(map[string]any)
 		name, _ := e["name"].(string)
 		if name != "" && seen[name] > 1 {
 			seen[name] = 0
-			out = append(out, invalidFieldList(at, `"%s" is listed twice, and one cluster at a time can be made with it: list it once`, name)...)
+			out = append(out, invalidFieldList(at, `"%s" is listed twice, but only one cluster at a time can use it: list it once`, name)...)
 		}
 	}
 	return out

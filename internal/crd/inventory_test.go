@@ -34,10 +34,10 @@ func wrongNamed(t *testing.T, kind, name string, spec map[string]any) (here, byP
 
 func TestWhatIsWrongWithAnInventory(t *testing.T) {
 	const list, either = ": write a list, such as [{name: foo}]", ": write a list of ClusterDeploymentCustomizations, such as [{name: foo}]"
-	const empty = "spec.inventory: it is empty, so that the pool could make no cluster: list ClusterDeploymentCustomizations, such as [{name: foo}], or leave it out"
-	const kind = " is none that an inventory can have: leave it out, or write ClusterDeploymentCustomization"
-	const none, text = ".name: there is none: write that of a ClusterDeploymentCustomization", " is no text: write the name of a ClusterDeploymentCustomization, in quotes"
-	const twice, misnomer = " is listed twice, and one cluster at a time can be made with it: list it once", ` cannot be the name of a ClusterDeploymentCustomization: write that of one, of lower case letters, digits, "-" and "."`
+	const empty = "spec.inventory: it is empty, so the pool could not create clusters: list ClusterDeploymentCustomizations, such as [{name: foo}], or remove it"
+	const kind = " is not a kind that an inventory can have: remove it, or write ClusterDeploymentCustomization"
+	const none, text = ".name: it is missing: write the name of a ClusterDeploymentCustomization", " is not a string: write the name of a ClusterDeploymentCustomization, in quotes"
+	const twice, misnomer = " is listed twice, but only one cluster at a time can use it: list it once", ` is not a valid name of a ClusterDeploymentCustomization: use lower-case letters, digits, "-" and "."`
 	for name, tc := range map[string]struct{ inventory, want string }{
 		"none":                                {`null`, ""},
 		"a list":                              {`[{"name":"a"},{"kind":"","name":"b"},{"kind":"ClusterDeploymentCustomization","name":"c.d-e"},{"kind":null,"name":"0"}]`, ""},
@@ -50,12 +50,12 @@ func TestWhatIsWrongWithAnInventory(t *testing.T) {
 		"a number":                            {`7`, `spec.inventory: 7 is neither a list nor a mapping` + either},
 		"a broken number":                     {`2.5`, `spec.inventory: 2.5 is neither a list nor a mapping` + either},
 		"a boolean":                           {`true`, `spec.inventory: true is neither a list nor a mapping` + either},
-		"a text in the enhancement's form":    {`{"ClusterDeploymentCustomizations":"a"}`, "spec.inventory: ClusterDeploymentCustomizations is no list: write one, such as [{name: foo}]"},
-		"an entry in place of the list":       {`{"name":"a","kind":"x"}`, `spec.inventory: a mapping has the key ClusterDeploymentCustomizations only, not "kind"` + list},
-		"a key beside the enhancement's":      {`{"ClusterDeploymentCustomizations":[{"name":"a"}],"more":1}`, `spec.inventory: a mapping has the key ClusterDeploymentCustomizations only, not "more"` + list},
-		"an entry that is only a name":        {`[{"name":"a"},"b"]`, "spec.inventory[1]: it is no mapping: write {name: foo}"},
-		"an entry that is null":               {`[null]`, "spec.inventory[0]: it is no mapping: write {name: foo}"},
-		"an entry of another namespace":       {`[{"name":"a"},{"name":"b","namespace":"other"}]`, `spec.inventory[1]: an entry has a name and a kind only, and is of the namespace of its pool: leave out "namespace"`},
+		"a text in the enhancement's form":    {`{"ClusterDeploymentCustomizations":"a"}`, "spec.inventory: ClusterDeploymentCustomizations is not a list: write one, such as [{name: foo}]"},
+		"an entry in place of the list":       {`{"name":"a","kind":"x"}`, `spec.inventory: a mapping can only have the key ClusterDeploymentCustomizations, not "kind"` + list},
+		"a key beside the enhancement's":      {`{"ClusterDeploymentCustomizations":[{"name":"a"}],"more":1}`, `spec.inventory: a mapping can only have the key ClusterDeploymentCustomizations, not "more"` + list},
+		"an entry that is only a name":        {`[{"name":"a"},"b"]`, "spec.inventory[1]: it is not a mapping: write {name: foo}"},
+		"an entry that is null":               {`[null]`, "spec.inventory[0]: it is not a mapping: write {name: foo}"},
+		"an entry of another namespace":       {`[{"name":"a"},{"name":"b","namespace":"other"}]`, `spec.inventory[1]: an entry can only have a name and a kind, and is in the namespace of its pool: remove "namespace"`},
 		"another kind":                        {`[{"name":"a","kind":"Secret"}]`, `spec.inventory[0].kind: "Secret"` + kind},
 		"a kind that is a number":             {`[{"name":"a","kind":7}]`, `spec.inventory[0].kind: 7` + kind},
 		"a kind that is a list":               {`[{"name":"a","kind":[]}]`, `spec.inventory[0].kind: it` + kind},
@@ -72,11 +72,11 @@ func TestWhatIsWrongWithAnInventory(t *testing.T) {
 		"a name twice":                        {`[{"name":"a"},{"name":"b"},{"kind":"","name":"a"}]`, `spec.inventory: "a"` + twice},
 		"two names twice, in the enhancement": {`{"ClusterDeploymentCustomizations":[{"name":"b"},{"name":"a"},{"name":"a"},{"name":"b"}]}`, `spec.inventory: "b"` + twice + "\n" + `spec.inventory: "a"` + twice},
 		"as many as can be compared":          {many(471, 8), ""},
-		"more than that":                      {many(472, 8), "spec.inventory: it lists 472 names of 3776 characters, more than can be compared: list fewer, and make a second pool of the others"},
+		"more than that":                      {many(472, 8), "spec.inventory: it lists 472 names of 3776 characters, more than the API server can compare: list fewer, and create a second pool for the others"},
 		"all that is wrong": {
 			`[{},7,{"name":"a","x":1},{"name":"B","kind":"C"}]`,
-			"spec.inventory[1]: it is no mapping: write {name: foo}\n" +
-				`spec.inventory[2]: an entry has a name and a kind only, and is of the namespace of its pool: leave out "x"` + "\n" +
+			"spec.inventory[1]: it is not a mapping: write {name: foo}\n" +
+				`spec.inventory[2]: an entry can only have a name and a kind, and is in the namespace of its pool: remove "x"` + "\n" +
 				`spec.inventory[3].kind: "C"` + kind + "\nspec.inventory[0]" + none + "\n" + `spec.inventory: "B"` + misnomer,
 		},
 	} {
@@ -105,7 +105,7 @@ func many(n, characters int) string {
 }
 
 func TestWhatIsWrongWithPatches(t *testing.T) {
-	const value, text = ` needs a value: set value, or valueJSON, which can also be "null"`, ".valueJSON: it is not JSON: put a text in double quotes, or move it to value, where it stands as it is"
+	const value, text = ` needs a value: set value, or valueJSON, which can also be "null"`, ".valueJSON: it is not JSON: put a string in double quotes, or write it as value, which takes a string without quotes"
 	for name, tc := range map[string]struct{ spec, want string }{
 		"no patches":         {`{}`, ""},
 		"null":               {`{"installConfigPatches":null,"clusterDeploymentSpecPatches":null,"installerManifestPatches":null}`, ""},

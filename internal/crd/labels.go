@@ -26,7 +26,7 @@ func findPoolViolations(object, spec map[string]any) field.ErrorList {
 	name, _, _ := unstructured.NestedString(object, "metadata", "name")
 	if strings.Contains(name, ".") {
 		out = append(out, invalidFieldList(field.NewPath("metadata", "name"),
-			`"%s" has a dot, which the namespaces of its clusters, named after it, cannot have: write "-" instead`, name)...)
+			`"%s" contains a dot, but becomes part of the names of namespaces, which cannot contain dots: write "-" instead`, name)...)
 	}
 	return append(out, validateClusterLabels(filterStringValues(spec["labels"]), filterStringValues(spec["annotations"]))...)
 }
@@ -38,15 +38,15 @@ func validateClusterLabels(labels, annotations map[string]string) field.ErrorLis
 	var out field.ErrorList
 	at := field.NewPath("spec", "labels")
 	if k, found := firstInvalidKey(labels, func(k, _ string) bool { return len([]rune(k)) > longestKey || !labelKey.MatchString(k) }); found {
-		out = append(out, invalidFieldList(at, `"%s" cannot be the key of a label: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
+		out = append(out, invalidFieldList(at, `"%s" is not a valid label key: use at most 63 letters, digits, "-", "_" and ".", optionally after a DNS name and "/"`, k)...)
 	}
 	if k, found := firstInvalidKey(labels, func(_, v string) bool { return !labelValue.MatchString(v) }); found {
 		out = append(out, invalidFieldList(field.NewPath(`spec.labels["`+k+`"]`),
-			`"%s" cannot be the value of a label: use at most 63 letters, digits, "-", "_" and "."`, labels[k])...)
+			`"%s" is not a valid label value: use at most 63 letters, digits, "-", "_" and "."`, labels[k])...)
 	}
 	if k, found := firstInvalidKey(annotations, func(k, _ string) bool { return len([]rune(k)) > longestKey || !annotationKey.MatchString(k) }); found {
 		out = append(out, invalidFieldList(field.NewPath("spec", "annotations"),
-			`"%s" cannot be the key of an annotation: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
+			`"%s" is not a valid annotation key: use at most 63 letters, digits, "-", "_" and ".", optionally after a DNS name and "/"`, k)...)
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 
 func TestWhatNoClusterOfAPoolCanHave(t *testing.T) {
 	const use = `: use at most 63 letters, digits, "-", "_" and "."`
-	const key = " cannot be the key of a label" + use + `, after a DNS name and "/" if you like`
+	const key = " is not a valid label key" + use + `, optionally after a DNS name and "/"`
 	long := strings.Repeat("x", 64)
 	for name, c := range map[string]struct{ pool, spec, want string }{
 		"labels":                     {"dev", `{"labels":{"a":"b","example.com/c":"","1.2_3-x":"1.2_3-x"},"annotations":{"Example.com/C":"any thing"}}`, ""},
@@ -18,10 +18,10 @@ func TestWhatNoClusterOfAPoolCanHave(t *testing.T) {
 		"an empty key":               {"dev", `{"labels":{"":"c"}}`, `spec.labels: ""` + key},
 		"a key that is too long":     {"dev", `{"labels":{"` + long + `":"c"}}`, `spec.labels: "` + long + `"` + key},
 		"two slashes":                {"dev", `{"labels":{"a/b/c":"x"}}`, `spec.labels: "a/b/c"` + key},
-		"a value with a space":       {"dev", `{"labels":{"a":"b c"}}`, `spec.labels["a"]: "b c" cannot be the value of a label` + use},
-		"a value that is too long":   {"dev", `{"labels":{"a":"` + long + `"}}`, `spec.labels["a"]: "` + long + `" cannot be the value of a label` + use},
-		"an annotation with a space": {"dev", `{"annotations":{"a b":"c"}}`, `spec.annotations: "a b" cannot be the key of an annotation` + use + `, after a DNS name and "/" if you like`},
-		"a name with a dot":          {"dev.4", `{}`, `metadata.name: "dev.4" has a dot, which the namespaces of its clusters, named after it, cannot have: write "-" instead`},
+		"a value with a space":       {"dev", `{"labels":{"a":"b c"}}`, `spec.labels["a"]: "b c" is not a valid label value` + use},
+		"a value that is too long":   {"dev", `{"labels":{"a":"` + long + `"}}`, `spec.labels["a"]: "` + long + `" is not a valid label value` + use},
+		"an annotation with a space": {"dev", `{"annotations":{"a b":"c"}}`, `spec.annotations: "a b" is not a valid annotation key` + use + `, optionally after a DNS name and "/"`},
+		"a name with a dot":          {"dev.4", `{}`, `metadata.name: "dev.4" contains a dot, but becomes part of the names of namespaces, which cannot contain dots: write "-" instead`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var spec map[string]any

@@ -64,5 +64,5 @@ func checkValueJSON(at *field.Path, p map[string]any) field.ErrorList {
 	if between("{", "}") || between("[", "]") || between(`"`, `"`) || utf8.RuneCountInString(v) < 100 && jsonScalarPattern.MatchString(v) {
 		return nil
 	}
-	return invalidFieldList(at.Child("valueJSON"), "it is not JSON: put a text in double quotes, or move it to value, where it stands as it is")
+	return invalidFieldList(at.Child("valueJSON"), "it is not JSON: put a string in double quotes, or write it as value, which takes a string without quotes")
 }

@@ -74,11 +74,11 @@ func TestWarningsAreTheWordsOfTheAPI(t *testing.T) {
 		"a field of metadata": {pool("{name: dev}", "{name: dev, label: {}}"), "metadata.label: there is no such field, so it has no effect"},
 		"an inventory":        {pool("size: 1", "size: 1\n  inventory: [{name: foo}, {name: bar, kind: ClusterDeploymentCustomization}]"), ""},
 		"one in a mapping":    {pool("size: 1", "size: 1\n  inventory: {ClusterDeploymentCustomizations: [{name: foo}]}"), ""},
-		"an empty inventory":  {pool("size: 1", "size: 1\n  inventory: []"), "spec.inventory: Invalid value: it is empty, so that the pool could make no cluster: list ClusterDeploymentCustomizations, such as [{name: foo}], or leave it out" + refused},
-		"an entry twice":      {pool("size: 1", "size: 1\n  inventory: {ClusterDeploymentCustomizations: [{name: foo}, {name: foo}]}"), `spec.inventory: Invalid value: "foo" is listed twice, and one cluster at a time can be made with it: list it once` + refused},
+		"an empty inventory":  {pool("size: 1", "size: 1\n  inventory: []"), "spec.inventory: Invalid value: it is empty, so the pool could not create clusters: list ClusterDeploymentCustomizations, such as [{name: foo}], or remove it" + refused},
+		"an entry twice":      {pool("size: 1", "size: 1\n  inventory: {ClusterDeploymentCustomizations: [{name: foo}, {name: foo}]}"), `spec.inventory: Invalid value: "foo" is listed twice, but only one cluster at a time can use it: list it once` + refused},
 		"an entry of another namespace": {
 			pool("size: 1", "size: 1\n  inventory: [{name: foo, namespace: other}]"),
-			`spec.inventory[0]: Invalid value: an entry has a name and a kind only, and is of the namespace of its pool: leave out "namespace"` + refused,
+			`spec.inventory[0]: Invalid value: an entry can only have a name and a kind, and is in the namespace of its pool: remove "namespace"` + refused,
 		},
 		"a name that is none": {pool("name: dev", "name: Dev_1"), `metadata.name: Invalid value: "Dev_1": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')` + refused},
 	} {

@@ -122,7 +122,7 @@ func (p person) keepsToHerCluster(t *testing.T, cd *hivev1.ClusterDeployment) {
 		"spec.clusterMetadata.platform": `{"spec":{"clusterMetadata":{"platform":{"aws":{"hostedZoneRole":"x"}}}}}`,
 	} {
 		r := p.kubectl(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", change)
-		refused(t, r, strings.Join(strings.Split(field, ".")[:2], ".")+" decides what hotspare does with the credentials of the pool")
+		refused(t, r, strings.Join(strings.Split(field, ".")[:2], ".")+" determines what hotspare does with the credentials of the pool")
 	}
 	mine := cd.DeepCopy()
 	mine.ObjectMeta, mine.Status = metav1.ObjectMeta{Namespace: cd.Namespace, Name: "mine"}, hivev1.ClusterDeploymentStatus{}
@@ -136,7 +136,7 @@ func (p person) keepsToHerCluster(t *testing.T, cd *hivev1.ClusterDeployment) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, p.apply(t, string(raw), "--as", p.name), "with the credentials of its pool", "in a namespace of yours")
+		refused(t, p.apply(t, string(raw), "--as", p.name), "contains the credentials of its pool", "in another namespace")
 		if r := p.apply(t, string(raw), "--dry-run=server"); r.code != 0 {
 			t.Errorf("an administrator may not, either: %s", r.all())
 		}

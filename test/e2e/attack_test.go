@@ -184,7 +184,7 @@ func TestAClusterThatSomebodyPlantsInAPoolIsGivenToNobody(t *testing.T) {
 	t.Cleanup(func() { _ = h.Delete(context.Background(), makers) })
 	h.allow(t, makers.Name, "", eve.name)
 	eve.may(t, "get", "namespace", ns)
-	refused(t, eve.kubectl(t, "label", "namespace", ns, hivev1.LabelPoolName+"="+p.Name, hivev1.LabelPoolNamespace+"="+p.Namespace), "hotspare has made the namespace")
+	refused(t, eve.kubectl(t, "label", "namespace", ns, hivev1.LabelPoolName+"="+p.Name, hivev1.LabelPoolNamespace+"="+p.Namespace), "a namespace that hotspare created")
 	eve.may(t, "label", "namespace", ns, "example.com/mine=yes")
 
 	t.Log("were it there, hotspare would not count it as the pool's")
@@ -331,7 +331,7 @@ func TestASubjectCannotKeepTheClusterPastItsRelease(t *testing.T) {
 			refused(t, r, "orbidden", name)
 			continue
 		}
-		refused(t, r, "orbidden", name+" decides", mayChange)
+		refused(t, r, "orbidden", name+" determines", mayChange)
 	}
 	forged := &hivev1.ClusterDeprovision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mine.Namespace, Name: mine.Name, OwnerReferences: forgedProvision(mine, "x").OwnerReferences},

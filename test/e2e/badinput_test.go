@@ -96,7 +96,7 @@ func TestBadManifestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"a claim that chooses its cluster": { // B15
 			manifest: claim("clusterPoolName: good, namespace: mine"),
-			says:     []string{`"bad"`, "spec.namespace", `"mine"`, "leave it out"},
+			says:     []string{`"bad"`, "spec.namespace", `"mine"`, "remove it"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestWhatIsSetForGoodCannotBeChanged(t *testing.T) {
 	t.Run("the cluster of a claim", func(t *testing.T) {
 		t.Parallel()
 		refused(t, h.run(t, "", "kubectl", "patch", "clusterclaim", claim.Name, "-n", claim.Namespace, "--type=merge", "-p", `{"spec":{"namespace":"other"}}`),
-			"spec.namespace", `"other"`, "leave it out")
+			"spec.namespace", `"other"`, "remove it")
 	})
 }
 
@@ -239,7 +239,7 @@ func TestAProtectedClusterStaysUntilItsProtectionIsTakenAway(t *testing.T) {
 	}
 	protect("=true")
 	refused(t, h.run(t, "", "kubectl", "delete", "cd", cd.Name, "-n", cd.Namespace),
-		cd.Name+" is protected", "take its annotation "+hivev1.AnnotationProtectedDelete+" away")
+		cd.Name+" is protected", "remove its annotation "+hivev1.AnnotationProtectedDelete)
 
 	t.Log("its claim is released; the pool goes on serving others")
 	h.delete(t, claim)

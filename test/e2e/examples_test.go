@@ -14,7 +14,7 @@ const (
 	noYAML    = "error parsing"
 	noName    = "name may not be empty"
 	notOurs   = `no matches for kind "Template"`
-	presetRef = "spec.namespace is set by hotspare when a cluster is assigned"
+	presetRef = "hotspare sets it when it assigns a cluster"
 )
 
 // refusals are what is refused of testdata/examples; all else is accepted.

@@ -419,12 +419,12 @@ func (h *hub) keepPool(t *testing.T) {
 // refuseUseless checks that the API refuses pools that can have no cluster.
 func (h *hub) refuseUseless(t *testing.T) {
 	for want, pool := range map[string][2]string{
-		`metadata.name: "a.b" has a dot`:                         {"a.b", "example.com"},
-		`"local_hotspare.io" is not a DNS domain`:                {"ab", "local_hotspare.io"},
-		"spec.baseDomain: Too long":                              {"ab", strings.Repeat("a", 300)},
-		"use at most 189":                                        {"ab", strings.Repeat("a.", 100) + "a"},
-		`spec.labels["a"]: "b c" cannot be the value of a label`: {"ab", "example.com, labels: {a: b c}"},
-		`spec.labels: "a b" cannot be the key of a label`:        {"ab", "example.com, labels: {a b: c}"},
+		`metadata.name: "a.b" contains a dot`:                {"a.b", "example.com"},
+		`"local_hotspare.io" is not a DNS domain`:            {"ab", "local_hotspare.io"},
+		"spec.baseDomain: Too long":                          {"ab", strings.Repeat("a", 300)},
+		"use at most 189":                                    {"ab", strings.Repeat("a.", 100) + "a"},
+		`spec.labels["a"]: "b c" is not a valid label value`: {"ab", "example.com, labels: {a: b c}"},
+		`spec.labels: "a b" is not a valid label key`:        {"ab", "example.com, labels: {a b: c}"},
 	} {
 		o := objects(t, fmt.Sprintf(`{apiVersion: hive.openshift.io/v1, kind: ClusterPool, metadata: {name: %s, namespace: wire},
 			spec: {size: 0, imageSetRef: {name: kubernetes}, platform: {local: {}}, baseDomain: %s}}`, pool[0], pool[1]))[0]
