@@ -45,9 +45,9 @@ func Decide(f Snapshot) Plan {
 // its cluster, gets none, and does not expire: the unreadable part may be a lifetime.
 func planUnreadable(f Snapshot) Plan {
 	if f.ClusterName == "" {
-		return Plan{Pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.Unreadable+": correct it, or delete the claim and make another")}
+		return Plan{Pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.Unreadable+": correct it, or delete the claim and create another")}
 	}
-	v := Plan{Pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.Unreadable+": correct it")}
+	v := Plan{Pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; the claim does not expire until all fields can be read: "+f.Unreadable+": correct it")}
 	v.Stalled = condition.True(hivev1.ReasonUnreadable, v.Pending.Message)
 	if f.Cluster != nil && !f.Cluster.Unreadable {
 		v.ClusterRunning = runningCondition(f.Cluster)
@@ -72,7 +72,7 @@ func planDeleted(f Snapshot) Plan {
 			return Plan{ClusterRunning: clusterDeletingCondition, Next: soon}
 		}
 		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
-			"Assigned cluster waits to be deleted: its ClusterPool deletes no more than maxConcurrent clusters at a time; its status.plan names those that are being deleted")}
+			"Assigned cluster waits to be deleted: its ClusterPool deletes at most maxConcurrent clusters at a time; its status.plan lists the clusters that are being deleted")}
 	}
 	v := Plan{ClusterRunning: clusterDeletingCondition}
 	if !f.PoolExists && !f.Cluster.Deleting {

@@ -16,9 +16,9 @@ const (
 	// RemoveFinalizer removes the finalizer from a deleted claim.
 	RemoveFinalizer Verb = "remove finalizer"
 	// DeleteClaim deletes the claim.
-	DeleteClaim Verb = "delete claim"
+	DeleteClaim Verb = "delete ClusterClaim"
 	// DeleteCluster deletes the claim's cluster.
-	DeleteCluster Verb = "delete cluster"
+	DeleteCluster Verb = "delete ClusterDeployment"
 )
 
 // A Reason is why a step is taken, from a closed list.

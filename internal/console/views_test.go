@@ -141,7 +141,7 @@ func fleetObjects() []client.Object {
 func TestThePageOfTheFleet(t *testing.T) {
 	page := says(t, nil, "/fleet", fleetObjects(),
 		"fleet / laptop", "Plan", "1 instance without a data plane", "Used 1 of 4", "Free 3", "In flight 0", "Slack 1", "Limit none",
-		"Sufficient no data plane is made:", "1 Ready", "!as it was written", "!Not shown")
+		"Sufficient no data plane is created:", "1 Ready", "!as it was written", "!Not shown")
 	for _, part := range []string{`href="/fleet/fleet/laptop"`, `aria-label="dev: 1 unit used, 3 free, slack 1."`, `class="used" x="0%" width="25%"`} {
 		if !strings.Contains(page, part) {
 			t.Errorf("no %s in:\n%s", part, page)
@@ -151,7 +151,7 @@ func TestThePageOfTheFleet(t *testing.T) {
 
 func TestThePageOfARegion(t *testing.T) {
 	says(t, nil, "/fleet/fleet/laptop", fleetObjects(),
-		"What to do", "team-a/k2 : Delete it, and order another size.", "hotspare -n team-a kubectl delete serviceinstance k2",
+		"What to do", "team-a/k2 : Delete the instance, and create one of another size.", "hotspare -n team-a kubectl delete serviceinstance k2",
 		"laptop-1", "keep NotEmpty 1 instance on it", "Desired more than 1 unit free, and room for the biggest size, 2 units",
 		"UnknownSize", "waiting")
 }

@@ -121,7 +121,7 @@ func validSubjects(in []rbacv1.Subject) (good []rbacv1.Subject, refused []string
 		case rbacv1.ServiceAccountKind:
 			group = ""
 		default:
-			refused = append(refused, fmt.Sprintf("spec.subjects[%d] has no access: its kind %q is none of User, Group and ServiceAccount", i, s.Kind))
+			refused = append(refused, fmt.Sprintf("spec.subjects[%d] has no access: its kind %q is not User, Group or ServiceAccount", i, s.Kind))
 			continue
 		}
 		switch {

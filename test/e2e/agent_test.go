@@ -83,7 +83,7 @@ func TestAnAgentMakesAndReportsWhatIsListed(t *testing.T) { //nolint:tparallel /
 func (h *hub) refusedParameters(t *testing.T, a *v1alpha1.DataPlaneAgent) {
 	t.Helper()
 	for parameters, says := range map[string]string{
-		`{"nosuch":"hunter2"}`:                               ".spec.nosuch: there is no such field",
+		`{"nosuch":"hunter2"}`:                               ".spec.nosuch: unknown field",
 		`{"endpoint":{"bootstrapServerHost":{"hunter2":1}}}`: ".spec.endpoint.bootstrapServerHost: expected string",
 	} {
 		h.list(t, a, func(s *v1alpha1.DataPlaneAgentSpec) {

@@ -114,10 +114,10 @@ func TestARegionIsToldAsTheCommandLineDoes(t *testing.T) {
 	want := []string{
 		"/fleet/fleet/laptop", "waiting for 1 data plane; 1 instance without a place",
 		"1 Provisioning", "1 Ready",
-		"b wait 30m  : its claim waits for a running cluster in 90m",
+		"b wait 30m  : its claim is waiting for a running cluster in 90m",
 		"a good 30m keep NotEmpty: 2 instances on it",
 		"team-a/x2 waits 60s: NoCapacity",
-		"team-a/x2: 1 data plane is on the way: b.",
+		"team-a/x2: 1 data plane is in flight: b.",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -48,7 +48,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, s *observation, p *cla
 		err = r.revokeAccess(ctx, c, cd)
 	}
 	if err != nil && fault.KindOf(err) != fault.Conflict {
-		appendPendingMessage(p, "access of spec.subjects could not be set: "+err.Error())
+		appendPendingMessage(p, "access of spec.subjects could not be updated: "+err.Error())
 	}
 	return err
 }
@@ -67,7 +67,7 @@ func (r *Reconciler) grantAccess(ctx context.Context, c *hivev1.ClusterClaim, cd
 		}
 	case place == grant.Foreign:
 		ref := cd.Spec.ClusterPoolRef
-		return fmt.Errorf("namespace %s was not made for a cluster of ClusterPool %s: if it is one's, label it %s=%s and %s=%s", cd.Namespace, ref.PoolName,
+		return fmt.Errorf("namespace %s was not created for a cluster of ClusterPool %s: if it belongs to one, label it %s=%s and %s=%s", cd.Namespace, ref.PoolName,
 			hivev1.LabelPoolNamespace, ref.Namespace, hivev1.LabelPoolName, ref.PoolName)
 	}
 	// The Role comes first: a RoleBinding needs an existing Role.
@@ -95,7 +95,7 @@ func (r *Reconciler) revokeAccess(ctx context.Context, c *hivev1.ClusterClaim, c
 	mine := rbac.HasCluster(c, cd)
 	gone, err := r.deleteAccess(ctx, home, func(o metav1.Object) bool { return mine || rbac.IsMadeForClaim(c, o) })
 	if err == nil && gone {
-		r.Events.Eventf(c, nil, corev1.EventTypeNormal, "AccessWithdrawn", "Withdraw", "spec.subjects have no more access to cluster %s", home)
+		r.Events.Eventf(c, nil, corev1.EventTypeNormal, "AccessWithdrawn", "Withdraw", "spec.subjects no longer have access to cluster %s", home)
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func (r *Reconciler) revokeAccess(ctx context.Context, c *hivev1.ClusterClaim, c
 func (r *Reconciler) revokeOrphanedAccess(ctx context.Context, key types.NamespacedName) error {
 	var given hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("looking for the cluster of claim %s, which is gone: %w", key, err)
+		return fmt.Errorf("looking for the cluster of deleted claim %s: %w", key, err)
 	}
 	was := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	for i := range given.Items {

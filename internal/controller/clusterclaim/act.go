@@ -77,7 +77,7 @@ func (r *Reconciler) confirmClusterGone(ctx context.Context, c *hivev1.ClusterCl
 		return fmt.Errorf("looking for cluster %s of claim %s: %w", name, c.Name, err)
 	}
 	if ref := cd.Spec.ClusterPoolRef; err == nil && ref != nil && ref.ClaimName == c.Name {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s of claim %s is still there", name, c.Name))
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s of claim %s still exists", name, c.Name))
 	}
 	return nil
 }
@@ -85,10 +85,10 @@ func (r *Reconciler) confirmClusterGone(ctx context.Context, c *hivev1.ClusterCl
 func (r *Reconciler) deleteExpiredClaim(ctx context.Context, c *hivev1.ClusterClaim) error {
 	err := r.Client.Delete(ctx, c, client.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting claim %s, whose lifetime is over: %w", c.Name, err)
+		return fmt.Errorf("deleting claim %s, whose lifetime has elapsed: %w", c.Name, err)
 	}
 	if err == nil {
-		r.Events.Eventf(c, nil, corev1.EventTypeNormal, "Expired", "Delete", "its lifetime is over")
+		r.Events.Eventf(c, nil, corev1.EventTypeNormal, "Expired", "Delete", "its lifetime has elapsed")
 	}
 	return nil
 }

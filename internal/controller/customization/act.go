@@ -76,13 +76,13 @@ func (r *Reconciler) acquireLease(ctx context.Context, s *observation, c lease.C
 		return fmt.Errorf("looking for cluster %s: %w", c.Key, err)
 	}
 	if now := readCluster(&cd); now.UID != c.UID || now.IsDestroyed() || now.Customization != s.Key || now.Unreadable {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is gone, or has changed since it was seen", c.Key))
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s was deleted or has changed since it was read", c.Key))
 	}
 	err := r.patchStatus(ctx, s, func(cdc *hivev1.ClusterDeploymentCustomization, now time.Time) {
 		lease.Acquire(cdc, c.Key, c.Pool, now, cdc.Status.LastAppliedConfiguration)
 	})
 	if err == nil {
-		r.Events.Eventf(s.customization, &cd, corev1.EventTypeNormal, "Leased", "Lease", "to cluster %s, which was made with it", c.Key)
+		r.Events.Eventf(s.customization, &cd, corev1.EventTypeNormal, "Leased", "Lease", "to cluster %s, which was created with it", c.Key)
 	}
 	return err
 }
@@ -99,14 +99,14 @@ func (r *Reconciler) releaseLease(ctx context.Context, s *observation, message s
 		var reason lease.Reason
 		switch reason, message = lease.EndReason(now); {
 		case reason == "" && (now.HolderRecorded || now.PoolUnreadable):
-			return fault.NewWait(recheck, "pool %s means to make cluster %s, or may", s.Pool, s.Holder)
+			return fault.NewWait(recheck, "pool %s is about to create cluster %s, or may be", s.Pool, s.Holder)
 		case reason == "":
-			return fault.New(fault.Conflict, fmt.Errorf("cluster %s is not seen as it is", s.Holder))
+			return fault.New(fault.Conflict, fmt.Errorf("the cache of cluster %s is stale", s.Holder))
 		}
 	}
 	err := r.patchStatus(ctx, s, lease.Release)
 	if err == nil {
-		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "nobody uses it any longer: %s", message)
+		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "no cluster uses it any longer: %s", message)
 	}
 	return err
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) applySteps(ctx context.Context, s *dataplane.Snapshot, p da
 	for _, step := range p.Steps {
 		err := t.applyStep(ctx, step)
 		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-			return &refusedError{v1alpha1.ReasonRefused, fmt.Sprintf("To %s: %s", step, err)}
+			return &refusedError{v1alpha1.ReasonRefused, fmt.Sprintf("The API server refuses to %s: %s", step, err)}
 		}
 		if err != nil {
 			return fmt.Errorf("step %q of data plane %s: %w", step, client.ObjectKeyFromObject(s.Plane), err)
@@ -86,7 +86,7 @@ var stepFuncs = map[dataplane.Verb]func(*execution, context.Context, dataplane.S
 func (t *execution) applyStep(ctx context.Context, step dataplane.Step) error {
 	deed := stepFuncs[step.Verb]
 	if deed == nil {
-		return fmt.Errorf("there is no step %q", step.Verb)
+		return fmt.Errorf("unknown step %q", step.Verb)
 	}
 	return deed(t, ctx, step)
 }
@@ -108,7 +108,7 @@ func (t *execution) deletePlane(ctx context.Context) error {
 		return err
 	}
 	if region := t.snapshot.Region; region != nil {
-		t.Events.Eventf(region, dp, corev1.EventTypeNormal, "DataPlaneReleased", "Release", "data plane %s is gone, and its cluster with it", dp.Name)
+		t.Events.Eventf(region, dp, corev1.EventTypeNormal, "DataPlaneReleased", "Release", "data plane %s is deleted, and its cluster is released", dp.Name)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (t *execution) createMachinePool(ctx context.Context, mp *hivev1.MachinePoo
 	if have.Spec.Name == mp.Spec.Name && have.Spec.ClusterDeploymentRef == mp.Spec.ClusterDeploymentRef {
 		return fault.New(fault.Conflict, err)
 	}
-	return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf("MachinePool %s in namespace %s is another pool than %s of cluster %s: delete it.",
+	return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf("MachinePool %s in namespace %s is not pool %s of cluster %s: delete it.",
 		mp.Name, mp.Namespace, mp.Spec.Name, mp.Spec.ClusterDeploymentRef.Name)}
 }
 

@@ -252,7 +252,7 @@ func TestAClusterThatDoesNotTakeTheAgent(t *testing.T) {
 func TestAnotherAccountIsNotGivenAway(t *testing.T) {
 	g := newRig(t, made(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: install.HubAccountName("p")}})
 	g.settle()
-	g.expect(v1alpha1.ReasonNameTaken, "p-agent in namespace fleet was made for something else")
+	g.expect(v1alpha1.ReasonNameTaken, "p-agent in namespace fleet was created for something else")
 	if err := g.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: install.TokenName("p")}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Errorf("there is a token: %v", err)
 	}

@@ -105,12 +105,12 @@ func (e observer) readRegion(ctx context.Context, s *dataplane.Snapshot) error {
 			all = append(all, fr)
 		}
 	}
-	s.NoRegion = fmt.Sprintf("there is no FleetRegion of provider %s and region %s in namespace %s", spec.Provider, spec.Region, s.Plane.Namespace)
+	s.NoRegion = fmt.Sprintf("no FleetRegion has provider %s and region %s in namespace %s", spec.Provider, spec.Region, s.Plane.Namespace)
 	for _, fr := range all {
 		switch double := facts.RegionDuplicateReason(fr, all); {
 		case fr.Namespace != s.Plane.Namespace:
 		case double != "":
-			s.NoRegion = fmt.Sprintf("FleetRegion %s does not count: %s", fr.Name, double)
+			s.NoRegion = fmt.Sprintf("FleetRegion %s is ignored: %s", fr.Name, double)
 		default:
 			s.Region, s.Hosts, s.NoRegion = fr, true, ""
 			return nil

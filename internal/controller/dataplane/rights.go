@@ -47,7 +47,7 @@ func (t *execution) grantHubAccess(ctx context.Context) error {
 			}
 			continue
 		case !dataplane.OwnsObject(dp, have):
-			return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf("%T %s in namespace %s was made for something else: delete it.", have, have.GetName(), have.GetNamespace())}
+			return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf("%T %s in namespace %s was created for something else: delete it.", have, have.GetName(), have.GetNamespace())}
 		}
 		if err := t.repairObject(ctx, have, want); err != nil {
 			return err

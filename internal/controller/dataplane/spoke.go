@@ -38,7 +38,7 @@ func (t *execution) installAgent(ctx context.Context) error {
 		return newNotInstalledError(m.Apply[0], err)
 	case whose == otherAgent:
 		return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf(
-			"On its cluster is the agent of another data plane. If that is not wanted, delete Deployment %s in namespace %s there.", install.Name, install.Namespace)}
+			"Its cluster runs the agent of another data plane. If you do not want that agent, delete Deployment %s in namespace %s there.", install.Name, install.Namespace)}
 	}
 	for _, o := range m.Absent {
 		if err := createIfAbsent(ctx, spoke, o); err != nil {
@@ -117,7 +117,7 @@ func (t *execution) agentManifests() (install.Manifests, error) {
 		a.Image, a.Operator = install.LocalImage, agent.StandIn
 	}
 	if a.Image == "" {
-		return install.Manifests{}, &refusedError{v1alpha1.ReasonAgentNotInstalled, "This hub has no image of the agent for clusters that are not local."}
+		return install.Manifests{}, &refusedError{v1alpha1.ReasonAgentNotInstalled, "This hub has no agent image for clusters that are not local."}
 	}
 	return install.DataPlaneManifests(a)
 }
@@ -126,7 +126,7 @@ func (t *execution) agentManifests() (install.Manifests, error) {
 func (t *execution) connectToCluster(ctx context.Context) (client.Client, string, error) {
 	secret, ok := t.snapshot.KubeconfigSecret()
 	if !ok {
-		return nil, "there is no kubeconfig of its cluster", nil
+		return nil, "its cluster has no kubeconfig", nil
 	}
 	return t.Spokes.Client(ctx, secret)
 }
@@ -137,9 +137,9 @@ func newNotInstalledError(o client.Object, err error) error {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	words := remote.DescribeFailure(err)
 	if kind == "Secret" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)) {
-		words = "it is refused"
+		words = "the object is refused"
 	}
-	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("Its cluster does not take %s %s of the agent: %s.", kind, o.GetName(), words)}
+	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("Its cluster refuses %s %s of the agent: %s.", kind, o.GetName(), words)}
 }
 
 // removeAgent removes the agent from a cluster that is kept. It deletes the namespace last: that
@@ -188,11 +188,11 @@ func (t *execution) deleteAgentObjects(ctx context.Context, spoke client.Client)
 }
 
 func (t *execution) newNotRemovedError(why string) error {
-	remedy := "have the cluster run, or set spec.deletionPolicy to Delete to have it destroyed"
+	remedy := "start the cluster, or set spec.deletionPolicy to Delete to destroy it"
 	if ref := t.snapshot.Plane.Spec.ClusterRef; ref != nil && ref.KubeconfigSecret != nil {
-		remedy = fmt.Sprintf("have the cluster answer, or delete Secret %s to leave the agent there", ref.KubeconfigSecret.Name)
+		remedy = fmt.Sprintf("make the cluster reachable, or delete Secret %s to leave the agent there", ref.KubeconfigSecret.Name)
 	}
-	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be taken off its cluster, which stays: %s. To go on, %s.", why, remedy)}
+	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be removed from its cluster, which is kept: %s. To continue, %s.", why, remedy)}
 }
 
 // toUnstructured converts an object for server-side apply, without the fields that only the cluster

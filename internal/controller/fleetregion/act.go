@@ -184,7 +184,7 @@ func (r *Reconciler) confirmEmpty(ctx context.Context, dp *v1alpha1.DataPlane) e
 	}
 	var agent v1alpha1.DataPlaneAgent
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(dp), &agent); err != nil {
-		return fmt.Errorf("asking the agent of DataPlane %s: %w", dp.Name, err)
+		return fmt.Errorf("reading the DataPlaneAgent of DataPlane %s: %w", dp.Name, err)
 	}
 	since := dp.CreationTimestamp.Time
 	if dp.Status.PhaseSince != nil {
@@ -207,7 +207,7 @@ func (r *Reconciler) deleteFailedPlane(ctx context.Context, s *observation, dp *
 		return fmt.Errorf("deleting DataPlane %s: %w", dp.Name, err)
 	}
 	r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), scaling.Step{Verb: scaling.Forget, Reason: scaling.Superseded})
-	r.recordEvent(s, dp, "DataPlaneForgotten", "it had failed, and later ones say more")
+	r.recordEvent(s, dp, "DataPlaneForgotten", "deleted: it failed, and newer failures determine the backoff")
 	return nil
 }
 
@@ -222,11 +222,11 @@ func (r *Reconciler) assignDataPlane(ctx context.Context, s *observation, dp *v1
 	now := metav1.NewTime(r.Clock.Now())
 	meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.InstancePlaced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPlaced,
-		Message: "It is on data plane " + dp.Name + ".", ObservedGeneration: i.Generation, LastTransitionTime: now,
+		Message: "The instance is on data plane " + dp.Name + ".", ObservedGeneration: i.Generation, LastTransitionTime: now,
 	})
 	kstatus.ReportServiceInstance(i, &i.Status, r.Clock.Now())
 	if _, err := patch.Status(ctx, r.Client, before, i); err != nil {
-		return fmt.Errorf("telling %s of its data plane: %w", st.Instance, err)
+		return fmt.Errorf("writing the data plane of %s to its status: %w", st.Instance, err)
 	}
 	r.instances.RecordWrite(i, r.Clock.Now())
 	s.instancesByName[st.Instance] = i

@@ -302,7 +302,7 @@ func TestFailuresBackOff(t *testing.T) {
 	if all := g.planes(); len(all) != 1 || all[0].Status.Phase != v1alpha1.PhaseReady {
 		t.Errorf("%d data planes, the first %+v", len(all), all[0].Status)
 	}
-	if text := g.events(); !strings.Contains(text, "DataPlaneFailed data plane use1-00001: it was not ready within 1h0m0s") {
+	if text := g.events(); !strings.Contains(text, "DataPlaneFailed data plane use1-00001: the data plane was not Ready within 1h0m0s") {
 		t.Errorf("told: %s", text)
 	}
 }
@@ -324,15 +324,15 @@ func TestARegionSaysWhatIsWrong(t *testing.T) {
 		says   string
 	}{
 		"an unknown type": {
-			func(r *v1alpha1.FleetRegion) { r.Spec.InstanceTypes[0].Name = "premium" }, v1alpha1.RegionValid, "UnknownType", `there is no InstanceType "premium"`,
+			func(r *v1alpha1.FleetRegion) { r.Spec.InstanceTypes[0].Name = "premium" }, v1alpha1.RegionValid, "UnknownType", `InstanceType "premium" does not exist`,
 		},
 		"an unknown size": {
 			func(r *v1alpha1.FleetRegion) {
 				r.Spec.InstanceTypes[0].Reserved = &v1alpha1.Reserved{Count: 1, Size: "x9"}
-			}, v1alpha1.RegionValid, "UnknownSize", "reserved.size of type standard is x9, and its sizes are x1, x2",
+			}, v1alpha1.RegionValid, "UnknownSize", "reserved.size of type standard is x9, which is not one of its sizes, x1, x2",
 		},
 		"a pool that is not there": {
-			func(r *v1alpha1.FleetRegion) { r.Spec.ClusterSource.Claim.Pools[0].PoolRef.Name = "none" }, v1alpha1.RegionPoolSuitable, "PoolNotFound", "there is no ClusterPool none",
+			func(r *v1alpha1.FleetRegion) { r.Spec.ClusterSource.Claim.Pools[0].PoolRef.Name = "none" }, v1alpha1.RegionPoolSuitable, "PoolNotFound", "ClusterPool none does not exist",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

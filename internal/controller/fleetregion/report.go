@@ -112,7 +112,7 @@ func (r *Reconciler) reportWaitingInstances(ctx context.Context, s *observation,
 		wrote, err := patch.Status(ctx, r.Client, before, i)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
-			errs = append(errs, fmt.Errorf("telling %s why it waits: %w", p.Instance, err))
+			errs = append(errs, fmt.Errorf("writing to the status of %s why it waits: %w", p.Instance, err))
 		case err == nil && wrote:
 			r.instances.RecordWrite(i, r.Clock.Now())
 		}

@@ -60,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	err := r.Client.Delete(ctx, &ns, client.Preconditions{UID: &ns.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("deleting namespace %s of a cluster that is gone: %w", ns.Name, err)
+		return ctrl.Result{}, fmt.Errorf("deleting namespace %s of a deleted cluster: %w", ns.Name, err)
 	}
 	return ctrl.Result{}, nil
 }

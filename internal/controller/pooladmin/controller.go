@@ -100,14 +100,14 @@ func (r *Reconciler) applyBinding(ctx context.Context, cd *hivev1.ClusterDeploym
 	if want != nil {
 		wrote, err := grant.EnsureRoleBinding(ctx, r.Client, want)
 		if wrote && err == nil {
-			ctrl.LoggerFrom(ctx).Info("let pool admins in", "pools", cd.Spec.ClusterPoolRef.Namespace, "admins", len(want.Subjects))
+			ctrl.LoggerFrom(ctx).Info("granted pool admins access", "pools", cd.Spec.ClusterPoolRef.Namespace, "admins", len(want.Subjects))
 		}
 		return err
 	}
 	gone := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cd.Namespace, Name: hivev1.PoolAdminBinding}}
 	wrote, err := grant.DeleteOurs(ctx, r.Client, gone, func(metav1.Object) bool { return true })
 	if wrote && err == nil {
-		ctrl.LoggerFrom(ctx).Info("let pool admins out", "pools", cd.Spec.ClusterPoolRef.Namespace)
+		ctrl.LoggerFrom(ctx).Info("revoked access of pool admins", "pools", cd.Spec.ClusterPoolRef.Namespace)
 	}
 	return err
 }

@@ -72,11 +72,11 @@ func TestStatesOfADataPlane(t *testing.T) {
 		edit func(*v1alpha1.DataPlane)
 		want string
 	}{
-		"its agent is silent":       {silent, "Ready Ready=Unknown/AgentSilent on p"},
-		"it may go":                 {phase(v1alpha1.PhaseDeprovisioning), "Ready Ready=True/Ready on p"},
-		"it is released":            {func(dp *v1alpha1.DataPlane) { dp.Status.ReleasedAt = ptr.To(metav1.NewTime(noon)) }, gone},
-		"its cluster is given back": {phase(v1alpha1.PhaseCleanup), gone},
-		"it failed":                 {phase(v1alpha1.PhaseFailed), gone},
+		"its agent does not report":     {silent, "Ready Ready=Unknown/AgentSilent on p"},
+		"it may go":                     {phase(v1alpha1.PhaseDeprovisioning), "Ready Ready=True/Ready on p"},
+		"it is released":                {func(dp *v1alpha1.DataPlane) { dp.Status.ReleasedAt = ptr.To(metav1.NewTime(noon)) }, gone},
+		"its cluster is being released": {phase(v1alpha1.PhaseCleanup), gone},
+		"it failed":                     {phase(v1alpha1.PhaseFailed), gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, newRegion("fleet", 0), newPlane("fleet", "p", tc.edit), newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady)),
@@ -254,7 +254,7 @@ func TestAPhaseIsToldOnce(t *testing.T) {
 	for e := range r.told.Events {
 		got = append(got, e)
 	}
-	if strings.Join(got, "\n") != "Normal Ready Ready: It can be used." {
+	if strings.Join(got, "\n") != "Normal Ready Ready: The instance is ready for use." {
 		t.Errorf("got %q", got)
 	}
 }
@@ -296,7 +296,7 @@ func TestARefusalIsTold(t *testing.T) {
 	if got := how(r.settle(t)); got != "Pending Ready=False/NotPlaced Placed=False/Refused not p" {
 		t.Errorf("got %q", got)
 	}
-	if e := <-r.told.Events; e != "Warning Refused Pending: Data plane p would not have it: No room." {
+	if e := <-r.told.Events; e != "Warning Refused Pending: Data plane p refused the instance: No room." {
 		t.Errorf("told %q", e)
 	}
 }

@@ -27,7 +27,7 @@ func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedNa
 		return nil, client.IgnoreNotFound(err)
 	}
 	if i.Unreadable != "" {
-		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "It is left alone until it can be read: %s", instance.TruncateText(i.Unreadable, maxEventNote))
+		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "The instance is not changed until it can be read: %s", instance.TruncateText(i.Unreadable, maxEventNote))
 		return nil, nil //nolint:nilnil // that nothing is to be done is a fact
 	}
 	s := &instance.Snapshot{Now: r.Clock.Now(), Instance: &i}
@@ -183,7 +183,7 @@ func (r *Reconciler) findTraces(ctx context.Context, i *v1alpha1.ServiceInstance
 	}
 	var list v1alpha1.DataPlaneAgentList
 	if err := r.Live.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("looking for what data planes have of %s: %w", client.ObjectKeyFromObject(i), err)
+		return nil, fmt.Errorf("looking for objects of %s on data planes: %w", client.ObjectKeyFromObject(i), err)
 	}
 	var out []string
 	for n := range list.Items {

@@ -62,14 +62,14 @@ func failureRemedy(i *v1alpha1.ServiceInstance, reason string, spell remedy.Comm
 	again := spell(i.Namespace, "kubectl delete serviceinstance %s", i.Name)
 	switch {
 	case reason == v1alpha1.ReasonNotApplied && i.Status.Phase != v1alpha1.InstanceFailed:
-		return remedy.New("Its data plane refuses what is applied for it, and its agent retries: correct what the condition Ready names.",
+		return remedy.New("Its data plane refuses an object of the instance, and its agent retries: correct the field that condition Ready names.",
 			spell(i.Namespace, "kubectl describe serviceinstance %s", i.Name))
 	case reason == v1alpha1.ReasonNotApplied, reason == v1alpha1.ReasonInvalidParameters:
-		return remedy.New("Correct its spec.parameters, or delete it.", edit)
+		return remedy.New("Correct its spec.parameters, or delete the instance.", edit)
 	case reason == v1alpha1.ReasonNamespaceTaken:
-		return remedy.New("Delete the namespace that it needs on its data plane, or delete it and order another.", again)
+		return remedy.New("Delete the namespace that the instance needs on its data plane, or delete the instance and create another.", again)
 	case reason == v1alpha1.ReasonDataPlaneGone, reason == v1alpha1.ReasonRejected, reason == v1alpha1.ReasonTakenAway:
-		return remedy.New("Delete it, and order another.", again)
+		return remedy.New("Delete the instance, and create another.", again)
 	}
-	return remedy.New("Correct what its data plane says is wrong, or delete it and order another.", edit)
+	return remedy.New("Correct the problem that its data plane reports, or delete the instance and create another.", edit)
 }

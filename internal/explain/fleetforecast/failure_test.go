@@ -18,14 +18,14 @@ func TestAnInstanceThatFailsIsExplained(t *testing.T) {
 		reason string
 		want   string
 	}{
-		"refused by the API":               {v1alpha1.InstanceFailed, v1alpha1.ReasonNotApplied, "x: Correct its spec.parameters, or delete it. " + edit},
-		"parameters that are no object":    {v1alpha1.InstanceFailed, v1alpha1.ReasonInvalidParameters, "x: Correct its spec.parameters, or delete it. " + edit},
-		"a namespace of somebody else":     {v1alpha1.InstanceFailed, v1alpha1.ReasonNamespaceTaken, "x: Delete the namespace that it needs on its data plane, or delete it and order another. " + remove},
-		"a data plane that does not exist": {v1alpha1.InstanceFailed, v1alpha1.ReasonDataPlaneGone, "x: Delete it, and order another. " + remove},
-		"what its operator says":           {v1alpha1.InstanceFailed, "Broken", "x: Correct what its data plane says is wrong, or delete it and order another. " + edit},
+		"refused by the API":               {v1alpha1.InstanceFailed, v1alpha1.ReasonNotApplied, "x: Correct its spec.parameters, or delete the instance. " + edit},
+		"parameters that are no object":    {v1alpha1.InstanceFailed, v1alpha1.ReasonInvalidParameters, "x: Correct its spec.parameters, or delete the instance. " + edit},
+		"a namespace of somebody else":     {v1alpha1.InstanceFailed, v1alpha1.ReasonNamespaceTaken, "x: Delete the namespace that the instance needs on its data plane, or delete the instance and create another. " + remove},
+		"a data plane that does not exist": {v1alpha1.InstanceFailed, v1alpha1.ReasonDataPlaneGone, "x: Delete the instance, and create another. " + remove},
+		"what its operator says":           {v1alpha1.InstanceFailed, "Broken", "x: Correct the problem that its data plane reports, or delete the instance and create another. " + edit},
 		"refused, and retried": {
-			v1alpha1.InstanceProvisioning, v1alpha1.ReasonNotApplied, "x: Its data plane refuses what is applied for it, and its agent retries: " +
-				"correct what the condition Ready names. hotspare -n team-a kubectl describe serviceinstance x",
+			v1alpha1.InstanceProvisioning, v1alpha1.ReasonNotApplied, "x: Its data plane refuses an object of the instance, and its agent retries: " +
+				"correct the field that condition Ready names. hotspare -n team-a kubectl describe serviceinstance x",
 		},
 		"one that is being made is not": {v1alpha1.InstanceProvisioning, v1alpha1.ReasonInstanceProvisioning, ""},
 		"one that is in use is not":     {v1alpha1.InstanceReady, v1alpha1.ReasonInstanceReady, ""},

@@ -120,7 +120,7 @@ func (e Evaluation) buildRegionView(spell remedy.CommandFormatter) Region {
 		Types: []Type{}, DataPlanes: []Plane{}, Instances: []Instance{}, Failures: []Failure{}, Reserved: []Reserve{},
 	}
 	if e.Parked != "" {
-		v.Parked, v.Plan = e.Parked, "nothing is decided: "+e.Parked
+		v.Parked, v.Plan = e.Parked, "no plan: "+e.Parked
 		v.Brief = v.Plan
 		return v
 	}
@@ -191,7 +191,7 @@ func (e Evaluation) buildPlaneViews(spell remedy.CommandFormatter) []Plane {
 		if dp := objects[p.Name]; dp != nil {
 			v.setMessage(dp)
 		} else {
-			v.Message = "its name is recorded, and it is about to be made"
+			v.Message = "its name is recorded, and it is about to be created"
 		}
 		if up := e.Facts.Region.Up; p.Managed && isInFlightPhase(v.Phase) && up.Timeout > 0 {
 			at := p.Created.Add(up.Timeout)
@@ -278,14 +278,14 @@ func (v *Plane) setMessage(dp *v1alpha1.DataPlane) {
 	up := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
 	switch {
 	case dp.Unreadable != "":
-		v.Message = "it is left alone until it can be read: " + dp.Unreadable
+		v.Message = "it is not changed until it can be read: " + dp.Unreadable
 	case dp.DeletionTimestamp != nil:
 		v.Message = "it is being deleted" + prefixUnlessEmpty(": ", said)
 	case facts.IsClusterGone(dp):
 		v.Gone = true
 		v.Message = said
 	case up && v.Live != nil && !*v.Live:
-		v.Message = cmp.Or(conditionMessage(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
+		v.Message = cmp.Or(conditionMessage(dp, v1alpha1.DataPlaneAgentLive), "its agent does not report")
 	case up && meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):
 		v.Message = conditionMessage(dp, v1alpha1.DataPlaneReportValid)
 	default:
@@ -303,7 +303,7 @@ func (v *Plane) decisionMessage(dp *v1alpha1.DataPlane, said string) string {
 	case v.Decision != nil:
 		return v.Decision.Message
 	case unschedulable:
-		return "spec.schedulable is false: nothing more is placed on it"
+		return "spec.schedulable is false: no more instances are placed on it"
 	}
 	return said
 }
@@ -324,14 +324,14 @@ func conditionMessage(dp *v1alpha1.DataPlane, condition string) string {
 
 // phaseMessages are the messages for data planes without a message from their controller.
 var phaseMessages = map[v1alpha1.DataPlanePhase]string{
-	"":                            "it was decided on",
-	v1alpha1.PhaseAccepted:        "it was decided on",
-	v1alpha1.PhaseProvisioning:    "its claim waits for a running cluster",
-	v1alpha1.PhaseProvisioned:     "its cluster gets its nodes and the agent",
+	"":                            "it was planned",
+	v1alpha1.PhaseAccepted:        "it was planned",
+	v1alpha1.PhaseProvisioning:    "its claim is waiting for a running cluster",
+	v1alpha1.PhaseProvisioned:     "its nodes are being added and its agent is being installed",
 	v1alpha1.PhaseWaitingForAgent: "its agent has not reported yet",
-	v1alpha1.PhaseReady:           "it takes instances",
-	v1alpha1.PhaseDeprovisioning:  "it is to go, and is looked at once more",
-	v1alpha1.PhaseCleanup:         "its cluster is given back",
+	v1alpha1.PhaseReady:           "it accepts instances",
+	v1alpha1.PhaseDeprovisioning:  "removal is waiting until its agent has reported once more",
+	v1alpha1.PhaseCleanup:         "its cluster is being released",
 	v1alpha1.PhaseFailed:          "it was not Ready in time",
 }
 

@@ -75,15 +75,15 @@ func TestARegionIsToldInWords(t *testing.T) {
 	}{
 		"an empty region makes a data plane": {
 			func(*Hub) {},
-			"making 1 data plane | a data plane is made | no data plane | more than 1 unit free, and room for the biggest size, 2 units; at most 6 units used",
+			"creating 1 data plane | a data plane is created | no data plane | more than 1 unit free, and room for the biggest size, 2 units; at most 6 units used",
 		},
 		"a region with room is settled": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseReady, 4); h.instance("x", "x1", "a") },
-			"settled | no data plane is made | 1 data plane; 1 of 4 units used, 3 free",
+			"settled | no data plane is created | 1 data plane; 1 of 4 units used, 3 free",
 		},
-		"one on the way is waited for": {
+		"one in flight is waited for": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseProvisioning, 0) },
-			"waiting for 1 data plane | no data plane is made | 1 data plane on the way; 0 of 4 units used, 4 free",
+			"waiting for 1 data plane | no data plane is created | 1 data plane in flight; 0 of 4 units used, 4 free",
 		},
 		"what is placed now counts as used, and what the limit forbids waits": {
 			func(h *Hub) {
@@ -93,16 +93,16 @@ func TestARegionIsToldInWords(t *testing.T) {
 					h.instance(fmt.Sprint("x", n), "x2", "")
 				}
 			},
-			"placing 2 instances; waiting for 1 data plane; 2 instances without a place | no data plane is made | " +
-				"2 data planes, 1 of them on the way; 4 of 8 units used, 4 free; 4 units are asked for without a place",
+			"placing 2 instances; waiting for 1 data plane; 2 instances without a place | no data plane is created | " +
+				"2 data planes, 1 of them in flight; 4 of 8 units used, 4 free; 4 units are requested without a place",
 		},
 		"a dry run makes nothing": {
 			func(h *Hub) { h.Regions[0].Spec.ScaleUp.Mode = v1alpha1.ScalingDryRun },
-			"settled | a data plane would be made, and spec.scaleUp.mode is DryRun | no data plane",
+			"settled | a data plane would be created, but spec.scaleUp.mode is DryRun | no data plane",
 		},
 		"a type that is not known wants nothing that can be told": {
 			func(h *Hub) { h.Types = nil },
-			`nothing can be done now | no data plane is made | no data plane | `,
+			`nothing can be done now | no data plane is created | no data plane | `,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,20 +152,20 @@ func TestWhatToDo(t *testing.T) {
 		"nothing about a settled region": {func(h *Hub) { h.plane("a", v1alpha1.PhaseReady, 4) }, ""},
 		"a pool that is missing is to be made": {
 			func(h *Hub) { h.Pools = nil },
-			"dev: Make ClusterPool spares, or name another in spec.clusterSource. [hotspare pool create spares --size 2 -n fleet]",
+			"dev: Create ClusterPool spares, or use another in spec.clusterSource. [hotspare pool create spares --size 2 -n fleet]",
 		},
 		"one remedy is said once, with all that it is for": {
 			func(h *Hub) { h.Pools = nil; h.instance("x", "x1", ""); h.instance("y", "x1", "") },
-			"dev, team-a/x, team-a/y: Make ClusterPool spares, or name another in spec.clusterSource. [hotspare pool create spares --size 2 -n fleet]",
+			"dev, team-a/x, team-a/y: Create ClusterPool spares, or use another in spec.clusterSource. [hotspare pool create spares --size 2 -n fleet]",
 		},
-		"an instance for which a data plane is made needs time": {func(h *Hub) { h.instance("x", "x1", "") }, "wait for team-a/x: A data plane is being made."},
-		"and so does one for which some are on the way": {
+		"an instance for which a data plane is created needs time": {func(h *Hub) { h.instance("x", "x1", "") }, "wait for team-a/x: A data plane is being created."},
+		"and so does one for which some are in flight": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseProvisioned, 0); h.instance("x", "x1", "") },
-			"wait for team-a/x: 1 data plane is on the way: a.",
+			"wait for team-a/x: 1 data plane is in flight: a.",
 		},
 		"an unknown size is to be ordered anew": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseReady, 4); h.instance("odd", "x9", "") },
-			"team-a/odd: Delete it, and order another size. [hotspare -n team-a kubectl delete serviceinstance odd]",
+			"team-a/odd: Delete the instance, and create one of another size. [hotspare -n team-a kubectl delete serviceinstance odd]",
 		},
 		"data planes that failed may be deleted": {
 			func(h *Hub) {
@@ -173,14 +173,14 @@ func TestWhatToDo(t *testing.T) {
 				at := metav1.NewTime(now.Add(-time.Minute))
 				dp.Status.PhaseSince = &at
 			},
-			"dev: Wait, or try again at once by deleting those that failed. [hotspare -n fleet kubectl delete dataplane bad]",
+			"dev: Wait, or retry now by deleting the failed data planes. [hotspare -n fleet kubectl delete dataplane bad]",
 		},
 		"a silent agent is to be looked after": {
 			func(h *Hub) {
 				h.plane("b", v1alpha1.PhaseReady, 4)
 				silence(h.plane("a", v1alpha1.PhaseReady, 4))
 			},
-			"a: Its free units count as none until its agent is heard of: see what has become of it. [hotspare -n fleet kubectl describe dataplane a]",
+			"a: Its free units are not used until its agent reports again: check the agent. [hotspare -n fleet kubectl describe dataplane a]",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func tell(before string, tasks []Task) string {
 
 func lose(dp *v1alpha1.DataPlane) {
 	dp.Status.Conditions = append(dp.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.DataPlaneReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterGone, Message: "ClusterClaim b is gone, and its cluster with it.",
+		Type: v1alpha1.DataPlaneReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterGone, Message: "ClusterClaim b does not exist any more, and neither does its cluster.",
 	})
 }
 
@@ -217,7 +217,7 @@ func TestAWrongReservedSizeIsToldOf(t *testing.T) {
 	h.plane("a", v1alpha1.PhaseReady, 4)
 	h.Regions[0].Spec.InstanceTypes[0].Reserved = &v1alpha1.Reserved{Count: 1, Size: "x99"}
 	act, _ := h.laptop().ListTasks()
-	if len(act) != 1 || act[0].Text != `Nothing is reserved: dev has no size "x99". Correct its reserved.size.` {
+	if len(act) != 1 || act[0].Text != `No instance is reserved: type dev has no size "x99". Correct its reserved.size.` {
 		t.Errorf("to do: %+v", act)
 	}
 }
@@ -230,7 +230,7 @@ func TestALostClusterIsTheFirstThingToDo(t *testing.T) {
 	h.instance("x", "x1", "b")
 	r := h.laptop()
 	act, _ := r.ListTasks()
-	if r.DataPlanes[0].Name != "b" || len(act) == 0 || !strings.Contains(act[0].Text, "Its cluster is gone") {
+	if r.DataPlanes[0].Name != "b" || len(act) == 0 || !strings.Contains(act[0].Text, "Its cluster is deleted or is being deleted") {
 		t.Errorf("first is %s, to do: %+v", r.DataPlanes[0].Name, act)
 	}
 }
@@ -256,24 +256,24 @@ func TestTheFateOfADataPlane(t *testing.T) {
 				h.plane("b", v1alpha1.PhaseReady, 4)
 				h.instance("x", "x1", "b")
 			},
-			"remove NotNeeded:  0/4: it is empty, and the others are enough",
+			"remove NotNeeded:  0/4: it is empty, and the other data planes have enough room",
 		},
 		"one on its way is given up in time": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseProvisioning, 0) },
-			" :  0/4: its claim waits for a running cluster; it is given up in 90m",
+			" :  0/4: its claim is waiting for a running cluster; it is marked as failed in 90m",
 		},
 		"of a silent one that is told too": {
 			func(h *Hub) { silence(h.plane("a", v1alpha1.PhaseReady, 4)); h.plane("b", v1alpha1.PhaseReady, 4) },
-			"keep ContentsUnknown: silent 0/4: its agent is silent, so nobody knows what is on it: have the agent report again; " +
-				"to give that up, set spec.discardUnlisted of the DataPlane to true. The agent was last heard of at noon",
+			"keep ContentsUnknown: silent 0/4: its agent does not report, so it is unknown what is on it: make the agent report again; " +
+				"to discard these contents, set spec.discardUnlisted of the DataPlane to true. The agent was last heard of at noon",
 		},
 		"of one whose cluster is gone": {
 			func(h *Hub) { lose(h.plane("b", v1alpha1.PhaseReady, 4)); h.instance("x", "x1", "b") },
-			"keep NotEmpty:  1/4: its cluster is gone, and 1 instance on it: delete the instances, and order others. ClusterClaim b is gone, and its cluster with it",
+			"keep NotEmpty:  1/4: its cluster no longer exists, and 1 instance on it: delete the instances, and create others. ClusterClaim b does not exist any more, and neither does its cluster",
 		},
 		"somebody's own is not removed": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseReady, 4).Spec.Ownership = v1alpha1.Registered },
-			" Registered:  0/4: it takes instances",
+			" Registered:  0/4: it accepts instances",
 		},
 		"one that failed before it had units shows none": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseFailed, 0) },
@@ -310,15 +310,15 @@ func TestEveryDataPlaneIsToldOf(t *testing.T) {
 		"by its region": {func(*Hub) {}, ""},
 		"one of no region": {
 			func(h *Hub) { h.Planes[0].Spec.Region = "moon" },
-			"a : no FleetRegion of its namespace is of local moon, and its cluster stays",
+			"a : no FleetRegion of its namespace has provider local and region moon, and its cluster is kept",
 		},
 		"one of another namespace": {
 			func(h *Hub) { h.Planes[0].Namespace = "team-b" },
-			"a : no FleetRegion of its namespace is of local laptop, and its cluster stays",
+			"a : no FleetRegion of its namespace has provider local and region laptop, and its cluster is kept",
 		},
 		"one whose region is being deleted": {
 			func(h *Hub) { h.Regions[0].DeletionTimestamp = &metav1.Time{Time: now} },
-			"a laptop: nothing is decided about its region",
+			"a laptop: its region has no plan",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -385,7 +385,7 @@ func TestWhatIsWrittenIsTold(t *testing.T) {
 	st.Plan = "waiting for 1 data plane"
 	st.InstanceTypes = []v1alpha1.RegionTypeStatus{{
 		Name: "dev", DataPlanes: 2, InFlight: 1, MaxUnits: 8, UsedUnits: 3, FreeUnits: 5, PendingUnits: 2,
-		Decision: &v1alpha1.ScalingDecision{Action: "None", Reason: "InFlight", Message: "1 data plane is on the way"},
+		Decision: &v1alpha1.ScalingDecision{Action: "None", Reason: "InFlight", Message: "1 data plane is in flight"},
 	}}
 	x := h.instance("x", "x2", "")
 	x.Status.Conditions = []metav1.Condition{{Type: v1alpha1.InstancePlaced, Status: metav1.ConditionFalse, Reason: "NoCapacity", Message: "no data plane has room"}}
@@ -403,13 +403,13 @@ func TestWhatIsWrittenIsTold(t *testing.T) {
 	got = append(got, tell("", act)+tell("wait for ", wait))
 	if diff := cmp.Diff([]string{
 		"waiting for 1 data plane",
-		"2 data planes, 1 of them on the way; 3 of 8 units used, 5 free; 2 units are asked for without a place",
+		"2 data planes, 1 of them in flight; 3 of 8 units used, 5 free; 2 units are requested without a place",
 		"more than 1 unit free, and room for the biggest size, 2 units; at most 6 units used",
 		"InFlight",
-		"b 0/4 its claim waits for a running cluster; it is given up in 90m",
-		"a 3/4 it takes instances",
+		"b 0/4 its claim is waiting for a running cluster; it is marked as failed in 90m",
+		"a 3/4 it accepts instances",
 		"team-a/x NoCapacity: no data plane has room",
-		"wait for team-a/x: 1 data plane is on the way: b.\n",
+		"wait for team-a/x: 1 data plane is in flight: b.\n",
 	}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -61,12 +61,12 @@ func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, spell remedy.CommandFormat
 		}
 	}
 	if r := h.findRegion(dp); r != nil {
-		o.FleetRegion, o.Why = r.Name, "nothing is decided about its region"
+		o.FleetRegion, o.Why = r.Name, "its region has no plan"
 		return o
 	}
-	o.Why = fmt.Sprintf("no FleetRegion of its namespace is of %s %s", dp.Spec.Provider, dp.Spec.Region)
+	o.Why = fmt.Sprintf("no FleetRegion of its namespace has provider %s and region %s", dp.Spec.Provider, dp.Spec.Region)
 	if hasCluster(dp) {
-		o.Why += ", and its cluster stays"
+		o.Why += ", and its cluster is kept"
 	}
 	o.ToDo = o.orphanRemedy(dp, spell)
 	return o
@@ -91,15 +91,15 @@ func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell remedy.CommandFor
 	remove := spell(dp.Namespace, "kubectl delete dataplane %s", dp.Name)
 	switch {
 	case o.Instances > 0:
-		return remedy.New(create+" again: instances are on it, and their status is not kept up to date without one. "+
-			"To give its cluster back instead, delete the instances, then the DataPlane.",
+		return remedy.New(create+" again: without one, the status of the instances on the data plane is not updated. "+
+			"To release its cluster instead, delete the instances, then the DataPlane.",
 			spell(dp.Namespace, "kubectl apply -f fleetregion.yaml"))
 	case o.Ownership == v1alpha1.Registered:
 		return remedy.New(create+" to use it; or delete it, which leaves its cluster to you.", remove)
 	case dp.Status.Phase == v1alpha1.PhaseFailed:
-		return remedy.New("Delete it: it failed, and has given its cluster back.", remove)
+		return remedy.New("Delete it: it failed, and its cluster was released.", remove)
 	}
-	return remedy.New(create+" to use it; or delete it to give its cluster back.", remove)
+	return remedy.New(create+" to use it; or delete it to release its cluster.", remove)
 }
 
 // PlanesWithoutRegion returns the data planes that belong to no region.

@@ -13,7 +13,7 @@ import (
 // The data planes of a deleted FleetRegion stay, and each says what to do.
 func TestADataPlaneWithoutARegionSaysWhatToDo(t *testing.T) {
 	const (
-		lacks  = "no FleetRegion of its namespace is of local laptop"
+		lacks  = "no FleetRegion of its namespace has provider local and region laptop"
 		create = "Create a FleetRegion of provider local and region laptop in namespace fleet"
 		remove = "hotspare -n fleet kubectl delete dataplane a"
 	)
@@ -21,19 +21,19 @@ func TestADataPlaneWithoutARegionSaysWhatToDo(t *testing.T) {
 		make      func(*Hub, *v1alpha1.DataPlane)
 		why, todo string
 	}{
-		"an empty one": {func(*Hub, *v1alpha1.DataPlane) {}, lacks + ", and its cluster stays", create + " to use it; or delete it to give its cluster back. " + remove},
+		"an empty one": {func(*Hub, *v1alpha1.DataPlane) {}, lacks + ", and its cluster is kept", create + " to use it; or delete it to release its cluster. " + remove},
 		"one with an instance": {
-			func(h *Hub, _ *v1alpha1.DataPlane) { h.instance("x", "x1", "a") }, lacks + ", and its cluster stays",
-			create + " again: instances are on it, and their status is not kept up to date without one. To give its cluster back instead, " +
+			func(h *Hub, _ *v1alpha1.DataPlane) { h.instance("x", "x1", "a") }, lacks + ", and its cluster is kept",
+			create + " again: without one, the status of the instances on the data plane is not updated. To release its cluster instead, " +
 				"delete the instances, then the DataPlane. hotspare -n fleet kubectl apply -f fleetregion.yaml",
 		},
 		"one of somebody else's cluster": {
-			func(_ *Hub, dp *v1alpha1.DataPlane) { dp.Spec.Ownership = v1alpha1.Registered }, lacks + ", and its cluster stays",
+			func(_ *Hub, dp *v1alpha1.DataPlane) { dp.Spec.Ownership = v1alpha1.Registered }, lacks + ", and its cluster is kept",
 			create + " to use it; or delete it, which leaves its cluster to you. " + remove,
 		},
 		"one that failed": {
 			func(_ *Hub, dp *v1alpha1.DataPlane) { dp.Status.Phase = v1alpha1.PhaseFailed }, lacks,
-			"Delete it: it failed, and has given its cluster back. " + remove,
+			"Delete it: it failed, and its cluster was released. " + remove,
 		},
 		"one that is being deleted": {func(_ *Hub, dp *v1alpha1.DataPlane) { dp.DeletionTimestamp = &metav1.Time{Time: now} }, lacks, ""},
 		"one that is given back":    {func(_ *Hub, dp *v1alpha1.DataPlane) { dp.Status.Phase = v1alpha1.PhaseCleanup }, lacks, ""},

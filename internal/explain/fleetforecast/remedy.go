@@ -18,29 +18,29 @@ func (e Evaluation) typeRemedy(t scaling.TypeReport, spell remedy.CommandFormatt
 	r := e.Region
 	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
 	if size, wrong := e.wrongReserve(t.Name); wrong {
-		return remedy.New(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
+		return remedy.New(fmt.Sprintf("No instance is reserved: type %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
 	}
 	switch d := t.Decision; {
 	case d.DryRun:
-		return remedy.New("To have it made, set spec.scaleUp.mode to Auto.", edit)
+		return remedy.New("To create it, set spec.scaleUp.mode to Auto.", edit)
 	case d.Reason == scaling.SwitchedOff && (t.PendingUnits > 0 || !t.BiggestFits):
-		return remedy.New("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
+		return remedy.New("No data plane is created while spec.scaleUp.mode is Off: set it to Auto, or create one by hand.", edit)
 	case d.Reason == scaling.AtMaximum:
 		return remedy.New(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
 	case d.Reason == scaling.Blocked && e.missingPool(t.Name) != "":
 		pool := e.missingPool(t.Name)
-		return remedy.New(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
+		return remedy.New(fmt.Sprintf("Create ClusterPool %s, or use another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
 	case d.Reason == scaling.Blocked:
-		return remedy.New("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
+		return remedy.New("Check the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == scaling.NoUnits:
-		return remedy.New("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
+		return remedy.New("Find out why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
 	case d.Reason == scaling.BackingOff && len(e.listFailedPlanes(t.Name)) > 0:
-		return remedy.New("Wait, or try again at once by deleting those that failed.",
+		return remedy.New("Wait, or retry now by deleting the failed data planes.",
 			spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
 	case d.Reason == scaling.BiggestFitsNowhere:
-		return remedy.New("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
+		return remedy.New("Raise maxNodes of its node pool, or remove the size.", spell("", "kubectl edit instancetype %s", t.Name))
 	case d.Reason == scaling.Undecided:
-		return remedy.New("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
+		return remedy.New("Create or correct the InstanceType, or remove the type from spec.instanceTypes.", edit)
 	}
 	return nil
 }
@@ -87,19 +87,19 @@ func (e Evaluation) planeRemedy(p scaling.Plane, v Plane, spell remedy.CommandFo
 	case p.Unreadable != "":
 		return remedy.New("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
 	case v.Gone && v.Instances > 0:
-		return remedy.New("Its cluster is gone, or goes: delete the instances on it, and order others.",
+		return remedy.New("Its cluster is deleted or is being deleted: delete the instances on it, and create others.",
 			"kubectl get serviceinstances -A -o wide | grep "+p.Name)
 	case v.Gone && !p.Managed:
-		return remedy.New("Its cluster cannot be reached any more: bring its kubeconfig back, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return remedy.New("Its cluster cannot be reached any more: restore its kubeconfig, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Gone:
-		return remedy.NewWait("Its cluster is gone, and nothing is on it: it is removed.")
+		return remedy.NewWait("Its cluster no longer exists, and no instance is on it: the data plane is being removed.")
 	case len(p.Unlisted) > 0 && p.Managed && !p.Discard:
-		return remedy.New("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to give them up.",
+		return remedy.New("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to discard them.",
 			spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case p.Silent && p.Phase == scaling.Ready && !p.Deleting:
-		return remedy.New("Its free units count as none until its agent is heard of: see what has become of it.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return remedy.New("Its free units are not used until its agent reports again: check the agent.", spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Decision != nil && v.Decision.DryRun:
-		return remedy.New("To have it removed, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
+		return remedy.New("To remove it, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
 	}
 	return nil
 }
@@ -115,19 +115,19 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instan
 	case scaling.LimitReached:
 		return remedy.New(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
 	case scaling.TooBig:
-		return remedy.New("Delete it, and order a smaller size; or raise maxNodes of the type's node pool.", again)
+		return remedy.New("Delete the instance, and create one of a smaller size; or raise maxNodes of the type's node pool.", again)
 	case scaling.UnknownSize:
-		return remedy.New("Delete it, and order another size.", again)
+		return remedy.New("Delete the instance, and create one of another size.", again)
 	case scaling.Refused:
 		return e.refusedRemedy(i, again)
 	case scaling.NotOffered:
-		return remedy.New(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
+		return remedy.New(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or use another type.", i.Type), edit)
 	case scaling.UnknownType:
-		return remedy.New(fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again)
+		return remedy.New(fmt.Sprintf("Create InstanceType %s, or delete the instance and create another.", i.Type), again)
 	case scaling.PinNotThere, scaling.PinUnsuitable:
-		return remedy.New(fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again)
+		return remedy.New(fmt.Sprintf("Check data plane %s, or delete the instance and create it again without spec.dataPlaneName.", i.Pin), again)
 	case scaling.PlaneIsLeaving:
-		return remedy.NewWait("It is placed with the next look.")
+		return remedy.NewWait("The instance is placed in the next pass.")
 	case scaling.Unreadable:
 		return remedy.New("Correct the field.", spell(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
 	default:
@@ -139,7 +139,7 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instan
 // being created.
 func (e Evaluation) roomRemedy(i scaling.Instance, again string, spell remedy.CommandFormatter) *remedy.Remedy {
 	if i.Pin != "" {
-		return remedy.New(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
+		return remedy.New(fmt.Sprintf("Wait until %s has room, or delete the instance and create it again without spec.dataPlaneName.", i.Pin), again)
 	}
 	n := slices.IndexFunc(e.Plan.Types, func(t scaling.TypeReport) bool { return t.Name == i.Type })
 	if n < 0 {
@@ -147,15 +147,15 @@ func (e Evaluation) roomRemedy(i scaling.Instance, again string, spell remedy.Co
 	}
 	switch t := e.Plan.Types[n]; {
 	case t.Decision.Action == scaling.Create && !t.Decision.DryRun:
-		return remedy.NewWait("A data plane is being made.")
+		return remedy.NewWait("A data plane is being created.")
 	case t.InFlight > 0:
-		return remedy.NewWait(fmt.Sprintf("%s on the way: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"),
+		return remedy.NewWait(fmt.Sprintf("%s in flight: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"),
 			humanize.JoinFirstWords(e.listInFlightPlanes(i.Type))))
 	default:
 		if do := e.typeRemedy(t, spell); do != nil {
 			return do
 		}
-		return remedy.NewWait(fmt.Sprintf("No data plane is made for it: %s.", t.Decision.Message))
+		return remedy.NewWait(fmt.Sprintf("No data plane is created for it: %s.", t.Decision.Message))
 	}
 }
 
@@ -175,15 +175,15 @@ func (e Evaluation) listInFlightPlanes(kind string) []string {
 // refusedRemedy returns the remedy for an instance that data planes have refused.
 func (e Evaluation) refusedRemedy(i scaling.Instance, again string) *remedy.Remedy {
 	if i.NewPlaneWouldRefuse() {
-		return remedy.New("Correct its spec.parameters, or delete it and order another.", again)
+		return remedy.New("Correct its spec.parameters, or delete the instance and create another.", again)
 	}
 	n := slices.IndexFunc(e.Plan.Types, func(t scaling.TypeReport) bool { return t.Name == i.Type })
 	if n >= 0 && i.Pin == "" {
 		switch t := e.Plan.Types[n]; {
 		case t.Decision.Action == scaling.Create && !t.Decision.DryRun:
-			return remedy.NewWait("A data plane is being made.")
+			return remedy.NewWait("A data plane is being created.")
 		case t.InFlight > 0:
-			return remedy.NewWait(fmt.Sprintf("%s on the way: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"),
+			return remedy.NewWait(fmt.Sprintf("%s in flight: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"),
 				humanize.JoinFirstWords(e.listInFlightPlanes(i.Type))))
 		}
 	}
@@ -197,8 +197,8 @@ func (e Evaluation) describeRetry(i scaling.Instance) string {
 		planes = append(planes, r.Plane)
 	}
 	if len(planes) == 0 {
-		return "It is placed with the next look"
+		return "The instance is placed in the next pass"
 	}
 	slices.Sort(planes)
-	return "Ten minutes after they refused, these are asked again when they report more room or other versions: " + humanize.JoinFirstWords(planes)
+	return "Ten minutes after their refusal, these data planes are asked again when they report more room or other versions: " + humanize.JoinFirstWords(planes)
 }

@@ -24,11 +24,11 @@ func DescribeAction(d scaling.Decision) string {
 func (v Type) Verdict() string {
 	switch d := v.Decision; {
 	case d.Action != scaling.Create:
-		return "no data plane is made"
+		return "no data plane is created"
 	case d.DryRun:
-		return "a data plane would be made, and spec.scaleUp.mode is DryRun"
+		return "a data plane would be created, but spec.scaleUp.mode is DryRun"
 	default:
-		return "a data plane is made"
+		return "a data plane is created"
 	}
 }
 
@@ -40,9 +40,9 @@ func (v Type) Has() string {
 	words := humanize.FormatCount(v.DataPlanes, "data plane")
 	switch {
 	case v.InFlight == v.DataPlanes:
-		words += " on the way"
+		words += " in flight"
 	case v.InFlight > 0:
-		words += fmt.Sprintf(", %d of them on the way", v.InFlight)
+		words += fmt.Sprintf(", %d of them in flight", v.InFlight)
 	}
 	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, humanize.FormatCount(v.MaxUnits, "unit"), v.FreeUnits) + v.describePending()
 }
@@ -51,7 +51,7 @@ func (v Type) describePending() string {
 	if v.PendingUnits == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s asked for without a place", humanize.FormatPlural(v.PendingUnits, "unit is", "units are"))
+	return fmt.Sprintf("; %s requested without a place", humanize.FormatPlural(v.PendingUnits, "unit is", "units are"))
 }
 
 // Wants says what the region should have of the type; empty while that is unknown.
@@ -138,7 +138,7 @@ func (v Plane) DescribeOutcome(now time.Time) string {
 		words = v.Decision.Message + ". " + words
 	}
 	if v.GivenUp != nil {
-		words += "; it is given up " + formatTimeUntil(*v.GivenUp, now)
+		words += "; it is marked as failed " + formatTimeUntil(*v.GivenUp, now)
 	}
 	return words
 }

@@ -25,7 +25,7 @@ func (a *Agent) applySteps(ctx context.Context, steps []plan.Step) map[string]er
 		}
 		switch err := a.applyStep(ctx, s); {
 		case err == nil:
-			logr.FromContextOrDiscard(ctx).Info("did", "step", s.String())
+			logr.FromContextOrDiscard(ctx).Info("done", "step", s.String())
 		case apierrors.IsConflict(err): // another client wrote first; the watch of its write starts the next pass
 		default:
 			refused[s.ID] = fmt.Errorf("%s: %w", s, redactError(err))
@@ -45,14 +45,14 @@ func (a *Agent) applyStep(ctx context.Context, s plan.Step) error {
 	case plan.Remove:
 		return a.deleteObject(ctx, s)
 	}
-	return fmt.Errorf("there is no verb %q", s.Verb)
+	return fmt.Errorf("unknown verb %q", s.Verb)
 }
 
 // namespaceTakenError is returned for a namespace that exists and does not belong to the agent.
 type namespaceTakenError struct{ name string }
 
 func (e *namespaceTakenError) Error() string {
-	return fmt.Sprintf("namespace %s is there and has no label %s=%s, so it is somebody else's: delete it, or take the instance elsewhere",
+	return fmt.Sprintf("namespace %s exists and has no label %s=%s, so the agent did not create it: delete it, or move the instance to another data plane",
 		e.name, plan.LabelManagedBy, plan.ManagedBy)
 }
 
@@ -86,11 +86,11 @@ func (a *Agent) deleteObject(ctx context.Context, s plan.Step) error {
 	if s.Object.GetKind() == plan.Namespace.Kind {
 		list := newObjectList(plan.ManagedKafka)
 		if err := a.Live.List(ctx, list, client.InNamespace(s.Object.GetName())); err != nil {
-			return fmt.Errorf("looking into it first: %w", err)
+			return fmt.Errorf("listing its ManagedKafkas: %w", err)
 		}
 		for i := range list.Items {
 			if plan.IsLive(&list.Items[i]) {
-				return fmt.Errorf("it holds ManagedKafka %s, which nobody wants deleted", list.Items[i].GetName())
+				return fmt.Errorf("it contains ManagedKafka %s, which is not marked as deleted", list.Items[i].GetName())
 			}
 		}
 	}

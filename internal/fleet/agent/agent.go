@@ -64,7 +64,7 @@ func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	var to v1alpha1.DataPlaneAgent
 	if err := a.Hub.Get(ctx, a.Key, &to); err != nil {
 		if apierrors.IsNotFound(err) {
-			log.Info("the hub has no such DataPlaneAgent: nothing is changed until it has", "name", a.Key)
+			log.Info("the DataPlaneAgent does not exist on the hub: nothing is changed until it does", "name", a.Key)
 			return reconcile.Result{}, nil // its watch starts the next pass
 		}
 		return reconcile.Result{}, fmt.Errorf("reading DataPlaneAgent %s: %w", a.Key, err)
@@ -75,7 +75,7 @@ func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	}
 	report, err := a.runPass(ctx, &to)
 	if err != nil {
-		log.Error(err, "not all could be done")
+		log.Error(err, "some steps failed")
 		a.failedPasses++
 	} else {
 		a.failedPasses = 0

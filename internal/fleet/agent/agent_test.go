@@ -338,7 +338,7 @@ func TestAReportThatDoesNotArriveIsToldAndMadeAgain(t *testing.T) {
 	}
 	r.hubSilence = nil
 	r.settle(t)
-	if !r.reported(t).Ready || !strings.Contains(r.log.String(), "reports arrive again") {
+	if !r.reported(t).Ready || !strings.Contains(r.log.String(), "reporting to the hub again") {
 		t.Errorf("the log says %s", &r.log)
 	}
 }
@@ -419,7 +419,7 @@ func TestARefusedApplyIsReportedWithoutValues(t *testing.T) {
 	}{
 		"a value that the schema forbids": {invalid, "Failed NotApplied", "(422 Invalid): spec.oauth: FieldValueInvalid"},
 		"a field that the schema does not have": {
-			typedPatchError(".spec.oauthh: field not declared in schema"), "Failed NotApplied", "(500): .spec.oauthh: there is no such field",
+			typedPatchError(".spec.oauthh: field not declared in schema"), "Failed NotApplied", "(500): .spec.oauthh: unknown field",
 		},
 		"a value of another type": {
 			typedPatchError(`.spec.capacity.ingressPerSec: expected string, got &value.valueUnstructured{Value:"hunter2"}`),
@@ -427,7 +427,7 @@ func TestARefusedApplyIsReportedWithoutValues(t *testing.T) {
 		},
 		"several faults": {
 			typedPatchError("errors:\n  .spec.owners: expected list, got hunter2\n  .spec.x-y[0].z: field not declared in schema"),
-			"Failed NotApplied", "(500): .spec.owners: expected list, .spec.x-y[0].z: there is no such field",
+			"Failed NotApplied", "(500): .spec.owners: expected list, .spec.x-y[0].z: unknown field",
 		},
 		"a fault without a field":         {typedPatchError("element 0: hunter2"), "Failed NotApplied", "(500)"},
 		"an outage of the API is retried": {outage, "Provisioning NotApplied", "(500)"},
@@ -469,7 +469,7 @@ func TestANamespaceWithALiveInstanceIsNotRemoved(t *testing.T) {
 	if got := r.objects(t); !strings.Contains(got, "Namespace /kafka-a") {
 		t.Errorf("there is\n%s", got)
 	}
-	if !strings.Contains(r.log.String(), "nobody wants deleted") {
+	if !strings.Contains(r.log.String(), "which is not marked as deleted") {
 		t.Errorf("the log says %s", &r.log)
 	}
 }

@@ -53,7 +53,7 @@ func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 func (a *Agent) probeDataPlane(ctx context.Context) error {
 	err := a.Live.List(ctx, newObjectList(plan.Namespace), client.Limit(1), client.MatchingLabels{plan.LabelManagedBy: plan.ManagedBy})
 	if err != nil {
-		return fmt.Errorf("asking the data plane: %w", err)
+		return fmt.Errorf("probing the data plane's API: %w", err)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func redactError(err error) error {
 	}
 	if isTypedPatch(s) {
 		for _, m := range fieldErrorPattern.FindAllStringSubmatch(s.Message, -1) {
-			fields = append(fields, m[1]+": "+strings.Replace(m[2], "field not declared in schema", "there is no such field", 1))
+			fields = append(fields, m[1]+": "+strings.Replace(m[2], "field not declared in schema", "unknown field", 1))
 		}
 	}
 	said := "the data plane's API refused it (" + strings.TrimSpace(fmt.Sprintf("%d %s", s.Code, s.Reason)) + ")"

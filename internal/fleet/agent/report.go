@@ -39,7 +39,7 @@ func (a *Agent) patchReport(ctx context.Context, to *v1alpha1.DataPlaneAgent, r 
 	}
 	a.hasReported = true
 	if !a.unsentSince.IsZero() {
-		logr.FromContextOrDiscard(ctx).Info("reports arrive again", "missedSince", a.unsentSince.UTC().Format(time.RFC3339))
+		logr.FromContextOrDiscard(ctx).Info("reporting to the hub again", "missedSince", a.unsentSince.UTC().Format(time.RFC3339))
 		a.unsentSince = time.Time{}
 	}
 	return a.requeueAfter(every), nil

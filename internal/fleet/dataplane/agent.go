@@ -36,7 +36,7 @@ func (s Snapshot) ensureAgent(p *Plan, reserve []scaling.ReservedInstance) (why 
 		a.Spec = v1alpha1.DataPlaneAgentSpec{DataPlaneUID: string(s.Plane.UID), Pools: pools, Instances: instances}
 		p.addSteps(Step{Verb: CreateAgent, Agent: a})
 	case !s.ownsAgent():
-		return "DataPlaneAgent " + s.Agent.Name + " is that of another data plane: delete it."
+		return "DataPlaneAgent " + s.Agent.Name + " belongs to another data plane: delete it."
 	default:
 		want := s.Agent.DeepCopy()
 		want.Spec.Pools, want.Spec.Instances = pools, instances
@@ -117,7 +117,7 @@ func (s Snapshot) overflowMessage() string {
 	if over <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Its agent can be told of %d instances, and it has %d more: delete some, and set spec.schedulable to false.", maxListedInstances, over)
+	return fmt.Sprintf(" Its agent accepts a list of %d instances, and the data plane has %d more: delete some, and set spec.schedulable to false.", maxListedInstances, over)
 }
 
 // movedAgentInstances returns the instances that have lost their place here and of which something

@@ -151,7 +151,7 @@ func TestNodesStayAsTheyWereDecided(t *testing.T) {
 	s.Types["premium"] = s.Types["developer"].DeepCopy()
 	s.Plane.Spec.InstanceTypes = append(s.Plane.Spec.InstanceTypes, "premium")
 	p := dataplane.Decide(s)
-	if got := outline(p); got != "create MachinePool kafka-premium, write DataPlaneAgent | Ready Ready" {
+	if got := outline(p); got != "create MachinePool kafka-premium, update DataPlaneAgent | Ready Ready" {
 		t.Errorf("got %s", got)
 	}
 	if c := p.Status.Capacity; c["developer"].MaxNodes != 3 || c["premium"].MaxNodes != 9 {
@@ -219,7 +219,7 @@ func TestAListIsBounded(t *testing.T) {
 	if again := told(p); again != nil {
 		t.Error("one that came late has taken the place of another")
 	}
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReady); !strings.Contains(c.Message, "told of 1000 instances, and it has 4 more") {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReady); !strings.Contains(c.Message, "a list of 1000 instances, and the data plane has 4 more") {
 		t.Errorf("it says %s", c.Message)
 	}
 }
@@ -235,7 +235,7 @@ func TestWhatARefusedStepLeaves(t *testing.T) {
 		s.Plane.Status = s.RefusedStatus(dataplane.Decide(s), v1alpha1.ReasonAgentNotInstalled, "It does not answer.")
 	}
 	c := meta.FindStatusCondition(s.Plane.Status.Conditions, v1alpha1.DataPlaneReady)
-	if c.Status != metav1.ConditionTrue || c.Message != "It takes instances. But: It does not answer." {
+	if c.Status != metav1.ConditionTrue || c.Message != "The data plane accepts instances. But: It does not answer." {
 		t.Errorf("a data plane that is ready goes on: %+v", c)
 	}
 }

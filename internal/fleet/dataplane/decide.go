@@ -62,7 +62,7 @@ func (s Snapshot) planProvisioning(p *Plan) {
 	case ref.Deployment != nil:
 		s.awaitCluster(p, ref.Deployment.Name)
 	default: // the API does not allow its removal, but a restored object may lack it
-		s.failIfManaged(p, v1alpha1.ReasonClusterGone, "spec.clusterRef is missing, so nobody knows which cluster is its own.")
+		s.failIfManaged(p, v1alpha1.ReasonClusterGone, "spec.clusterRef is missing, so it is unknown which cluster belongs to the data plane.")
 	}
 }
 
@@ -71,7 +71,7 @@ func (s Snapshot) awaitSecret(p *Plan, name string) {
 		s.enterPhase(p, v1alpha1.PhaseProvisioned)
 		return
 	}
-	s.setNotReady(p, v1alpha1.ReasonClusterGone, "There is no Secret %s with key kubeconfig in namespace %s: make it, or delete this DataPlane.", name, s.Plane.Namespace)
+	s.setNotReady(p, v1alpha1.ReasonClusterGone, "Secret %s with key kubeconfig does not exist in namespace %s: create it, or delete this DataPlane.", name, s.Plane.Namespace)
 	p.requeueAfter(retryInterval) // Secrets are not watched
 }
 
@@ -82,15 +82,15 @@ func (s Snapshot) awaitClaim(p *Plan, name string) {
 	c := s.Claim
 	switch reason, why := s.claimProblem(name); {
 	case c != nil && s.isManaged() && !OwnsObject(s.Plane, c):
-		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was made for something else: delete it, or make a DataPlane of another name.", name)
+		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was created for something else: delete it, or create a DataPlane with another name.", name)
 	case why != "":
 		s.failIfManaged(p, reason, "%s", why)
 	case s.Cluster != nil && s.Cluster.Spec.ClusterMetadata != nil && condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning):
 		s.enterPhase(p, v1alpha1.PhaseProvisioned)
 	case c.Spec.Namespace != "":
-		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s has cluster %s, which does not run yet.", name, c.Spec.Namespace)
+		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s has cluster %s, which is not running yet.", name, c.Spec.Namespace)
 	default:
-		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s waits for a cluster of ClusterPool %s.", name, c.Spec.ClusterPoolName)
+		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s is waiting for a cluster of ClusterPool %s.", name, c.Spec.ClusterPoolName)
 	}
 }
 
@@ -99,11 +99,11 @@ func (s Snapshot) claimProblem(name string) (reason, why string) {
 	c := s.Claim
 	switch {
 	case c == nil:
-		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s is gone before it had a running cluster.", name)
+		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s was removed before its cluster was running.", name)
 	case c.DeletionTimestamp != nil:
-		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s was deleted before it had a running cluster.", name)
+		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s was deleted before its cluster was running.", name)
 	case c.Status.Lifetime != nil && *c.Status.Lifetime != "":
-		return v1alpha1.ReasonPoolUnsuitable, fmt.Sprintf("ClusterClaim %s ends after %s: take claimLifetime from ClusterPool %s, or name another.",
+		return v1alpha1.ReasonPoolUnsuitable, fmt.Sprintf("ClusterClaim %s expires after %s: remove claimLifetime from ClusterPool %s, or use another pool.",
 			name, *c.Status.Lifetime, c.Spec.ClusterPoolName)
 	}
 	if pool := s.Pools[c.Spec.ClusterPoolName]; pool != nil && pool.DeletionTimestamp == nil {
@@ -122,18 +122,18 @@ func (s Snapshot) awaitCluster(p *Plan, name string) {
 	c := s.Cluster
 	switch {
 	case c == nil:
-		s.failIfManaged(p, v1alpha1.ReasonClusterGone, "ClusterDeployment %s is gone before it ran.", name)
+		s.failIfManaged(p, v1alpha1.ReasonClusterGone, "ClusterDeployment %s was removed before its cluster was running.", name)
 	case s.isManaged() && !OwnsObject(s.Plane, c):
-		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterDeployment %s was made for something else: delete it, or make a DataPlane of another name.", name)
+		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterDeployment %s was created for something else: delete it, or create a DataPlane with another name.", name)
 	case c.DeletionTimestamp != nil:
-		s.failIfManaged(p, v1alpha1.ReasonClusterGone, "ClusterDeployment %s was deleted before it ran.", name)
+		s.failIfManaged(p, v1alpha1.ReasonClusterGone, "ClusterDeployment %s was deleted before its cluster was running.", name)
 	case condition.IsTrue(c.Status.Conditions, hivev1.ClusterProvisionStopped):
 		why := condition.Find(c.Status.Conditions, hivev1.ClusterProvisionStopped)
 		s.failIfManaged(p, v1alpha1.ReasonInstallFailed, "ClusterDeployment %s: %s", name, why.Message)
 	case s.isClusterRunning():
 		s.enterPhase(p, v1alpha1.PhaseProvisioned)
 	case c.Spec.Installed:
-		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterDeployment %s is installed, and does not run yet.", name)
+		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterDeployment %s is installed, and its cluster is not running yet.", name)
 	default:
 		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterDeployment %s is being installed.", name)
 	}

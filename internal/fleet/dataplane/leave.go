@@ -59,7 +59,7 @@ func (s Snapshot) planFailedRemoval(p *Plan) {
 	case s.hasAgentReported():
 		_, why = s.keepReason()
 	case s.ownsAgent() && s.isClusterRunning() && s.Now.Before(since.Add(facts.AgentSilenceTimeout)):
-		why = "Its agent has time to report."
+		why = "Its agent still has time to report."
 	}
 	if why != "" {
 		s.inquireAgent(p)
@@ -99,7 +99,7 @@ func (s Snapshot) keepReason() (reason, why string) {
 	}
 	if names := s.remainingInstances(); len(names) > 0 {
 		return v1alpha1.ReasonInstancesLeft,
-			fmt.Sprintf("It is to go, and waits for %s (%d): delete these ServiceInstances, and it goes when they have gone.", listFirst(names), len(names))
+			fmt.Sprintf("Deletion is waiting for %s (%d): delete these ServiceInstances to continue.", listFirst(names), len(names))
 	}
 	live := facts.AgentLiveCondition(s.Plane, s.Now).Status == metav1.ConditionTrue
 	if !s.keepsCluster() {
@@ -109,7 +109,7 @@ func (s Snapshot) keepReason() (reason, why string) {
 		return "", ""
 	}
 	if slices.ContainsFunc(s.Agent.Status.Report.Instances, func(i v1alpha1.InstanceReport) bool { return i.Reserved }) {
-		return v1alpha1.ReasonInstancesLeft, "It is to go, and its cluster stays: reserved instances are taken off it first."
+		return v1alpha1.ReasonInstancesLeft, "Its cluster is kept: deletion is waiting until the reserved instances are removed from it."
 	}
 	return "", ""
 }

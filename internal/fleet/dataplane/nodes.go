@@ -52,7 +52,7 @@ func (s Snapshot) maxNodesForType(name string) (int32, string) {
 	it := s.Types[name]
 	switch {
 	case it == nil:
-		return 0, fmt.Sprintf("There is no InstanceType %s: make it.", name)
+		return 0, fmt.Sprintf("InstanceType %s does not exist: create it.", name)
 	case it.Unreadable != "":
 		return 0, fmt.Sprintf("InstanceType %s cannot be read: %s.", name, it.Unreadable)
 	}

@@ -14,26 +14,26 @@ type Verb string
 
 // The verbs, in the order of a data plane's lifecycle.
 const (
-	AddFinalizer      Verb = "hold"           // add the finalizer
-	RecordClusterRef  Verb = "name"           // record the reference to its future cluster
-	CreateClaim       Verb = "create claim"   // from a pool
-	CreateCluster     Verb = "create cluster" // a cold install
+	AddFinalizer      Verb = "add finalizer"
+	RecordClusterRef  Verb = "record reference to"      // record the reference to its future cluster
+	CreateClaim       Verb = "create ClusterClaim"      // from a pool
+	CreateCluster     Verb = "create ClusterDeployment" // a cold install
 	CreateMachinePool Verb = "create MachinePool"
-	UpdateMachinePool Verb = "change MachinePool"
+	UpdateMachinePool Verb = "update MachinePool"
 	// A protected cluster is not destroyed when its claim is deleted.
 	ProtectCluster   Verb = "protect cluster"
 	UnprotectCluster Verb = "unprotect cluster"
 	CreateAgent      Verb = "create DataPlaneAgent"
-	UpdateAgent      Verb = "write DataPlaneAgent"
-	GrantRights      Verb = "grant the agent's rights"
+	UpdateAgent      Verb = "update DataPlaneAgent"
+	GrantRights      Verb = "grant the agent's permissions"
 	InstallAgent     Verb = "install the agent"
 	RemoveAgent      Verb = "remove the agent"
-	RevokeRights     Verb = "revoke the agent's rights"
+	RevokeRights     Verb = "revoke the agent's permissions"
 	DeleteAgent      Verb = "delete DataPlaneAgent"
-	DeleteClaim      Verb = "delete claim"
-	DeleteCluster    Verb = "delete cluster"
+	DeleteClaim      Verb = "delete ClusterClaim"
+	DeleteCluster    Verb = "delete ClusterDeployment"
 	DeletePlane      Verb = "delete DataPlane"
-	RemoveFinalizer  Verb = "release" // remove the finalizer
+	RemoveFinalizer  Verb = "remove finalizer"
 )
 
 // Step is one action of a plan. At most one of its objects is set: the object to create, or the
@@ -51,9 +51,9 @@ type Step struct {
 func (s Step) String() string {
 	switch {
 	case s.Ref != nil && s.Ref.Claim != nil:
-		return fmt.Sprintf("%s claim %s", s.Verb, s.Ref.Claim.Name)
+		return fmt.Sprintf("%s ClusterClaim %s", s.Verb, s.Ref.Claim.Name)
 	case s.Ref != nil && s.Ref.Deployment != nil:
-		return fmt.Sprintf("%s cluster %s", s.Verb, s.Ref.Deployment.Name)
+		return fmt.Sprintf("%s ClusterDeployment %s", s.Verb, s.Ref.Deployment.Name)
 	case s.Claim != nil && s.Verb == CreateClaim:
 		return fmt.Sprintf("%s %s from pool %s", s.Verb, s.Claim.Name, s.Claim.Spec.ClusterPoolName)
 	case s.Claim != nil:

@@ -56,7 +56,7 @@ func (s Snapshot) planWaitingForAgent(p *Plan) {
 	if !valid {
 		s.installAgent(p, silentRetryInterval)
 		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReportValid); c != nil {
-			s.setNotReady(p, c.Reason, "The agent's report is not believed: %s", c.Message)
+			s.setNotReady(p, c.Reason, "The agent's report is rejected: %s", c.Message)
 		}
 		return
 	}
@@ -88,20 +88,20 @@ func (s Snapshot) clusterProblem() (reason, why string, over bool) {
 	name := clusterRefName(ref)
 	switch {
 	case ref.KubeconfigSecret != nil && !s.Kubeconfig:
-		return v1alpha1.ReasonClusterGone, fmt.Sprintf("There is no Secret %s with key kubeconfig in namespace %s: make it.", name, s.Plane.Namespace), true
+		return v1alpha1.ReasonClusterGone, fmt.Sprintf("Secret %s with key kubeconfig does not exist in namespace %s: create it.", name, s.Plane.Namespace), true
 	case ref.KubeconfigSecret != nil:
 		return "", "", false
 	case ref.Claim != nil && s.Claim == nil:
-		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s is gone, and its cluster with it.", name), true
+		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s does not exist any more, and neither does its cluster.", name), true
 	case ref.Claim != nil && s.Claim.DeletionTimestamp != nil:
 		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf(
-			"ClusterClaim %s was deleted, and its cluster goes with it: delete the instances on this data plane, and order others.", name), true
+			"ClusterClaim %s was deleted, and its cluster is deleted with it: delete the instances on this data plane, and create others.", name), true
 	case s.Cluster == nil:
-		return v1alpha1.ReasonClusterGone, "Its ClusterDeployment is gone.", true
+		return v1alpha1.ReasonClusterGone, "Its ClusterDeployment does not exist any more.", true
 	case s.Cluster.DeletionTimestamp != nil:
-		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf("ClusterDeployment %s was deleted: delete the instances on this data plane, and order others.", s.Cluster.Name), true
+		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf("ClusterDeployment %s was deleted: delete the instances on this data plane, and create others.", s.Cluster.Name), true
 	case !s.isClusterRunning():
-		return v1alpha1.ReasonClusterDown, fmt.Sprintf("Cluster %s does not run: see its ClusterDeployment.", s.Cluster.Name), false
+		return v1alpha1.ReasonClusterDown, fmt.Sprintf("Cluster %s is not running: see its ClusterDeployment.", s.Cluster.Name), false
 	}
 	return "", "", false
 }
@@ -232,7 +232,7 @@ func (s Snapshot) recordContents(p *Plan) {
 func (s Snapshot) compareContents(st v1alpha1.DataPlaneStatus) facts.Contents {
 	c := facts.CompareContents(s.withStatus(st), s.Agent, s.Instances, s.Moved)
 	if c.Unknown == "" && !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.DataPlaneAgentLive) {
-		c.Unknown = "The agent is silent, so nobody knows what is on the data plane."
+		c.Unknown = "The agent does not report, so it is unknown what is on the data plane."
 	}
 	return c
 }
@@ -266,7 +266,7 @@ func (s Snapshot) withStatus(st v1alpha1.DataPlaneStatus) *v1alpha1.DataPlane {
 // planPrewarm returns the reserved instances that should be there.
 func (s Snapshot) planPrewarm(p *Plan) []scaling.ReservedInstance {
 	if s.Region == nil {
-		setCondition(&p.Status, facts.PrewarmBlockedCondition(s.Plane, false, "", "No region reserves anything here."), s.Now)
+		setCondition(&p.Status, facts.PrewarmBlockedCondition(s.Plane, false, "", "No FleetRegion reserves instances on this data plane."), s.Now)
 		return nil
 	}
 	snapshot, err := facts.Objects{Region: s.Region, Types: s.Types, Planes: []*v1alpha1.DataPlane{s.withStatus(p.Status)}, PoolsAssumed: true}.BuildSnapshot(s.Now)
@@ -315,12 +315,12 @@ func (s Snapshot) setReadiness(p *Plan, but string) {
 		s.setNotReady(p, reason, "%s", why)
 		p.requeueAfter(silentRetryInterval) // Secrets are not watched
 	case live == nil || live.Status != metav1.ConditionTrue:
-		s.setNotReady(p, v1alpha1.ReasonSilent, "The agent is silent: see condition %s.", v1alpha1.DataPlaneAgentLive)
+		s.setNotReady(p, v1alpha1.ReasonSilent, "The agent does not report: see condition %s.", v1alpha1.DataPlaneAgentLive)
 	case s.ownsAgent() && s.Agent.Status.Report != nil && !s.Agent.Status.Report.Ready:
 		reason, message := agentNotReadyReason(s.Agent.Status.Report)
-		s.setNotReady(p, reason, "Its agent says: %s", message)
+		s.setNotReady(p, reason, "Its agent reports: %s", message)
 	case s.Plane.Spec.Schedulable != nil && !*s.Plane.Spec.Schedulable:
-		s.setNotReady(p, v1alpha1.ReasonUnschedulable, "spec.schedulable is false: it gets no more instances.")
+		s.setNotReady(p, v1alpha1.ReasonUnschedulable, "spec.schedulable is false: no more instances are placed on it.")
 	default:
 		s.setReady(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady),
 			strings.TrimSpace(phaseMessages[v1alpha1.PhaseReady]+s.overflowMessage()+s.unlistedMessage(p.Status)+" "+but))
@@ -350,5 +350,5 @@ func (s Snapshot) unlistedMessage(st v1alpha1.DataPlaneStatus) string {
 	if len(st.Unlisted) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Instances without a ServiceInstance are on it, and take their units: see condition %s.", v1alpha1.DataPlaneInstancesListed)
+	return fmt.Sprintf(" Instances without a ServiceInstance are on it, and use its units: see condition %s.", v1alpha1.DataPlaneInstancesListed)
 }

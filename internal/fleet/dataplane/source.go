@@ -33,7 +33,7 @@ func (s Snapshot) planAccepted(p *Plan) {
 		p.addSteps(Step{Verb: RecordClusterRef, Ref: step.Ref})
 	} else if (have.Claim == nil) != (step.Claim == nil) || clusterRefName(*have) != s.Plane.Name {
 		s.failPlane(p, v1alpha1.ReasonNoSource,
-			"%s of spec.clusterRef does not exist, and is not what its FleetRegion makes: leave spec.clusterRef out, or set spec.ownership to Registered.", clusterRefName(*have))
+			"%s of spec.clusterRef does not exist, and its FleetRegion creates no such object: remove spec.clusterRef, or set spec.ownership to Registered.", clusterRefName(*have))
 		return
 	}
 	step.Ref = nil
@@ -56,9 +56,9 @@ func clusterRefName(ref v1alpha1.ClusterReference) string {
 func (s Snapshot) adoptCluster(p *Plan) {
 	switch ref := s.clusterRef(); {
 	case ref.Claim != nil && !OwnsObject(s.Plane, s.Claim):
-		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was made for something else: delete it, or make a DataPlane of another name.", ref.Claim.Name)
+		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was created for something else: delete it, or create a DataPlane with another name.", ref.Claim.Name)
 	case ref.Deployment != nil && !OwnsObject(s.Plane, s.Cluster):
-		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterDeployment %s was made for something else: delete it, or make a DataPlane of another name.", ref.Deployment.Name)
+		s.failPlane(p, v1alpha1.ReasonNameTaken, "ClusterDeployment %s was created for something else: delete it, or create a DataPlane with another name.", ref.Deployment.Name)
 	default:
 		s.enterPhase(p, v1alpha1.PhaseProvisioning)
 	}
@@ -76,10 +76,10 @@ func newSourceProblem(format string, args ...any) sourceProblem {
 func (s Snapshot) awaitSource(p *Plan, none sourceProblem) {
 	left := s.Plane.CreationTimestamp.Add(sourceGracePeriod).Sub(s.Now)
 	if left <= 0 {
-		s.failPlane(p, none.reason, "There is no cluster to be had: %s.", none.message)
+		s.failPlane(p, none.reason, "No cluster is available: %s.", none.message)
 		return
 	}
-	s.setNotReady(p, none.reason, "There is no cluster to be had yet: %s.", none.message)
+	s.setNotReady(p, none.reason, "No cluster is available yet: %s.", none.message)
 	p.requeueAfter(min(left, retryInterval))
 }
 
@@ -117,7 +117,7 @@ func (s Snapshot) buildDeployment(d *v1alpha1.DeploymentSource) (*hivev1.Cluster
 	allowed, all := d.Template.Allowed()
 	if !all {
 		return nil, newSourceProblem("spec.clusterSource.deployment.template of FleetRegion %s sets fields that it must not, such as installed, clusterMetadata, "+
-			"clusterPoolRef or an installer image: take them out", s.Region.Name)
+			"clusterPoolRef or an installer image: remove them", s.Region.Name)
 	}
 	cd := &hivev1.ClusterDeployment{}
 	raw, err := json.Marshal(allowed)
@@ -125,7 +125,7 @@ func (s Snapshot) buildDeployment(d *v1alpha1.DeploymentSource) (*hivev1.Cluster
 		err = json.Unmarshal(raw, &cd.Spec)
 	}
 	if err != nil {
-		return nil, newSourceProblem("spec.clusterSource.deployment.template of FleetRegion %s is no spec of a ClusterDeployment", s.Region.Name)
+		return nil, newSourceProblem("spec.clusterSource.deployment.template of FleetRegion %s is not the spec of a ClusterDeployment", s.Region.Name)
 	}
 	cd.Spec.ClusterName = s.Plane.Name
 	return cd, sourceProblem{}
@@ -145,7 +145,7 @@ func (s Snapshot) choosePool() (string, sourceProblem) {
 		switch {
 		case ref.MultiZone != s.Plane.Spec.MultiZone:
 		case pool == nil:
-			none = newSourceProblem("there is no ClusterPool %s in namespace %s", ref.PoolRef.Name, s.Plane.Namespace)
+			none = newSourceProblem("ClusterPool %s does not exist in namespace %s", ref.PoolRef.Name, s.Plane.Namespace)
 		case facts.PoolUnsuitableReason(pool) != "":
 			none = sourceProblem{v1alpha1.ReasonPoolUnsuitable, facts.PoolUnsuitableReason(pool)}
 		default:

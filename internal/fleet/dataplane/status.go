@@ -12,13 +12,13 @@ import (
 
 // phaseMessages are the messages of the phases, unless there is something more specific to report.
 var phaseMessages = map[v1alpha1.DataPlanePhase]string{
-	v1alpha1.PhaseAccepted:        "It was decided on, and is about to get a cluster.",
-	v1alpha1.PhaseProvisioning:    "It waits for a running cluster.",
-	v1alpha1.PhaseProvisioned:     "It has a running cluster, which gets its nodes and the agent.",
+	v1alpha1.PhaseAccepted:        "The data plane was planned, and is about to get a cluster.",
+	v1alpha1.PhaseProvisioning:    "The data plane is waiting for a running cluster.",
+	v1alpha1.PhaseProvisioned:     "The cluster is running; its nodes are being added and the agent is being installed.",
 	v1alpha1.PhaseWaitingForAgent: "The agent is installed, and has not reported yet.",
-	v1alpha1.PhaseReady:           "It takes instances.",
-	v1alpha1.PhaseDeprovisioning:  "It is empty and not needed, and is looked at once more.",
-	v1alpha1.PhaseCleanup:         "Its cluster is given back.",
+	v1alpha1.PhaseReady:           "The data plane accepts instances.",
+	v1alpha1.PhaseDeprovisioning:  "The data plane is empty and not needed; its agent is checking it once more.",
+	v1alpha1.PhaseCleanup:         "Its cluster is being released.",
 }
 
 // maxMessageLength is the maximum length of a message in the schema of conditions.

@@ -47,9 +47,9 @@ func CompareContents(dp *v1alpha1.DataPlane, a *v1alpha1.DataPlaneAgent, on, mov
 	faulty := !judged.Valid
 	switch {
 	case !r.Ready && slices.Contains([]string{v1alpha1.ReasonPlaneSilent, v1alpha1.ReasonSpecUnreadable}, r.Reason):
-		c.Unknown = "The agent cannot look at the data plane: it repeats an earlier report."
+		c.Unknown = "The agent cannot read the data plane, and repeats an earlier report."
 	case faulty:
-		c.Unknown = "The agent's last report is not believed: see condition " + v1alpha1.DataPlaneReportValid + "."
+		c.Unknown = "The agent's last report was rejected: see condition " + v1alpha1.DataPlaneReportValid + "."
 	case a.Spec.InquiryAt != nil && r.ObservedGeneration >= a.Generation:
 		c.AnsweredAt = a.Spec.InquiryAt
 	}
@@ -100,19 +100,19 @@ func describeExcess(r *v1alpha1.DataPlaneReport, on []*v1alpha1.ServiceInstance)
 	var words []string
 	for name, c := range r.Capacity {
 		if used := c.MaxUnits - c.RemainingUnits; used > known[name] {
-			words = append(words, fmt.Sprintf("%d units of %s, of which known instances take %d", used, name, known[name]))
+			words = append(words, fmt.Sprintf("%d units of %s, of which known instances use %d", used, name, known[name]))
 		}
 	}
 	if len(words) == 0 {
 		return ""
 	}
 	slices.Sort(words)
-	return "The agent reports as used " + strings.Join(words, "; ") + "."
+	return "The agent reports these units as used: " + strings.Join(words, "; ") + "."
 }
 
 // InstancesListedCondition returns the condition InstancesListed of a data plane.
 func InstancesListedCondition(dp *v1alpha1.DataPlane, c Contents) metav1.Condition {
-	const giveUp = " To give up whatever is there, set spec.discardUnlisted to true: it is destroyed with the cluster when the data plane is removed."
+	const giveUp = " To discard these contents, set spec.discardUnlisted to true: they are destroyed with the cluster when the data plane is removed."
 	out := metav1.Condition{Type: v1alpha1.DataPlaneInstancesListed, ObservedGeneration: dp.Generation}
 	switch {
 	case len(c.Unlisted) > 0:
@@ -120,7 +120,7 @@ func InstancesListedCondition(dp *v1alpha1.DataPlane, c Contents) metav1.Conditi
 		out.Message = fmt.Sprintf("The agent reports %d instances without a ServiceInstance: %s. The cluster is kept for them. "+
 			"To delete one, delete its ManagedKafka on the data plane.", len(c.Unlisted), joinFirstNames(c.Unlisted)) + giveUp
 	case c.Unknown != "":
-		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, v1alpha1.ReasonContentsUnknown, c.Unknown+" The cluster is kept until it does."+giveUp
+		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, v1alpha1.ReasonContentsUnknown, c.Unknown+" The cluster is kept until the agent reports that."+giveUp
 	case c.Excess != "":
 		out.Status, out.Reason, out.Message = metav1.ConditionFalse, v1alpha1.ReasonUnlistedInstances, c.Excess+" The cluster is kept."+giveUp
 	default:
@@ -157,10 +157,10 @@ func OccupiedReason(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.
 	case len(c.Unlisted) > 0, c.Unknown != "", c.Excess != "":
 		return cond.Message
 	case !live:
-		return "The agent is silent, so nobody knows what is on the data plane: have it report again. " +
-			"To give up whatever is there, set spec.discardUnlisted to true."
+		return "The agent does not report, so it is unknown what is on the data plane: make the agent report again. " +
+			"To discard these contents, set spec.discardUnlisted to true."
 	case c.AnsweredAt == nil || c.AnsweredAt.Time.Before(inquiry):
-		return "The agent is asked once more what is on the data plane."
+		return "The agent is being asked once more what is on the data plane."
 	}
 	return ""
 }

@@ -143,10 +143,10 @@ func (o Objects) capacityType(rt v1alpha1.RegionType) scaling.Type {
 	it := o.Types[rt.Name]
 	switch {
 	case it == nil:
-		t.Unknown = fmt.Sprintf("there is no InstanceType %q: make one, or take it from spec.instanceTypes", rt.Name)
+		t.Unknown = fmt.Sprintf("InstanceType %q does not exist: create it, or remove it from spec.instanceTypes", rt.Name)
 		return t
 	case it.Unreadable != "":
-		t.Unknown = fmt.Sprintf("InstanceType %s is left alone until it can be read: %s", rt.Name, it.Unreadable)
+		t.Unknown = fmt.Sprintf("InstanceType %s is ignored until it can be read: %s", rt.Name, it.Unreadable)
 		return t
 	}
 	for _, z := range it.Spec.Sizes {
@@ -173,7 +173,7 @@ func (o Objects) missingSourceReason(multiZone bool) string {
 	if d := source.Deployment; d != nil && d.MultiZone == multiZone {
 		return ""
 	}
-	why := fmt.Sprintf("spec.clusterSource has none with multiZone %t", multiZone)
+	why := fmt.Sprintf("spec.clusterSource has no pool with multiZone %t", multiZone)
 	if source.Claim == nil {
 		return why
 	}
@@ -187,7 +187,7 @@ func (o Objects) missingSourceReason(multiZone bool) string {
 		case pool != nil:
 			words = PoolUnsuitableReason(pool)
 		case !o.PoolsAssumed:
-			words = fmt.Sprintf("there is no ClusterPool %s in namespace %s", p.PoolRef.Name, o.Region.Namespace)
+			words = fmt.Sprintf("ClusterPool %s does not exist in namespace %s", p.PoolRef.Name, o.Region.Namespace)
 		}
 		if words == "" {
 			return ""
@@ -205,9 +205,9 @@ func PoolUnsuitableReason(p *hivev1.ClusterPool) string {
 	case p.DeletionTimestamp != nil:
 		return fmt.Sprintf("ClusterPool %s is being deleted", p.Name)
 	case l != nil && (isDurationSet(l.Default) || isDurationSet(l.Maximum)):
-		return fmt.Sprintf("ClusterPool %s has spec.claimLifetime, which would end data planes: leave it out, or name another pool", p.Name)
+		return fmt.Sprintf("ClusterPool %s has spec.claimLifetime, which would delete data planes: remove it, or use another pool", p.Name)
 	case isDurationSet(p.Spec.HibernateAfter):
-		return fmt.Sprintf("ClusterPool %s has spec.hibernateAfter, which would put data planes to sleep: leave it out, or name another pool", p.Name)
+		return fmt.Sprintf("ClusterPool %s has spec.hibernateAfter, which would hibernate data planes: remove it, or use another pool", p.Name)
 	}
 	return ""
 }
@@ -337,7 +337,7 @@ func (o Objects) capacityInstance(i *v1alpha1.ServiceInstance) scaling.Instance 
 		})
 	}
 	if i.Unreadable != "" {
-		out.Reason, out.Fault = scaling.Unreadable, "it is left alone until it can be read: "+i.Unreadable
+		out.Reason, out.Fault = scaling.Unreadable, "it is not changed until it can be read: "+i.Unreadable
 	}
 	if out.Units > 0 {
 		return out
@@ -357,13 +357,13 @@ func (o Objects) InstanceUnits(i *v1alpha1.ServiceInstance) (units int, reason s
 	it := o.Types[i.Spec.Type]
 	switch {
 	case it == nil:
-		return 0, scaling.UnknownType, fmt.Sprintf("there is no InstanceType %q: order another in spec.type", i.Spec.Type)
+		return 0, scaling.UnknownType, fmt.Sprintf("InstanceType %q does not exist: use another in spec.type", i.Spec.Type)
 	case it.Unreadable != "":
 		return 0, scaling.UnknownType, fmt.Sprintf("InstanceType %s cannot be read: %s", i.Spec.Type, it.Unreadable)
 	}
 	size, ok := it.Spec.Size(i.Spec.Size)
 	if !ok {
-		return 0, scaling.UnknownSize, fmt.Sprintf("InstanceType %s has no size %q: order one of %s in spec.size", i.Spec.Type, i.Spec.Size, joinSizeNames(it))
+		return 0, scaling.UnknownSize, fmt.Sprintf("InstanceType %s has no size %q: use one of %s in spec.size", i.Spec.Type, i.Spec.Size, joinSizeNames(it))
 	}
 	return int(size.Units), "", ""
 }
@@ -385,7 +385,7 @@ func joinSizeNames(it *v1alpha1.InstanceType) string {
 func RegionDuplicateReason(r *v1alpha1.FleetRegion, all []*v1alpha1.FleetRegion) string {
 	for _, other := range all {
 		if other.Spec.Provider == r.Spec.Provider && other.Spec.Region == r.Spec.Region && isOlderRegion(other, r) {
-			return fmt.Sprintf("FleetRegion %s/%s has the same provider and region, and is older: delete one of the two", other.Namespace, other.Name)
+			return fmt.Sprintf("FleetRegion %s/%s has the same provider and region, and is older: delete one of them", other.Namespace, other.Name)
 		}
 	}
 	return ""

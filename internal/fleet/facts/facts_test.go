@@ -195,8 +195,8 @@ func TestInstancesThatCannotBePlaced(t *testing.T) {
 		reason scaling.Reason
 		says   string
 	}{
-		"no such type":           {func(o *facts.Objects) { o.Instances[0].Spec.Type = "premium" }, scaling.UnknownType, `there is no InstanceType "premium"`},
-		"no such size":           {func(o *facts.Objects) { o.Instances[0].Spec.Size = "x9" }, scaling.UnknownSize, `InstanceType standard has no size "x9": order one of x1, x2`},
+		"no such type":           {func(o *facts.Objects) { o.Instances[0].Spec.Type = "premium" }, scaling.UnknownType, `InstanceType "premium" does not exist`},
+		"no such size":           {func(o *facts.Objects) { o.Instances[0].Spec.Size = "x9" }, scaling.UnknownSize, `InstanceType standard has no size "x9": use one of x1, x2`},
 		"its type is unreadable": {func(o *facts.Objects) { o.Types["standard"].Unreadable = "spec.sizes: 1 is not a list" }, scaling.UnknownType, "spec.sizes: 1 is not a list"},
 		"it is unreadable":       {func(o *facts.Objects) { o.Instances[0].Unreadable = "spec.region: 1 is not a string" }, scaling.Unreadable, "spec.region: 1 is not a string"},
 	} {
@@ -225,15 +225,15 @@ func TestWhereClustersComeFrom(t *testing.T) {
 	}{
 		"a pool that is assumed":             {func(*facts.Objects) {}, ""},
 		"a pool":                             {pool(func(*hivev1.ClusterPool) {}), ""},
-		"a pool that there is not":           {func(o *facts.Objects) { o.PoolsAssumed = false }, "there is no ClusterPool spares in namespace fleet"},
+		"a pool that there is not":           {func(o *facts.Objects) { o.PoolsAssumed = false }, "ClusterPool spares does not exist in namespace fleet"},
 		"claims with a lifetime":             {pool(func(p *hivev1.ClusterPool) { p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Default: &week} }), "spec.claimLifetime"},
 		"… at most":                          {pool(func(p *hivev1.ClusterPool) { p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Maximum: &week} }), "spec.claimLifetime"},
 		"clusters that are put to sleep":     {pool(func(p *hivev1.ClusterPool) { p.Spec.HibernateAfter = &week }), "spec.hibernateAfter"},
 		"a pool that goes":                   {pool(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = ago(0) }), "being deleted"},
-		"no pool with such zones":            {func(o *facts.Objects) { o.Types["standard"].Spec.MultiZone = true }, "spec.clusterSource has none with multiZone true"},
+		"no pool with such zones":            {func(o *facts.Objects) { o.Types["standard"].Spec.MultiZone = true }, "spec.clusterSource has no pool with multiZone true"},
 		"no nodes on the platform":           {func(o *facts.Objects) { o.Types["standard"].Spec.NodePools[0].Platform = "gcp" }, "has no spec.nodePools entry for platform aws"},
 		"a cold install":                     {cold(false), ""},
-		"a cold install with other zones":    {cold(true), "spec.clusterSource has none with multiZone false"},
+		"a cold install with other zones":    {cold(true), "spec.clusterSource has no pool with multiZone false"},
 		"the first does not do, a second is": {second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestTypeStatus(t *testing.T) {
 	}
 	it.Spec.Sizes[0].Units = 7
 	c := meta.FindStatusCondition(facts.BuildTypeStatus(it, noon).Conditions, v1alpha1.TypeValid)
-	if c.Reason != v1alpha1.ReasonSizeTooBig || !strings.Contains(c.Message, "takes 7 units, and the 18 nodes of a data plane on aws have room for 6") {
+	if c.Reason != v1alpha1.ReasonSizeTooBig || !strings.Contains(c.Message, "needs 7 units, and the 18 nodes of a data plane on aws have room for 6") {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -337,12 +337,12 @@ func TestJudge(t *testing.T) {
 		"more left than there": {report(18, 6, 7), "", 0, "type standard: remainingUnits 7 is not between 0 and maxUnits, 6"},
 		"less than nothing":    {report(18, 6, -1), "", 0, "remainingUnits -1 is not between 0 and maxUnits, 6"},
 		"below zero":           {report(18, -6, -6), "", 0, "maxUnits -6 and maxNodes 18 cannot be below 0"},
-		"other nodes":          {report(20, 6, 4), "", 0, "type standard: maxNodes 20 is not that of its machine pool, 18"},
-		"an unknown type":      {map[string]v1alpha1.ReportedCapacity{"premium": {MaxNodes: 1}}, "", 0, `type "premium" is none of the data plane's, standard`},
+		"other nodes":          {report(20, 6, 4), "", 0, "type standard: maxNodes 20 is not the maximum of its machine pool, 18"},
+		"an unknown type":      {map[string]v1alpha1.ReportedCapacity{"premium": {MaxNodes: 1}}, "", 0, `type "premium" is not one of the data plane's types, standard`},
 		"one right, one not":   {map[string]v1alpha1.ReportedCapacity{"premium": {}, "standard": {MaxNodes: 18, MaxUnits: 5}}, "", 0, `type "premium"`},
-		"of nothing":           {nil, "", 0, "the report tells of no type"},
-		"older than the last":  {report(18, 5, 4), "", 2 * time.Minute, "older than one before"},
-		"a version twice":      {report(18, 6, 4), "v1 v1", 0, "version v1 is there twice"},
+		"of nothing":           {nil, "", 0, "the report has no type"},
+		"older than the last":  {report(18, 5, 4), "", 2 * time.Minute, "older than an earlier one"},
+		"a version twice":      {report(18, 6, 4), "v1 v1", 0, "version v1 is listed twice"},
 		"versions":             {report(18, 6, 4), "v1 v2", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

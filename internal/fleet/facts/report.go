@@ -44,14 +44,14 @@ func ValidateReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (Report
 	faults := listReportErrors(dp, r)
 	switch {
 	case len(faults) > 0:
-		j.setInvalid(v1alpha1.ReasonReportInvalid, strings.Join(faults, "; ")+": the last good report counts")
+		j.setInvalid(v1alpha1.ReasonReportInvalid, strings.Join(faults, "; ")+": the last valid report is used instead")
 		return j, true
 	case isStaleReport(dp, r):
-		j.setInvalid(v1alpha1.ReasonReportOutOfOrder, "the report is older than one before: is the clock of the data plane right? The later one counts")
+		j.setInvalid(v1alpha1.ReasonReportOutOfOrder, "the report is older than an earlier one, which is used instead: check the clock of the data plane")
 		return j, true
 	}
 	j.Valid = true
-	j.Condition.Status, j.Condition.Reason, j.Condition.Message = metav1.ConditionTrue, v1alpha1.ReasonReportValid, "The last report is believed."
+	j.Condition.Status, j.Condition.Reason, j.Condition.Message = metav1.ConditionTrue, v1alpha1.ReasonReportValid, "The last report is valid."
 	j.Capacity = maps.Clone(dp.Status.Capacity)
 	if j.Capacity == nil {
 		j.Capacity = map[string]v1alpha1.TypeCapacity{}
@@ -76,17 +76,17 @@ func (j *ReportValidation) setInvalid(reason, message string) {
 // listReportErrors returns everything that is wrong with a report, by type.
 func listReportErrors(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) []string {
 	if r.DataPlaneUID != string(dp.UID) {
-		return []string{fmt.Sprintf("the report is of data plane %q, and this one is %q: install its agent anew", r.DataPlaneUID, dp.UID)}
+		return []string{fmt.Sprintf("the report is from data plane %q, and this one is %q: reinstall its agent", r.DataPlaneUID, dp.UID)}
 	}
 	var out []string
 	if len(r.Capacity) == 0 {
-		out = append(out, "the report tells of no type")
+		out = append(out, "the report has no type")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Capacity)) {
 		c, known := r.Capacity[name], dp.Status.Capacity[name]
 		switch {
 		case !slices.Contains(dp.Spec.InstanceTypes, name):
-			out = append(out, fmt.Sprintf("type %q is none of the data plane's, %s", name, strings.Join(dp.Spec.InstanceTypes, ", ")))
+			out = append(out, fmt.Sprintf("type %q is not one of the data plane's types, %s", name, strings.Join(dp.Spec.InstanceTypes, ", ")))
 		case c.MaxUnits < 0 || c.MaxNodes < 0:
 			out = append(out, fmt.Sprintf("type %s: maxUnits %d and maxNodes %d cannot be below 0", name, c.MaxUnits, c.MaxNodes))
 		case c.RemainingUnits < 0 || c.RemainingUnits > c.MaxUnits:
@@ -94,7 +94,7 @@ func listReportErrors(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) []str
 		case c.ReservedUnits < 0:
 			out = append(out, fmt.Sprintf("type %s: reservedUnits %d cannot be below 0", name, c.ReservedUnits))
 		case known.MaxNodes > 0 && c.MaxNodes != known.MaxNodes:
-			out = append(out, fmt.Sprintf("type %s: maxNodes %d is not that of its machine pool, %d", name, c.MaxNodes, known.MaxNodes))
+			out = append(out, fmt.Sprintf("type %s: maxNodes %d is not the maximum of its machine pool, %d", name, c.MaxNodes, known.MaxNodes))
 		}
 	}
 	for _, v := range r.Versions {
@@ -109,7 +109,7 @@ func listDuplicateVersions(all []v1alpha1.OperatorVersion) []string {
 	seen := map[string]bool{}
 	for _, v := range all {
 		if seen[v.Strimzi] {
-			return []string{fmt.Sprintf("version %s is there twice", v.Strimzi)}
+			return []string{fmt.Sprintf("version %s is listed twice", v.Strimzi)}
 		}
 		seen[v.Strimzi] = true
 	}
@@ -133,11 +133,11 @@ func AgentLiveCondition(dp *v1alpha1.DataPlane, now time.Time) metav1.Condition 
 	c := metav1.Condition{Type: v1alpha1.DataPlaneAgentLive, ObservedGeneration: dp.Generation}
 	agent := dp.Status.Agent
 	if agent != nil && agent.LastHeartbeat != nil && now.Before(agent.LastHeartbeat.Add(AgentSilenceTimeout)) {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonHeartbeat, "The agent is heard of."
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonHeartbeat, "The agent reports."
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonSilent
-	c.Message = fmt.Sprintf("The agent has not been heard of for %s: no instance is placed here. Look at its pod in the data plane.", AgentSilenceTimeout)
+	c.Message = fmt.Sprintf("The agent has not reported for %s: no instance is placed here. Check its pod on the data plane.", AgentSilenceTimeout)
 	return c
 }
 

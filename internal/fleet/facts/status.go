@@ -68,7 +68,7 @@ func (o Objects) capacityAvailableCondition(p scaling.Plan) metav1.Condition {
 	if len(words) == 0 {
 		return metav1.Condition{
 			Type: v1alpha1.RegionCapacityAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEnough,
-			Message: "Every type has room for its biggest size, or all that its limit allows.",
+			Message: "Every type has room for its biggest size, or for everything that its limit still allows.",
 		}
 	}
 	return metav1.Condition{
@@ -78,10 +78,10 @@ func (o Objects) capacityAvailableCondition(p scaling.Plan) metav1.Condition {
 
 func (o Objects) poolSuitableCondition() metav1.Condition {
 	c := metav1.Condition{
-		Type: v1alpha1.RegionPoolSuitable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPoolSuitable, Message: "Clusters of its pools are for good.",
+		Type: v1alpha1.RegionPoolSuitable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPoolSuitable, Message: "Clusters of its pools do not expire and do not hibernate.",
 	}
 	if o.Region.Spec.ClusterSource.Claim == nil {
-		c.Message = "It installs its clusters itself."
+		c.Message = "The region installs its clusters and claims none."
 		return c
 	}
 	var words []string
@@ -90,7 +90,7 @@ func (o Objects) poolSuitableCondition() metav1.Condition {
 		switch {
 		case pool == nil && !o.PoolsAssumed:
 			c.Reason = v1alpha1.ReasonPoolMissing
-			words = append(words, "there is no ClusterPool "+p.PoolRef.Name)
+			words = append(words, "ClusterPool "+p.PoolRef.Name+" does not exist")
 		case pool != nil && PoolUnsuitableReason(pool) != "":
 			c.Reason = v1alpha1.ReasonPoolUnsuitable
 			words = append(words, PoolUnsuitableReason(pool))
@@ -104,7 +104,7 @@ func (o Objects) poolSuitableCondition() metav1.Condition {
 
 func (o Objects) validCondition() metav1.Condition {
 	c := metav1.Condition{
-		Type: v1alpha1.RegionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRegionValid, Message: "All its types and sizes are known.",
+		Type: v1alpha1.RegionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRegionValid, Message: "All its types and sizes exist.",
 	}
 	for _, rt := range o.Region.Spec.InstanceTypes {
 		t := o.capacityType(rt)
@@ -114,7 +114,7 @@ func (o Objects) validCondition() metav1.Condition {
 			return c
 		case t.Reserved.Count > 0 && t.Reserved.Units == 0:
 			c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnknownSize
-			c.Message = "reserved.size of type " + rt.Name + " is " + t.Reserved.Size + ", and its sizes are " + joinSizeNames(o.Types[rt.Name])
+			c.Message = "reserved.size of type " + rt.Name + " is " + t.Reserved.Size + ", which is not one of its sizes, " + joinSizeNames(o.Types[rt.Name])
 			return c
 		}
 	}
@@ -155,6 +155,6 @@ func BuildTypeStatus(it *v1alpha1.InstanceType, now time.Time) v1alpha1.Instance
 
 func sizeTooBigMessage(it *v1alpha1.InstanceType, platform string) string {
 	_, most, _ := it.Spec.Nodes(platform)
-	return fmt.Sprintf("The biggest size takes %d units, and the %d nodes of a data plane on %s have room for %d: raise maxNodes, or take the size away.",
+	return fmt.Sprintf("The biggest size needs %d units, and the %d nodes of a data plane on %s have room for %d: raise maxNodes, or remove the size.",
 		it.Spec.BiggestUnits(), most, platform, it.Spec.UnitsOn(most))
 }

@@ -80,21 +80,21 @@ func (d *draft) deletionBlocker() (reason, words string) {
 		switch {
 		case p.Released, p.ClusterGone && p.Unreadable == "", p.Report != nil && p.Report.Phase == v1alpha1.AgentDeleted && p.Unreadable == "":
 		case p.Unreadable != "":
-			return hivev1.ReasonUnreadable, fmt.Sprintf("It is kept until %s can be read: %s.", name, p.Unreadable)
+			return hivev1.ReasonUnreadable, fmt.Sprintf("The instance is kept until %s can be read: %s.", name, p.Unreadable)
 		case p.AgentSilent:
-			return v1alpha1.ReasonAgentSilent, fmt.Sprintf("It is kept until %s has taken it away, and the agent there is not heard of: look at its pod. "+
+			return v1alpha1.ReasonAgentSilent, fmt.Sprintf("The instance is kept until it is deleted from %s, whose agent does not report: check the agent's pod. "+
 				"If the cluster is lost, delete the DataPlane.", name)
 		case p.APISilent:
-			return v1alpha1.ReasonPlaneSilent, fmt.Sprintf("It is kept until %s has taken it away, and the API there does not answer.", name)
+			return v1alpha1.ReasonPlaneSilent, fmt.Sprintf("The instance is kept until it is deleted from %s, whose API does not respond.", name)
 		case !p.InRegionNamespace:
-			return v1alpha1.ReasonNoRegion, fmt.Sprintf("It is kept until %s in namespace %s has taken it away, and no FleetRegion of %s counts there any more.",
+			return v1alpha1.ReasonNoRegion, fmt.Sprintf("The instance is kept until it is deleted from %s in namespace %s, where no FleetRegion of %s is in effect any more.",
 				name, p.Namespace, d.describePlace())
 		default:
-			return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("%s takes it away.", capitalizeFirst(name))
+			return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("%s is deleting the instance.", capitalizeFirst(name))
 		}
 	}
 	if len(d.Traces) > 0 {
-		return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("It is kept until data plane %s, which had it before, says that nothing of it is left there. "+
+		return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("The instance is kept until data plane %s, which had it before, reports that nothing of it is left. "+
 			"See that DataPlane's conditions.", strings.Join(d.Traces, " and "))
 	}
 	return "", ""
@@ -112,12 +112,12 @@ func (d *draft) decideUnplaced() {
 	if !d.HasRegion {
 		d.Status.ObservedGeneration, d.Status.Phase = d.Instance.Generation, v1alpha1.InstancePending
 		d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, v1alpha1.ReasonNoRegion,
-			fmt.Sprintf("No FleetRegion has %s: make one, or order where there is one.", d.describePlace()))
+			fmt.Sprintf("No FleetRegion has %s: create one, or use a provider and region that have one.", d.describePlace()))
 	}
 	// Write the condition only if there was another one: a new instance is being placed at this
 	// moment, and another resource version would delay that.
 	if meta.FindStatusCondition(d.Status.Conditions, v1alpha1.InstanceIsReady) != nil {
-		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
+		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "The instance has no data plane: see condition Placed.")
 	}
 }
 
@@ -125,23 +125,23 @@ func (d *draft) decideUnplaced() {
 func (d *draft) decidePlaced() {
 	d.Status.ObservedGeneration = d.Instance.Generation
 	if len(d.Planes) == 0 {
-		d.setPlaneGone(fmt.Sprintf("Data plane %s does not exist any more", d.Instance.Status.DataPlaneName))
+		d.setPlaneGone(fmt.Sprintf("Data plane %s no longer exists", d.Instance.Status.DataPlaneName))
 		return
 	}
 	p := d.Planes[0]
 	switch {
 	case p.Unreadable != "":
-		d.setUnknown(hivev1.ReasonUnreadable, fmt.Sprintf("What its data plane %s says cannot be read: %s.", p.Name, p.Unreadable))
+		d.setUnknown(hivev1.ReasonUnreadable, fmt.Sprintf("The report of its data plane %s cannot be read: %s.", p.Name, p.Unreadable))
 	case p.Released:
-		d.setPlaneGone(fmt.Sprintf("The cluster of data plane %s was given back", p.Name))
+		d.setPlaneGone(fmt.Sprintf("The cluster of data plane %s was released", p.Name))
 	case p.ClusterGone:
-		d.setPlaneGone(fmt.Sprintf("The cluster of data plane %s is gone", p.Name))
+		d.setPlaneGone(fmt.Sprintf("The cluster of data plane %s no longer exists", p.Name))
 	case p.ClusterDeleting:
 		d.setUnknown(v1alpha1.ReasonClusterDeleting, fmt.Sprintf(
-			"The cluster of data plane %s was deleted, and this instance goes with it: delete the instance and order another.", p.Name))
+			"The cluster of data plane %s was deleted, and this instance is deleted with it: delete the instance and create another.", p.Name))
 	case !p.InRegionNamespace:
-		d.setUnknown(v1alpha1.ReasonNoRegion, fmt.Sprintf("It is on data plane %s in namespace %s, and no FleetRegion of %s counts there any more: make it again, "+
-			"or delete a younger one elsewhere that took its place.", p.Name, p.Namespace, d.describePlace()))
+		d.setUnknown(v1alpha1.ReasonNoRegion, fmt.Sprintf("The instance is on data plane %s in namespace %s, where no FleetRegion of %s is in effect any more: create it again, "+
+			"or delete a newer one in another namespace that replaced it.", p.Name, p.Namespace, d.describePlace()))
 	default:
 		d.applyReport(p)
 	}
@@ -152,7 +152,7 @@ func (d *draft) decidePlaced() {
 func (d *draft) setPlaneGone(what string) {
 	d.Status.Phase = v1alpha1.InstanceFailed
 	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonDataPlaneGone,
-		what+", and with it what was there of this instance. Delete the instance and order another; or, if the cluster is still there, make the DataPlane again.")
+		what+". The data of this instance on it is no longer available. Delete the instance and create another; or, if the cluster still exists, create the DataPlane again.")
 }
 
 // setUnknown keeps the last known phase.
@@ -170,18 +170,18 @@ func (d *draft) applyReport(p Plane) {
 	}
 	switch {
 	case r == nil && d.hasBeenUsed():
-		d.setUnknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s does not tell of it any more: see the DataPlaneAgent of that name.", p.Name))
+		d.setUnknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s no longer reports the instance: see the DataPlaneAgent of that name.", p.Name))
 	case r == nil:
 		d.Status.Phase = v1alpha1.InstanceProvisioning
-		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, fmt.Sprintf("Data plane %s has not told of it yet.", p.Name))
+		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, fmt.Sprintf("Data plane %s has not reported the instance yet.", p.Name))
 	default:
 		d.copyReport(p.Name, r)
 	}
 	switch {
 	case p.AgentSilent:
-		d.setUnknown(v1alpha1.ReasonAgentSilent, fmt.Sprintf("The agent of data plane %s is not heard of: %s is what it said last. Look at its pod there.", p.Name, d.Status.Phase))
+		d.setUnknown(v1alpha1.ReasonAgentSilent, fmt.Sprintf("The agent of data plane %s does not report; the last reported phase is %s. Check its pod there.", p.Name, d.Status.Phase))
 	case p.APISilent:
-		d.setUnknown(v1alpha1.ReasonPlaneSilent, fmt.Sprintf("The API of data plane %s does not answer its agent: %s is what was known last.", p.Name, d.Status.Phase))
+		d.setUnknown(v1alpha1.ReasonPlaneSilent, fmt.Sprintf("The API of data plane %s does not respond to its agent; the last known phase is %s.", p.Name, d.Status.Phase))
 	}
 }
 
@@ -205,21 +205,21 @@ func (d *draft) copyReport(name string, r *v1alpha1.InstanceReport) {
 	}
 	switch r.Phase {
 	case v1alpha1.AgentReady:
-		say(v1alpha1.InstanceReady, metav1.ConditionTrue, v1alpha1.ReasonInstanceReady, "It can be used.")
+		say(v1alpha1.InstanceReady, metav1.ConditionTrue, v1alpha1.ReasonInstanceReady, "The instance is ready for use.")
 	case v1alpha1.AgentProvisioning:
-		say(v1alpha1.InstanceProvisioning, metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, "Data plane "+name+" makes it.")
+		say(v1alpha1.InstanceProvisioning, metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, "Data plane "+name+" is creating the instance.")
 	case v1alpha1.AgentFailed:
-		say(v1alpha1.InstanceFailed, metav1.ConditionFalse, v1alpha1.ReasonInstanceFailed, "Data plane "+name+" cannot make it.")
+		say(v1alpha1.InstanceFailed, metav1.ConditionFalse, v1alpha1.ReasonInstanceFailed, "Data plane "+name+" cannot create the instance.")
 	case v1alpha1.AgentRejected:
 		d.Status.Phase = v1alpha1.InstanceFailed
-		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonRejected, fmt.Sprintf("Data plane %s will not have it any more, and it is not placed elsewhere, since it has been in use: %s",
-			name, cmp.Or(TruncateText(r.Message, maxMessage), "it does not say why.")))
+		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonRejected, fmt.Sprintf("Data plane %s now refuses the instance, which is not placed elsewhere because it has been in use: %s",
+			name, cmp.Or(TruncateText(r.Message, maxMessage), "no reason was reported.")))
 	case v1alpha1.AgentDeleting, v1alpha1.AgentDeleted:
 		d.Status.Phase = v1alpha1.InstanceFailed
 		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonTakenAway,
-			fmt.Sprintf("Data plane %s has taken it away, and here nobody has deleted it: delete it, and order another.", name))
+			fmt.Sprintf("Data plane %s has deleted the instance, which was not deleted on the hub: delete it, and create another.", name))
 	default:
-		d.setUnknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s has it, and has not been told to: see the DataPlaneAgent of that name.", name))
+		d.setUnknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s has the instance, although its list does not name it: see the DataPlaneAgent of that name.", name))
 	}
 }
 
@@ -227,7 +227,7 @@ func (d *draft) copyReport(name string, r *v1alpha1.InstanceReport) {
 // elsewhere. One write records the refusal and the withdrawal, so that neither is lost without the
 // other.
 func (d *draft) recordRefusal(p Plane) {
-	words := cmp.Or(TruncateText(p.Report.Message, maxMessage), TruncateText(p.Report.Reason, maxReason), "it does not say why.")
+	words := cmp.Or(TruncateText(p.Report.Message, maxMessage), TruncateText(p.Report.Reason, maxReason), "no reason was reported.")
 	st := &d.Status
 	r := p.Refusal
 	r.DataPlaneName, r.Until, r.Message = p.Name, metav1.NewTime(d.Now.Add(refusalDuration)), words
@@ -244,8 +244,8 @@ func (d *draft) recordRefusal(p Plane) {
 	}
 	st.Refusals = append(st.Refusals, r)
 	st.DataPlaneName, st.Phase = "", v1alpha1.InstancePending
-	d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(scaling.Refused), fmt.Sprintf("Data plane %s would not have it: %s", p.Name, words))
-	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
+	d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(scaling.Refused), fmt.Sprintf("Data plane %s refused the instance: %s", p.Name, words))
+	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "The instance has no data plane: see condition Placed.")
 }
 
 // pruneRefusals drops the refusals of a Ready instance, and those of another generation of the

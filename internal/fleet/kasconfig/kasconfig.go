@@ -64,7 +64,7 @@ func Read(files map[string]File, o Options) (Result, error) {
 	r := &reader{Options: o, ignoredKeys: map[string]bool{}, types: map[string]*v1alpha1.InstanceType{}}
 	f, ok := files[TypesFile]
 	if !ok {
-		return Result{}, fmt.Errorf("there is no %s: all others refer to its types", TypesFile)
+		return Result{}, fmt.Errorf("file %s is missing: the other files refer to its types", TypesFile)
 	}
 	r.readTypes(parseFile(f, &r.errs))
 	if f, ok := files[ScalingFile]; ok {
@@ -121,10 +121,10 @@ func (r *reader) buildResult(files map[string]File) Result {
 	}
 	slices.Sort(left)
 	if len(left) > 0 {
-		m.Notes = append(m.Notes, "left out, since there is nothing like it here: "+strings.Join(left, ", "))
+		m.Notes = append(m.Notes, "ignored, because hotspare has no equivalent: "+strings.Join(left, ", "))
 	}
 	if _, ok := files[ScalingFile]; !ok {
-		m.Notes = append(m.Notes, "without "+ScalingFile+" the types have no nodePools: add them before data planes are made")
+		m.Notes = append(m.Notes, "without "+ScalingFile+" the types have no nodePools: add them before data planes are created")
 	}
 	var pools []string
 	for _, fr := range r.regions {
@@ -134,7 +134,7 @@ func (r *reader) buildResult(files map[string]File) Result {
 	}
 	slices.Sort(pools)
 	if pools = slices.Compact(pools); len(pools) > 0 {
-		m.Notes = append(m.Notes, "data planes are claimed from these ClusterPools, which the files know nothing of: "+strings.Join(pools, ", "))
+		m.Notes = append(m.Notes, "the clusters of data planes are claimed from these ClusterPools, which the files do not define: "+strings.Join(pools, ", "))
 	}
 	return m
 }
@@ -143,7 +143,7 @@ func (r *reader) buildResult(files map[string]File) Result {
 func (r *reader) findType(n node, name string) *v1alpha1.InstanceType {
 	it := r.types[name]
 	if it == nil {
-		n.addError("there is no type %q: %s has %s", name, TypesFile, strings.Join(r.order, ", "))
+		n.addError("type %q does not exist: %s has %s", name, TypesFile, strings.Join(r.order, ", "))
 	}
 	return it
 }
@@ -155,7 +155,7 @@ func (r *reader) parseNodesPerUnit(n node, name string) *resource.Quantity {
 	text := cmp.Or(r.NodesPerUnit[name], defaultNodesPerUnit[name])
 	q, err := resource.ParseQuantity(text)
 	if err != nil || q.Sign() <= 0 {
-		n.addError("how many nodes does a streaming unit take? Say --nodes-per-unit %s=3, or a fraction such as 0.1", name)
+		n.addError("the number of nodes per streaming unit is unknown: set --nodes-per-unit %s=3, or a fraction such as 0.1", name)
 		return nil
 	}
 	return &q

@@ -70,13 +70,13 @@ func TestTheShippedFiles(t *testing.T) {
 
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct{ file, old, new, want string }{
-		"an unknown key":          {kasconfig.ProvidersFile, "standard: {}", "standard: {limt: 3}", `supported_providers[0].regions[0].supported_instance_type.standard.limt: 3: there is no key "limt"`},
-		"… at the top":            {kasconfig.ScalingFile, "enable_dynamic_data_plane_scale_up", "enable_scale_up", `enable_scale_up: false: there is no key "enable_scale_up"`},
-		"… of a size":             {kasconfig.TypesFile, "maxPartitions: 100\n", "maxPartition: 100\n", `supported_instance_types[1].sizes[0].maxPartition: 100: there is no key`},
+		"an unknown key":          {kasconfig.ProvidersFile, "standard: {}", "standard: {limt: 3}", `supported_providers[0].regions[0].supported_instance_type.standard.limt: 3: unknown key "limt"`},
+		"… at the top":            {kasconfig.ScalingFile, "enable_dynamic_data_plane_scale_up", "enable_scale_up", `enable_scale_up: false: unknown key "enable_scale_up"`},
+		"… of a size":             {kasconfig.TypesFile, "maxPartitions: 100\n", "maxPartition: 100\n", `supported_instance_types[1].sizes[0].maxPartition: 100: unknown key`},
 		"a key that is missing":   {kasconfig.TypesFile, "maxPartitions: 100\n", "\n", `supported_instance_types[1].sizes[0].maxPartitions: nothing: write a whole number of 1 or more`},
-		"a type that there isn't": {kasconfig.ProvidersFile, "standard: {}", "premium: {}", `supported_instance_type.premium: an object: there is no type "premium": kafka-instance-types-configuration.yaml has standard, developer`},
-		"… to keep warm":          {kasconfig.PrewarmingFile, "standard:", "premium:", `premium: an object: there is no type "premium"`},
-		"… with nodes":            {kasconfig.ScalingFile, "      standard: ", "      premium: ", `kafka_workload_per_instance_type.premium: an object: there is no type "premium"`},
+		"a type that there isn't": {kasconfig.ProvidersFile, "standard: {}", "premium: {}", `supported_instance_type.premium: an object: type "premium" does not exist: kafka-instance-types-configuration.yaml has standard, developer`},
+		"… to keep warm":          {kasconfig.PrewarmingFile, "standard:", "premium:", `premium: an object: type "premium" does not exist`},
+		"… with nodes":            {kasconfig.ScalingFile, "      standard: ", "      premium: ", `kafka_workload_per_instance_type.premium: an object: type "premium" does not exist`},
 		"a size that there isn't": {kasconfig.PrewarmingFile, "base_streaming_unit_size: x1 \n", "base_streaming_unit_size: x9\n", `developer.base_streaming_unit_size: "x9": type developer has no size "x9": it is one of x1`},
 		"slack above the limit":   {kasconfig.ProvidersFile, "standard: {}", "standard: {limit: 3, min_available_capacity_slack_streaming_units: 4}", `standard.min_available_capacity_slack_streaming_units: 4: it is above the limit, 3`},
 		"… a limit of 0":          {kasconfig.ProvidersFile, "standard: {}", "standard: {limit: 0, min_available_capacity_slack_streaming_units: 5}", `it is above the limit, 0`},
@@ -89,15 +89,15 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"a text for a number":     {kasconfig.TypesFile, "maxPartitions: 100\n", "maxPartitions: \"100\"\n", `maxPartitions: "100": write a whole number`},
 		"too high a number":       {kasconfig.ProvidersFile, "standard: {}", "standard: {limit: 3000000000}", `standard.limit: 3000000000: it is above 2147483647`},
 		"no amount":               {kasconfig.TypesFile, `"1Mi"`, `"1 MB"`, `maxMessageSize: "1 MB": write an amount above 0, such as 50Mi`},
-		"a type twice":            {kasconfig.TypesFile, "id: developer", "id: standard", `supported_instance_types[1].id: "standard": the type is there twice`},
-		"a size twice":            {kasconfig.TypesFile, "id: x2", "id: x1", `sizes[1].id: "x1": the size is there twice`},
+		"a type twice":            {kasconfig.TypesFile, "id: developer", "id: standard", `supported_instance_types[1].id: "standard": the type is listed twice`},
+		"a size twice":            {kasconfig.TypesFile, "id: x2", "id: x1", `sizes[1].id: "x1": the size is listed twice`},
 		"zones that are none":     {kasconfig.TypesFile, "- single", "- both", `supportedAZModes[0]: "both": write single or multi`},
-		"a type of unknown ratio": {kasconfig.TypesFile, "id: developer", "id: mini", `supported_instance_types[1].id: "mini": how many nodes does a streaming unit take? Say --nodes-per-unit mini=3`},
+		"a type of unknown ratio": {kasconfig.TypesFile, "id: developer", "id: mini", `supported_instance_types[1].id: "mini": the number of nodes per streaming unit is unknown: set --nodes-per-unit mini=3`},
 		"a provider without":      {kasconfig.ProvidersFile, "name: aws", "name: azure", `compute_machine_per_cloud_provider.azure: nothing: provider-configuration.yaml has this provider`},
 		"a type without nodes":    {kasconfig.ScalingFile, "      developer:\n        compute_machine_type: m5.2xlarge\n        compute_node_autoscaling:\n          min_compute_nodes: 1\n          max_compute_nodes: 3\n  gcp", "  gcp", `aws.kafka_workload_per_instance_type.developer: nothing: provider-configuration.yaml offers the type there`},
 		"a key twice":             {kasconfig.ProvidersFile, "standard: {}\n          developer: {}", "standard: {}\n          standard: {}", `key "standard" already set in map`},
 		"no YAML":                 {kasconfig.ProvidersFile, "supported_providers:", "supported_providers: [", `provider-configuration.yaml: `},
-		"a list of providers":     {kasconfig.ProvidersFile, "supported_providers:", "providers:", `there is no key "providers"`},
+		"a list of providers":     {kasconfig.ProvidersFile, "supported_providers:", "providers:", `unknown key "providers"`},
 		"a word for a switch":     {kasconfig.ScalingFile, "scale_up: false", "scale_up: never", `enable_dynamic_data_plane_scale_up: "never": write true or false`},
 		"a list for an object":    {kasconfig.ProvidersFile, "standard: {}", "standard: [1]", `standard: a list: write an object`},
 	} {
@@ -151,7 +151,7 @@ func TestAllFaultsAreToldAtOnce(t *testing.T) {
 	files := shipped(t)
 	files[kasconfig.ProvidersFile] = kasconfig.File{Name: "p.yaml", Text: []byte("supported_providers: [{name: aws, regions: [{name: a, supported_instance_type: {premium: {limit: -1, x: 1}}}]}]")}
 	_, err := kasconfig.Read(files, kasconfig.Options{})
-	for _, want := range []string{"premium: an object: there is no type", "premium.limit: -1", "premium.x: 1"} {
+	for _, want := range []string{"premium: an object: type \"premium\" does not exist", "premium.limit: -1", "premium.x: 1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not tell of %s", err, want)
 		}

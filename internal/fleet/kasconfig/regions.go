@@ -20,7 +20,7 @@ const (
 func (r *reader) readScaling(n node) {
 	n.checkKeys("new_data_plane_openshift_version", "enable_dynamic_data_plane_scale_up", "enable_dynamic_data_plane_scale_down", keyComputeMachines)
 	if v := n.field("new_data_plane_openshift_version"); v.isSet() && v.value != "" {
-		r.notes = append(r.notes, "new_data_plane_openshift_version is "+v.parseText()+": have the ClusterPools name that release, with spec.imageSetRef")
+		r.notes = append(r.notes, "new_data_plane_openshift_version is "+v.parseText()+": set spec.imageSetRef of the ClusterPools to that release")
 	}
 	r.scaleUpMode, r.scaleDownMode = parseScalingMode(n.field("enable_dynamic_data_plane_scale_up")), parseScalingMode(n.field("enable_dynamic_data_plane_scale_down"))
 	r.defaultNodePools = map[string]v1alpha1.DefaultNodePool{}
@@ -35,7 +35,7 @@ func (r *reader) readScaling(n node) {
 		r.defaultNodePools[provider] = v1alpha1.DefaultNodePool{MachineType: machine, MinNodes: least, MaxNodes: most}
 		types := p.field(keyKafka)
 		if !types.checkObject() {
-			types.addError("say which nodes each type has")
+			types.addError("list the nodes of each type")
 		}
 		for _, name := range types.sortedKeys() {
 			machine, least, most := parseNodePool(types.field(name))
@@ -57,7 +57,7 @@ func parseScalingMode(n node) v1alpha1.ScalingMode {
 
 func parseNodePool(n node) (machine string, least, most int32) {
 	if !n.checkObject() {
-		n.addError("say compute_machine_type and compute_node_autoscaling")
+		n.addError("set compute_machine_type and compute_node_autoscaling")
 		return "", 1, 1
 	}
 	n.checkKeys("compute_machine_type", "compute_node_autoscaling")
@@ -131,7 +131,7 @@ func (r *reader) readRegion(provider string, n node) {
 	fr.Spec.Provider, fr.Spec.Region = provider, n.field("name").parseText()
 	fr.ObjectMeta = metav1.ObjectMeta{Namespace: r.Namespace, Name: strings.ToLower(provider + "-" + fr.Spec.Region)}
 	if slices.ContainsFunc(r.regions, func(other *v1alpha1.FleetRegion) bool { return other.Name == fr.Name }) {
-		n.field("name").addError("the region is there twice: keep one")
+		n.field("name").addError("the region is listed twice: keep one")
 	}
 	fr.Spec.ScaleUp.Mode, fr.Spec.ScaleDown.Mode = r.scaleUpMode, r.scaleDownMode
 	types := n.field("supported_instance_type")
@@ -148,7 +148,7 @@ func (r *reader) readRegion(provider string, n node) {
 	if r.scaling != nil {
 		fr.Spec.DefaultNodePool = r.defaultNodePools[provider]
 		if _, ok := r.defaultNodePools[provider]; !ok {
-			r.scaling.field(keyComputeMachines).field(provider).addError("%s has this provider, so say which nodes it has", ProvidersFile)
+			r.scaling.field(keyComputeMachines).field(provider).addError("%s has this provider, so list its nodes here", ProvidersFile)
 		}
 	}
 	fr.Spec.ClusterSource.Claim = r.claimSource(fr)
@@ -161,7 +161,7 @@ func (r *reader) checkNodePools(n node, it *v1alpha1.InstanceType, provider stri
 		return
 	}
 	if _, _, ok := it.Spec.Nodes(provider); !ok {
-		r.scaling.field(keyComputeMachines).field(provider).field(keyKafka).field(it.Name).addError("%s offers the type there, at %s, so say which nodes it has", n.file, n.path)
+		r.scaling.field(keyComputeMachines).field(provider).field(keyKafka).field(it.Name).addError("%s offers the type there, at %s, so list its nodes", n.file, n.path)
 	}
 }
 
@@ -178,7 +178,7 @@ func parseLimits(n node, name string) v1alpha1.RegionType {
 		rt.SlackUnits = slack.parseWholeNumber(0)
 	}
 	if rt.Limit != nil && rt.SlackUnits > *rt.Limit {
-		slack.addError("it is above the limit, %d: more can never be used", *rt.Limit)
+		slack.addError("it is above the limit, %d, which can never be exceeded", *rt.Limit)
 	}
 	return rt
 }

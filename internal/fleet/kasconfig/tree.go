@@ -86,7 +86,7 @@ func (n node) checkKeys(known ...string) {
 	if n.checkObject() {
 		for _, key := range n.sortedKeys() {
 			if !slices.Contains(known, key) {
-				n.field(key).addError("there is no key %q: it is one of %s", key, strings.Join(known, ", "))
+				n.field(key).addError("unknown key %q: use one of %s", key, strings.Join(known, ", "))
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (n node) listItems() []node {
 func (n node) parseText() string {
 	s, ok := n.value.(string)
 	if !ok || s == "" {
-		n.addError("write a text")
+		n.addError("write a string")
 	}
 	return s
 }

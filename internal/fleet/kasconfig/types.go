@@ -24,7 +24,7 @@ func (r *reader) readTypes(n node) {
 		}
 		name := t.field("id").parseText()
 		if r.types[name] != nil {
-			t.field("id").addError("the type is there twice: keep one")
+			t.field("id").addError("the type is listed twice: keep one")
 			continue
 		}
 		it := &v1alpha1.InstanceType{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -54,10 +54,10 @@ func (r *reader) readSizes(list node, it *v1alpha1.InstanceType) {
 		}
 		size := v1alpha1.InstanceSize{Name: z.field("id").parseText(), Units: z.field("capacityConsumed").parseWholeNumber(1), Capacity: parseCapacity(z)}
 		if _, twice := it.Spec.Size(size.Name); twice {
-			z.field("id").addError("the size is there twice: keep one")
+			z.field("id").addError("the size is listed twice: keep one")
 		}
 		if q := z.field("quotaConsumed"); q.parseWholeNumber(1) != size.Units {
-			r.notes = append(r.notes, q.path+" is not capacityConsumed, which is the one number that counts here, on the hub and on data planes")
+			r.notes = append(r.notes, q.path+" is not capacityConsumed, which hotspare uses both on the hub and on data planes")
 		}
 		size.AvailabilityZones = parseZones(z.field("supportedAZModes"))
 		single = single || size.AvailabilityZones == v1alpha1.ZonesSingle
@@ -65,7 +65,7 @@ func (r *reader) readSizes(list node, it *v1alpha1.InstanceType) {
 		it.Spec.Sizes = append(it.Spec.Sizes, size)
 	}
 	if single && multi {
-		list.addError("some sizes are for a single zone only, and some for several only: make two types of them")
+		list.addError("some sizes support only a single zone, and others only several: split them into two types")
 	}
 	it.Spec.MultiZone = multi
 }

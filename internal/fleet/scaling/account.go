@@ -280,22 +280,22 @@ func (a *typeTotals) backoffUntil(up ScaleUp) time.Time {
 func (a *typeTotals) describeReason(r Reason, s planeTotals) string {
 	switch r {
 	case LimitReached:
-		return fmt.Sprintf("%d of at most %s are used", a.committed, formatCount(*a.Limit, "unit"))
+		return fmt.Sprintf("%d of at most %s are in use", a.committed, formatCount(*a.Limit, "unit"))
 	case LimitCovered:
-		return fmt.Sprintf("the limit of %d leaves %s, for which there is room", *a.Limit, formatCount(a.limitLeft, "unit"))
+		return fmt.Sprintf("the limit of %d leaves %s, and the existing data planes have room for that", *a.Limit, formatCount(a.limitLeft, "unit"))
 	case BelowMinimum:
-		return fmt.Sprintf("minDataPlanes is %d, and there would be %d", a.MinPlanes, s.planes)
+		return fmt.Sprintf("minDataPlanes is %d, and %d would be left", a.MinPlanes, s.planes)
 	case BiggestDoesNotFit:
 		return fmt.Sprintf("no data plane has room for the biggest size, %s", formatCount(a.biggest, "unit"))
 	case InstancesRefused:
 		return fmt.Sprintf("%s refused by every data plane with room for it", formatInstancesWere(len(a.refusedUnits)))
 	case BelowSlack:
-		return fmt.Sprintf("%s free, and there should be more than %d", formatUnitsAre(s.free), a.Slack)
+		return fmt.Sprintf("%s free, and the slack requires more than %d", formatUnitsAre(s.free), a.Slack)
 	case BiggestFitsNowhere:
-		return fmt.Sprintf("the biggest size takes %s, more than a new data plane has: raise maxNodes of the type's node pool, or take the size away",
+		return fmt.Sprintf("the biggest size needs %s, more than a new data plane has: raise maxNodes of the type's node pool, or remove the size",
 			formatCount(a.biggest, "unit"))
 	default:
-		return fmt.Sprintf("%s free, more than the slack of %d, and the biggest size, %s, has room", formatUnitsAre(s.free), a.Slack, formatCount(a.biggest, "unit"))
+		return fmt.Sprintf("%s free, more than the slack of %d, and the biggest size, %s, fits", formatUnitsAre(s.free), a.Slack, formatCount(a.biggest, "unit"))
 	}
 }
 

@@ -177,7 +177,7 @@ func (d *draft) failOverdue() {
 		switch {
 		case p.isOverdue(d.Region.Up, d.Now):
 			p.stage, p.since = stageFailed, d.Now
-			d.addStep(Step{Verb: Fail, DataPlane: p.Name, Reason: TimedOut, Message: "it was not ready within " + d.Region.Up.Timeout.String()})
+			d.addStep(Step{Verb: Fail, DataPlane: p.Name, Reason: TimedOut, Message: "the data plane was not Ready within " + d.Region.Up.Timeout.String()})
 		case p.Managed && p.stage == stageInFlight && d.Region.Up.Timeout > 0:
 			d.requeueAt(p.Created.Add(d.Region.Up.Timeout))
 		}
@@ -213,7 +213,7 @@ const maxRecentFailures = 5
 func (d *draft) forgetFailed() {
 	for _, p := range d.all {
 		if p.Managed && p.stage == stageFailed && p.Phase == Failed && !slices.ContainsFunc(p.slots, func(s slot) bool { return s.totals != nil && s.totals.isRecentFailure(p) }) {
-			d.addStep(Step{Verb: Forget, DataPlane: p.Name, Reason: Superseded, Message: "it failed, and what came later says more"})
+			d.addStep(Step{Verb: Forget, DataPlane: p.Name, Reason: Superseded, Message: "the data plane failed, and newer failures determine the backoff"})
 		}
 	}
 }

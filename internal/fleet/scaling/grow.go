@@ -30,7 +30,7 @@ func (d *draft) decideScaleUp(a *typeTotals) Decision {
 	reason, short := a.checkShortage(s, newest)
 	words := a.describeReason(reason, s)
 	if reason == BelowMinimum {
-		words = fmt.Sprintf("minDataPlanes is %d, and there are %d", a.MinPlanes, s.planes)
+		words = fmt.Sprintf("minDataPlanes is %d, and the region has %d", a.MinPlanes, s.planes)
 	}
 	switch {
 	case up.Mode == Off:
@@ -40,7 +40,7 @@ func (d *draft) decideScaleUp(a *typeTotals) Decision {
 	case reason == LimitReached:
 		return no(reason, words)
 	case len(a.inFlightUnits) >= max(1, up.MaxInFlight):
-		return no(InFlight, fmt.Sprintf("%s on the way, and there may be %d", formatPlanesAre(len(a.inFlightUnits)), max(1, up.MaxInFlight)))
+		return no(InFlight, fmt.Sprintf("%s in flight, and maxInFlight is %d", formatPlanesAre(len(a.inFlightUnits)), max(1, up.MaxInFlight)))
 	case !short:
 		return no(reason, words)
 	case a.MaxPlanes != nil && s.planes >= *a.MaxPlanes:
@@ -53,7 +53,7 @@ func (d *draft) decideScaleUp(a *typeTotals) Decision {
 	}
 	if at := a.backoffUntil(up); d.Now.Before(at) {
 		d.requeueAt(at)
-		return no(BackingOff, fmt.Sprintf("%s failed in a row; the next is made at %s, or as soon as those are deleted",
+		return no(BackingOff, fmt.Sprintf("%s failed in a row; the next is created at %s, or as soon as the failed ones are deleted",
 			formatCount(len(a.failures), "data plane"), at.UTC().Format(time.RFC3339)))
 	}
 	return Decision{Action: Create, Reason: reason, Message: words, DryRun: up.Mode == DryRun}

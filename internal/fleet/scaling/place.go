@@ -59,7 +59,7 @@ func (d *draft) countBookings(waiting []*Instance) map[string]*plane {
 		for _, b := range p.Bookings {
 			i := byName[b.Instance]
 			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == stageReleased || p.stage == stageFailed || p.Gone || d.hasRefusedSinceBooking(p, i) {
-				d.addStep(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is over"})
+				d.addStep(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is no longer needed"})
 				continue
 			}
 			held[b.Instance] = p
@@ -78,10 +78,10 @@ func (d *draft) placeBooked(i *Instance, p *plane) {
 		return // it keeps its booking until it is deleted
 	}
 	if p.stage != stageReady {
-		d.addWaiting(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which was booked for it, is not Ready and is being looked at again", p.Name))
+		d.addWaiting(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which was booked for it, is not Ready and is being checked again", p.Name))
 		return
 	}
-	d.addPlacement(i, p, Booked, "it was booked for it before")
+	d.addPlacement(i, p, Booked, "the data plane was booked for the instance before")
 }
 
 func (d *draft) addPlacement(i *Instance, p *plane, reason Reason, words string) {
@@ -101,7 +101,7 @@ func (d *draft) placeUnbooked(i *Instance) {
 		d.addWaiting(i, i.Reason, i.Fault)
 		return
 	case a == nil:
-		d.addWaiting(i, NotOffered, fmt.Sprintf("the region does not have type %q: add it to spec.instanceTypes of its FleetRegion, or order another", i.Type))
+		d.addWaiting(i, NotOffered, fmt.Sprintf("the region does not offer type %q: add it to spec.instanceTypes of its FleetRegion, or use another type", i.Type))
 		return
 	}
 	a.pendingUnits += i.Units
@@ -116,7 +116,7 @@ func (d *draft) placeUnbooked(i *Instance) {
 		a.committed += i.Units
 	}
 	if s.plane.stage == stageRemoving {
-		d.addWaiting(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which it names, was to be removed and stays for it", s.plane.Name))
+		d.addWaiting(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which spec.dataPlaneName names, was marked for removal and is kept for the instance", s.plane.Name))
 		return
 	}
 	a.pendingUnits -= i.Units
@@ -189,7 +189,7 @@ func (d *draft) chooseSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
 		return d.choosePinnedSlot(a, i)
 	}
 	if a.Limit != nil && a.committed+i.Units > *a.Limit {
-		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region: raise the limit of its FleetRegion, or delete instances",
+		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are in use in the region: raise the limit of its FleetRegion, or delete instances",
 			a.committed, formatCount(*a.Limit, "unit"), a.Name)
 	}
 	var refusals []string
@@ -210,16 +210,16 @@ func (d *draft) chooseSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
 		return s, "", ""
 	}
 	if i.NewPlaneWouldRefuse() {
-		return nil, Refused, fmt.Sprintf("it was refused by %s, and a new data plane would most likely refuse it, too: "+
-			"correct spec.parameters, or delete it and order another; a data plane is asked again when it reports more room or other versions",
+		return nil, Refused, fmt.Sprintf("the instance was refused by %s, and a new data plane would most likely refuse it, too: "+
+			"correct spec.parameters, or delete the instance and create another; a data plane is asked again when it reports more room or other versions",
 			listFirst(i.refusingPlanes()))
 	}
 	if len(refusals) > 0 {
-		return nil, Refused, fmt.Sprintf("it was refused by %s, and no other data plane has room: each is asked again when it reports more room or other versions",
+		return nil, Refused, fmt.Sprintf("the instance was refused by %s, and no other data plane has room: each is asked again when it reports more room or other versions",
 			listFirst(refusals))
 	}
 	if most := a.maxUnitsPerPlane(); most > 0 && i.Units > most {
-		return nil, TooBig, fmt.Sprintf("it takes %s, and a data plane of %s has at most %d: order a smaller size", formatCount(i.Units, "unit"), a.Name, most)
+		return nil, TooBig, fmt.Sprintf("the instance needs %s, and a data plane of %s has at most %d: use a smaller size", formatCount(i.Units, "unit"), a.Name, most)
 	}
 	return nil, NoCapacity, fmt.Sprintf("no data plane of %s has %s free", a.Name, formatCount(i.Units, "unit"))
 }
@@ -262,19 +262,19 @@ func (d *draft) choosePinnedSlot(a *typeTotals, i *Instance) (*slot, Reason, str
 	n := slices.IndexFunc(p.Rooms, func(r Room) bool { return r.Type == i.Type })
 	switch {
 	case n < 0:
-		return nil, PinUnsuitable, fmt.Sprintf("data plane %s does not take %s", p.Name, i.Type)
+		return nil, PinUnsuitable, fmt.Sprintf("data plane %s does not accept type %s", p.Name, i.Type)
 	case p.MultiZone != a.MultiZone:
-		return nil, PinUnsuitable, fmt.Sprintf("data plane %s has other zones than %s needs: spec.multiZone of the one is %t, of the other %t",
+		return nil, PinUnsuitable, fmt.Sprintf("data plane %s has other zones than type %s needs: spec.multiZone of the data plane is %t, of the type %t",
 			p.Name, i.Type, p.MultiZone, a.MultiZone)
 	case !p.slots[n].isOpen() && !(p.stage == stageRemoving && p.Managed && p.slots[n].acceptsWhenReady()):
-		return nil, PinUnsuitable, fmt.Sprintf("data plane %s takes no instances now: see its conditions, and spec.schedulable", p.Name)
+		return nil, PinUnsuitable, fmt.Sprintf("data plane %s accepts no instances now: see its conditions and its spec.schedulable", p.Name)
 	case p.Managed && a.Limit != nil && a.committed+i.Units > *a.Limit:
-		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region", a.committed, formatCount(*a.Limit, "unit"), a.Name)
+		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are in use in the region", a.committed, formatCount(*a.Limit, "unit"), a.Name)
 	case d.stillRefuses(&p.slots[n], i):
 		p.retryPending = true
-		return nil, Refused, fmt.Sprintf("it was refused by %s, which is asked again when it reports more room or other versions", p.Name)
+		return nil, Refused, fmt.Sprintf("the instance was refused by %s, which is asked again when it reports more room or other versions", p.Name)
 	case p.slots[n].freeUnits() < i.Units:
-		return nil, NoCapacity, fmt.Sprintf("data plane %s has not %s free", p.Name, formatCount(i.Units, "unit"))
+		return nil, NoCapacity, fmt.Sprintf("data plane %s does not have %s free", p.Name, formatCount(i.Units, "unit"))
 	}
 	return &p.slots[n], "", ""
 }

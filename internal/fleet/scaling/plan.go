@@ -227,10 +227,10 @@ func (p Plan) Summarize() string {
 		what string
 	}{
 		{Place, "placing %s"},
-		{Fail, "giving up %s"},
-		{Restore, "keeping %s after all"},
+		{Fail, "marking %s as failed"},
+		{Restore, "restoring %s"},
 		{Release, "releasing %s"},
-		{Create, "making %s"},
+		{Create, "creating %s"},
 		{Remove, "removing %s"},
 	} {
 		n := len(p.StepsOf(w.verb))

@@ -63,13 +63,13 @@ func (r Region) PlanPrewarm(p Plane) Prewarm {
 	wanted := r.reservedTypes(p)
 	switch {
 	case p.capacityStage() != stageReady:
-		return Prewarm{Reason: NotReady, Message: "a data plane that is not Ready keeps nothing warm"}
+		return Prewarm{Reason: NotReady, Message: "a data plane that is not Ready has no reserved instances"}
 	case len(wanted) == 0:
-		return Prewarm{Reason: NoneReserved, Message: "the region reserves nothing of its types"}
+		return Prewarm{Reason: NoneReserved, Message: "the region reserves no instances of its types"}
 	}
 	v, ok := latestVersion(p.Versions)
 	if !ok {
-		return Prewarm{Blocked: true, Reason: NoVersion, Message: "the data plane reports no version that is ready, so nobody knows what to keep nodes for"}
+		return Prewarm{Blocked: true, Reason: NoVersion, Message: "the data plane reports no ready version, so no instance can be reserved"}
 	}
 	out := Prewarm{Reason: Warm}
 	var words []string

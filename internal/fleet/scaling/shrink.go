@@ -32,14 +32,14 @@ func (d *draft) reviewRemovals() {
 			continue
 		}
 		if !p.Confirmed && !p.Discard {
-			d.addPlaneReport(p, Decision{Action: Keep, Reason: AwaitingReport, Message: "it is to be removed, and waits until its agent has reported once more what is on it"})
+			d.addPlaneReport(p, Decision{Action: Keep, Reason: AwaitingReport, Message: "removal is waiting until its agent has reported once more what is on it"})
 			continue
 		}
-		d.releasePlane(p, NotNeeded, "it is still empty, and not needed")
+		d.releasePlane(p, NotNeeded, "it is still empty and not needed")
 	}
 }
 
-const clusterGoneMessage = "its cluster is gone, and no instance is on it"
+const clusterGoneMessage = "its cluster no longer exists, and no instance is on it"
 
 func (d *draft) releasePlane(p *plane, reason Reason, words string) {
 	d.addStep(Step{Verb: Release, DataPlane: p.Name, Reason: reason, Message: words})
@@ -55,11 +55,11 @@ func (d *draft) keepReason(p *plane) (Reason, string) {
 	case p.instanceCount > 0:
 		words := formatCount(p.instanceCount, "instance") + " on it"
 		if p.Gone {
-			words = "its cluster is gone, and " + words + ": delete the instances, and order others"
+			words = "its cluster no longer exists, and " + words + ": delete the instances, and create others"
 		}
 		return NotEmpty, words
 	case p.retryPending && !p.Gone:
-		return Needed, "an instance that names it was refused, and will ask again"
+		return Needed, "an instance that names it was refused, and is tried again"
 	case p.Protected:
 		return Protected, "spec.protected is true"
 	case d.Region.Down.Mode == Off:
@@ -74,7 +74,7 @@ func (d *draft) keepReason(p *plane) (Reason, string) {
 // unlistedReason returns why p may have contents in addition to the known instances. Removing p
 // would destroy them.
 func (p *plane) unlistedReason() (Reason, string) {
-	const giveUp = "; to give that up, set spec.discardUnlisted of the DataPlane to true"
+	const giveUp = "; to discard these contents, set spec.discardUnlisted of the DataPlane to true"
 	switch {
 	case p.Discard || p.Gone:
 		return "", ""
@@ -82,13 +82,13 @@ func (p *plane) unlistedReason() (Reason, string) {
 		return Unlisted, fmt.Sprintf("%s on it without a ServiceInstance, %s: delete them on the data plane"+giveUp,
 			formatCount(len(p.Unlisted), "instance"), listFirst(p.Unlisted))
 	case p.Silent:
-		return ContentsUnknown, "its agent is silent, so nobody knows what is on it: have the agent report again" + giveUp
+		return ContentsUnknown, "its agent does not report, so it is unknown what is on it: make the agent report again" + giveUp
 	case p.Unknown != "":
-		return ContentsUnknown, p.Unknown + ", so nobody knows what is on it" + giveUp
+		return ContentsUnknown, p.Unknown + ", so it is unknown what is on it" + giveUp
 	}
 	for i := range p.slots {
 		if used := p.Rooms[i].Used; used > p.slots[i].used {
-			return Unlisted, fmt.Sprintf("its agent reports %s of %s as used, and the instances that are known here take %d"+giveUp,
+			return Unlisted, fmt.Sprintf("its agent reports %s of %s as used, and the known instances use %d"+giveUp,
 				formatCount(used, "unit"), p.Rooms[i].Type, p.slots[i].used)
 		}
 	}
@@ -199,18 +199,18 @@ func (d *draft) decideRemoval(p *plane) Decision {
 	}
 	if at := p.EmptySince.Add(down.EmptyFor); down.EmptyFor > 0 && (p.EmptySince.IsZero() || d.Now.Before(at)) {
 		d.requeueAt(at)
-		return keep(EmptyRecently, fmt.Sprintf("it is empty for less than %s", down.EmptyFor))
+		return keep(EmptyRecently, fmt.Sprintf("it has been empty for less than %s", down.EmptyFor))
 	}
 	if at := d.lastCreated(p).Add(down.Cooldown); down.Cooldown > 0 && d.Now.Before(at) {
 		d.requeueAt(at)
-		return keep(CoolingDown, fmt.Sprintf("a data plane was made less than %s ago", down.Cooldown))
+		return keep(CoolingDown, fmt.Sprintf("a data plane was created less than %s ago", down.Cooldown))
 	}
 	if most := down.MaxConcurrent; most != nil && d.removingCount >= *most {
-		return keep(Concurrent, fmt.Sprintf("%s on the way out, and there may be %d", formatPlanesAre(d.removingCount), *most))
+		return keep(Concurrent, fmt.Sprintf("%s being removed, and maxConcurrent is %d", formatPlanesAre(d.removingCount), *most))
 	}
-	words = "it is empty, and the others are enough"
+	words = "it is empty, and the other data planes have enough room"
 	if reason == NotConfigured {
-		words = "it is empty, and the region has none of its types any more"
+		words = "it is empty, and the region no longer has any of its types"
 	}
 	return Decision{Action: Remove, Reason: reason, Message: words, DryRun: down.Mode == DryRun}
 }

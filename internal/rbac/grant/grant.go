@@ -43,7 +43,7 @@ func CheckNamespace(ctx context.Context, c client.Reader, cd *hivev1.ClusterDepl
 	err := c.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns)
 	switch {
 	case apierrors.IsNotFound(err):
-		return Closing, fault.New(fault.Conflict, fmt.Errorf("reading namespace %s, in which there is a cluster: %w", cd.Namespace, err))
+		return Closing, fault.New(fault.Conflict, fmt.Errorf("reading namespace %s of a cluster: %w", cd.Namespace, err))
 	case err != nil:
 		return Closing, fmt.Errorf("reading namespace %s: %w", cd.Namespace, err)
 	case ns.DeletionTimestamp != nil:
@@ -127,7 +127,7 @@ func isCacheBehind(err error) bool {
 func patchObject(ctx context.Context, c client.Client, before, o client.Object) (bool, error) {
 	wrote, err := patch.Object(ctx, c, before, o)
 	if err != nil {
-		return wrote, markDenied(fmt.Errorf("setting %s right: %w", describeObject(o), err))
+		return wrote, markDenied(fmt.Errorf("updating %s: %w", describeObject(o), err))
 	}
 	return wrote, nil
 }

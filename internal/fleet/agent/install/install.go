@@ -162,7 +162,7 @@ func BuildKubeconfig(server string, ca []byte, token *corev1.Secret) ([]byte, er
 		ca = token.Data[corev1.ServiceAccountRootCAKey]
 	}
 	if server == "" {
-		return nil, errors.New("the hub's address is not known")
+		return nil, errors.New("the address of the hub is unknown")
 	}
 	const name = "hub"
 	return clientcmd.Write(clientcmdapi.Config{

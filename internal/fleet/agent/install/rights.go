@@ -55,7 +55,7 @@ func placeholderPriorityClass() *schedulingv1.PriorityClass {
 		ObjectMeta:    metav1.ObjectMeta{Name: plan.PriorityClass},
 		Value:         plan.PriorityClassValue,
 		GlobalDefault: false,
-		Description:   "Pods that keep nodes up for instances. Any other pod takes their place.",
+		Description:   "Pods that reserve nodes for instances. Any other pod preempts them.",
 	}
 }
 
@@ -111,16 +111,16 @@ func admissionPolicy(meta metav1.ObjectMeta) *admissionv1.ValidatingAdmissionPol
 			Validations: []admissionv1.Validation{
 				{
 					Expression: "request.resource.resource == 'namespaces' || (" + fmt.Sprintf(marked, "namespaceObject") + ")",
-					Message:    "the agent may write in namespaces that it has made only",
+					Message:    "the agent may write only in namespaces that it has created",
 				},
 				{
 					Expression: "request.resource.resource != 'namespaces' || request.operation != 'CREATE' || (" + fmt.Sprintf(marked, "object") +
 						" && (object.metadata.name.startsWith('kafka-') || object.metadata.name.startsWith('reserved-kafka-')))",
-					Message: "the agent may make namespaces of instances only: kafka-… and reserved-kafka-…, with its mark",
+					Message: "the agent may create only namespaces of instances: kafka-… and reserved-kafka-…, with its label",
 				},
 				{
 					Expression: "request.resource.resource != 'namespaces' || request.operation == 'CREATE' || (" + fmt.Sprintf(marked, "oldObject") + ")",
-					Message:    "the agent may delete namespaces that it has made only",
+					Message:    "the agent may delete only namespaces that it has created",
 				},
 			},
 		},

@@ -79,10 +79,10 @@ func (d *draft) decideListedInstance(in v1alpha1.AgentInstance) {
 		d.deleteInstance(in, ns, k)
 		d.addInstanceReport(in, v1alpha1.AgentDeleting, "", "")
 	case ns != nil && isTerminating(ns):
-		d.addInstanceReport(in, v1alpha1.AgentProvisioning, v1alpha1.ReasonReplacing, "What was in its namespace is on its way out.")
+		d.addInstanceReport(in, v1alpha1.AgentProvisioning, v1alpha1.ReasonReplacing, "The earlier contents of its namespace are being deleted.")
 	case k != nil && !in.Reserved && k.isFromEarlierPlacement(in):
 		d.deleteInstance(in, ns, k)
-		d.addInstanceReport(in, v1alpha1.AgentProvisioning, v1alpha1.ReasonReplacing, "What an earlier placement made is taken away first.")
+		d.addInstanceReport(in, v1alpha1.AgentProvisioning, v1alpha1.ReasonReplacing, "The objects of an earlier placement are deleted first.")
 	default:
 		d.ensureInstance(in, ns, k)
 	}
@@ -101,7 +101,7 @@ func (d *draft) ensureInstance(in v1alpha1.AgentInstance, ns *unstructured.Unstr
 		return
 	}
 	if left := int64(pool.MaxUnits()) - d.used[in.Type]; k == nil && !in.Reserved && left < int64(in.Units) {
-		d.rejectInstance(in, k, v1alpha1.ReasonNoRoom, fmt.Sprintf("It takes %d units of type %s, and %d of %d are left.", in.Units, in.Type, max(left, 0), pool.MaxUnits()))
+		d.rejectInstance(in, k, v1alpha1.ReasonNoRoom, fmt.Sprintf("The instance needs %d units of type %s, and %d of %d are left.", in.Units, in.Type, max(left, 0), pool.MaxUnits()))
 		return
 	}
 	objects, err := Render(in, pool, d.Pause, d.StandIn)
@@ -151,7 +151,7 @@ func (d *draft) reportProgress(in v1alpha1.AgentInstance, k *managedKafka) {
 			d.addInstanceReport(in, v1alpha1.AgentReady, "", "")
 			return
 		}
-		d.addInstanceReport(in, v1alpha1.AgentProvisioning, reasonInstalling, "Its pods wait for nodes.")
+		d.addInstanceReport(in, v1alpha1.AgentProvisioning, reasonInstalling, "Its pods are waiting for nodes.")
 		return
 	}
 	if d.StandIn && k != nil {
@@ -269,7 +269,7 @@ func (d *draft) decideUnlistedNamespace(ns *unstructured.Unstructured, kafkas []
 			d.addInstanceReport(in, v1alpha1.AgentDeleting, "", "")
 			continue
 		}
-		d.addInstanceReport(in, v1alpha1.AgentUnlisted, "", "The hub does not list it. It is left alone: list it with deleted to have it taken away.")
+		d.addInstanceReport(in, v1alpha1.AgentUnlisted, "", "The hub does not list the instance, so the agent does not change it. To delete it, list it with deleted set.")
 	}
 }
 

@@ -23,7 +23,7 @@ func (d *draft) reportVersions() {
 	r.Ready, r.Reason = true, v1alpha1.ReasonAgentReady
 	if !slices.ContainsFunc(r.Versions, func(v v1alpha1.OperatorVersion) bool { return v.Ready }) {
 		r.Ready, r.Reason = false, v1alpha1.ReasonNoOperator
-		r.Message = "No ManagedKafkaAgent on the data plane tells of a Strimzi that is ready: install the operators, or look at theirs."
+		r.Message = "No ManagedKafkaAgent on the data plane reports a Strimzi version that is ready: install the operators, or check them."
 	}
 }
 
@@ -92,9 +92,9 @@ func removeDuplicates(list []string) []string {
 func (d *draft) updateStandIn(id string, k *managedKafka) *managedKafka {
 	run, of := availableReplicas(d.findDeployment(k.GetNamespace(), false))
 	if of > 0 && run >= of {
-		return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: "Its stand-in runs. There is no Kafka behind it."})
+		return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: "Its stand-in is running. The stand-in contains no Kafka."})
 	}
-	return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in wait for nodes."})
+	return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in are waiting for nodes."})
 }
 
 // deleteStandIn deletes the pods, and then reports that everything is deleted.

@@ -181,7 +181,7 @@ func TestDecide(t *testing.T) {
 			world:  made(false, "1 standard 1 reserved").status(dep, "reserved-kafka-standard-1", "placeholder", `{"availableReplicas":2}`),
 			want:   "reserved-kafka-standard-1 is Provisioning Installing",
 		},
-		"what does not fit is refused": {
+		"what does not fthe object is refused": {
 			listed: []string{"a standard 2", "b standard 2", "c standard 1"},
 			want: "create Namespace kafka-a; apply ManagedKafka kafka-a/i-a; create Namespace kafka-c; apply ManagedKafka kafka-c/i-c; " +
 				"a is Provisioning Installing; b is Rejected NoRoom; c is Provisioning Installing",
@@ -207,11 +207,11 @@ func TestDecide(t *testing.T) {
 		},
 		"then the ManagedKafka goes": {
 			listed: []string{"a standard 1 deleted"}, world: made(false, "a standard 1 deleted").status(mk, "kafka-a", "i-a", readyStatus("Deleted")),
-			want: "remove ManagedKafka kafka-a/i-a; a is Deleting",
+			want: "delete ManagedKafka kafka-a/i-a; a is Deleting",
 		},
 		"then the namespace": {
 			listed: []string{"a standard 1 deleted"}, world: made(false, "a standard 1 deleted").drop(mk, "kafka-a", "i-a"),
-			want: "remove Namespace kafka-a; a is Deleting",
+			want: "delete Namespace kafka-a; a is Deleting",
 		},
 		"which takes its time": {
 			listed: []string{"a standard 1 deleted"}, world: made(false, "a standard 1 deleted").drop(mk, "kafka-a", "i-a").going(ns, "", "kafka-a"),
@@ -222,29 +222,29 @@ func TestDecide(t *testing.T) {
 		},
 		"the stand-in takes its pods away": {
 			listed: []string{"a standard 1 deleted"}, standIn: true, world: made(true, "a standard 1 deleted"),
-			want: "remove Deployment kafka-a/stand-in; a is Deleting",
+			want: "delete Deployment kafka-a/stand-in; a is Deleting",
 		},
 		"and says so": {
 			listed: []string{"a standard 1 deleted"}, standIn: true, world: made(true, "a standard 1 deleted").drop(dep, "kafka-a", "stand-in"),
-			want: "tell ManagedKafka kafka-a/i-a; a is Deleting",
+			want: "update status of ManagedKafka kafka-a/i-a; a is Deleting",
 		},
 		"the stand-in's pods run": {
 			listed: []string{"a standard 1"}, standIn: true,
 			world: made(true, "a standard 1").status(dep, "kafka-a", "stand-in", `{"availableReplicas":3}`),
-			want:  "tell ManagedKafka kafka-a/i-a; a is Ready",
+			want:  "update status of ManagedKafka kafka-a/i-a; a is Ready",
 		},
 		"a real one that is not listed is left alone": {
 			world: made(false, "a standard 1"), want: "a is Unlisted",
 		},
 		"a reserved one that is not listed goes": {
-			world: made(false, "1 standard 1 reserved"), want: "remove Namespace reserved-kafka-standard-1",
+			world: made(false, "1 standard 1 reserved"), want: "delete Namespace reserved-kafka-standard-1",
 		},
 		"so does a namespace without an instance": {
-			world: made(false, "a standard 1").drop(mk, "kafka-a", "i-a"), want: "remove Namespace kafka-a",
+			world: made(false, "a standard 1").drop(mk, "kafka-a", "i-a"), want: "delete Namespace kafka-a",
 		},
 		"one that was marked as deleted goes, though it is not listed any more": {
 			world: made(false, "a standard 1 deleted").status(mk, "kafka-a", "i-a", readyStatus("Deleted")),
-			want:  "remove ManagedKafka kafka-a/i-a; a is Deleting",
+			want:  "delete ManagedKafka kafka-a/i-a; a is Deleting",
 		},
 		"another placement waits for the end of the one before": {
 			listed: []string{"a standard 1 again"}, world: made(false, "a standard 1"),

@@ -97,7 +97,7 @@ func kafkaSpec(in v1alpha1.AgentInstance) (map[string]any, error) {
 	spec := map[string]any{}
 	if p := in.Parameters; p != nil && len(p.Raw) > 0 {
 		if err := json.Unmarshal(p.Raw, &spec); err != nil || spec == nil {
-			return nil, fmt.Errorf("spec.parameters is no object of JSON: write fields of the spec of a ManagedKafka, such as owners")
+			return nil, fmt.Errorf("spec.parameters is not a JSON object: write fields of the spec of a ManagedKafka, such as owners")
 		}
 	}
 	if _, there := spec["endpoint"]; !there {

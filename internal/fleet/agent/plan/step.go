@@ -20,9 +20,9 @@ const (
 	// Apply applies the rendered object, server-side.
 	Apply Verb = "apply"
 	// UpdateStatus writes the status of a ManagedKafka, as an operator does.
-	UpdateStatus Verb = "tell"
+	UpdateStatus Verb = "update status of"
 	// Remove deletes the observed object, and no other object of its name.
-	Remove Verb = "remove"
+	Remove Verb = "delete"
 )
 
 // Step is one action of a plan. Steps of different instances are independent; the first failure of
