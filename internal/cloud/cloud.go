@@ -126,15 +126,15 @@ type ChangeNotifier interface {
 	Changes() <-chan string
 }
 
-// Spot is an optional interface of a platform, in addition to Power (ADR 0017): Stop permanently
+// LostInstanceLister is an optional interface of a platform, in addition to Power (ADR 0017): Stop permanently
 // terminates some of its machines, because the platform cannot stop them, and replacements must be
 // created when the cluster resumes. The platform does not create them: the cluster's machine
 // controller does, once the Machine of the terminated instance is deleted in the cluster.
-type Spot interface {
-	// Lost returns the given provider IDs (as found in Machines and Nodes) whose machine no longer
+type LostInstanceLister interface {
+	// ListLostInstances returns the given provider IDs (as found in Machines and Nodes) whose machine no longer
 	// exists, in the given order. A machine that was created a moment ago may be reported as lost,
 	// so callers leave out machines that are younger than the resume.
-	Lost(ctx context.Context, ref Ref, providerIDs []string) ([]string, error)
+	ListLostInstances(ctx context.Context, ref Ref, providerIDs []string) ([]string, error)
 }
 
 // Secrets reads the data of a Secret of the hub. For a Secret that does not exist it returns

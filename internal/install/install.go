@@ -12,9 +12,9 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Place identifies a cluster independently of the attempt. It contains what the cluster's
+// ClusterTarget identifies a cluster independently of the attempt. It contains what the cluster's
 // destruction also needs.
-type Place struct {
+type ClusterTarget struct {
 	// Cluster is the ClusterDeployment.
 	Cluster types.NamespacedName
 	UID     types.UID
@@ -33,7 +33,7 @@ type Place struct {
 // Request is a request for one attempt to create a cluster. Requests with the same Attempt of the
 // same cluster are the same attempt, even when repeated.
 type Request struct {
-	Place
+	ClusterTarget
 	// Attempt counts from 0. Name is the name of its ClusterProvision.
 	Attempt int
 	Name    string
@@ -116,7 +116,7 @@ type Executor interface {
 	// Destroy starts to destroy whatever carries md's infraID, or returns the progress: Running,
 	// Succeeded (nothing is left), or Failed with a Log. It needs neither the request nor what the
 	// attempt has left on the hub.
-	Destroy(ctx context.Context, place Place, md Metadata) (Result, error)
+	Destroy(ctx context.Context, place ClusterTarget, md Metadata) (Result, error)
 }
 
 // Registry maps a platform's key in spec.platform to its executor.

@@ -17,8 +17,8 @@ type Worker struct {
 	Taints []corev1.Taint
 	// Created is when the machine was created.
 	Created time.Time
-	// Trouble says why the machine does not run, if it cannot; it contains no secrets.
-	Trouble string
+	// Problem says why the machine does not run, if it cannot; it contains no secrets.
+	Problem string
 }
 
 // Target identifies a cluster by its ClusterDeployment, and by the infraID that marks its machines.

@@ -135,7 +135,7 @@ func TestClustersThatAreInstalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := provision.Snapshot{
 				Now:     noon,
-				Cluster: provision.Cluster{Name: "c", UID: "u", Marked: true, Held: true, Executor: true},
+				Cluster: provision.Cluster{Name: "c", UID: "u", Marked: true, HasFinalizer: true, Executor: true},
 				Needs: provision.Needs{
 					Platform: "aws", Platforms: []string{"aws"},
 					ImageSet: provision.Source{Name: "v4", Found: true}, InstallConfig: provision.Source{Name: "config", Found: true},
@@ -156,14 +156,14 @@ func TestClustersThatAreInstalled(t *testing.T) {
 
 // TestClustersThatRun reports what package power decides.
 func TestClustersThatRun(t *testing.T) {
-	fake := power.Snapshot{Seed: "u", Installed: true, Fake: true, Wanted: hivev1.PowerRunning}
+	fake := power.Snapshot{Seed: "u", Installed: true, Fake: true, DesiredState: hivev1.PowerRunning}
 	for name, tc := range map[string]struct {
 		change func(*power.Snapshot)
 		want   string
 	}{
 		"a cluster that runs": {func(*power.Snapshot) {}, "Current"},
 		// Hive's clients need Ready to be False then, and kstatus goes by it.
-		"a cluster that hibernates on purpose": {func(s *power.Snapshot) { s.Wanted = hivev1.PowerHibernating }, "InProgress StoppingOrHibernating"},
+		"a cluster that hibernates on purpose": {func(s *power.Snapshot) { s.DesiredState = hivev1.PowerHibernating }, "InProgress StoppingOrHibernating"},
 		"a cluster whose power is paused":      {func(s *power.Snapshot) { s.Paused = true }, "Failed PowerStatePaused"},
 		"a cluster whose machines start": {func(s *power.Snapshot) {
 			s.Fake, s.Actuator, s.Platform, s.InstallVersion = false, true, "local", "v1.36.3"
@@ -188,7 +188,7 @@ func TestClustersThatRun(t *testing.T) {
 			kstatus.ReportClusterDeployment(cd, noon)
 			kstatustest.ExpectStatus(t, cd, tc.want)
 			for _, typ := range []string{hivev1.ConditionReconciling, hivev1.ConditionStalled} {
-				if c := condition.Find(cd.Status.Conditions, typ); c != nil && s.Wanted == hivev1.PowerHibernating {
+				if c := condition.Find(cd.Status.Conditions, typ); c != nil && s.DesiredState == hivev1.PowerHibernating {
 					t.Errorf("a cluster that hibernates on purpose has condition %s", typ)
 				}
 			}

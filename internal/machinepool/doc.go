@@ -36,8 +36,8 @@ type Pool struct {
 	Owned OwnedMetadata
 	// Deleted is set if everything that belongs to the pool must be deleted.
 	Deleted bool
-	// Rival is an older MachinePool for the same pool of the cluster; "" if there is none.
-	Rival string
+	// DuplicateOf is an older MachinePool for the same pool of the cluster; "" if there is none.
+	DuplicateOf string
 }
 
 // controlPlaneName is the name of the control plane, which is not a pool.
@@ -50,9 +50,9 @@ const systemLabelPrefix = "machine.openshift.io/cluster-api-"
 func (p Pool) unsupportedCondition() *condition.Value {
 	var v condition.Value
 	switch {
-	case p.Rival != "":
+	case p.DuplicateOf != "":
 		v = blockingCondition(hivev1.ReasonDuplicatePool,
-			"MachinePool %s already has spec.name %s for this cluster: delete one of the two, or create a MachinePool with another spec.name.", p.Rival, p.Name)
+			"MachinePool %s already has spec.name %s for this cluster: delete one of the two, or create a MachinePool with another spec.name.", p.DuplicateOf, p.Name)
 	case p.Name == controlPlaneName:
 		v = blockingCondition(hivev1.ReasonUnsupportedName, "spec.name %s is reserved for the control plane: create a MachinePool with another spec.name.", p.Name)
 	case len(validation.IsDNS1123Label(p.Name)) > 0:
@@ -139,11 +139,11 @@ const (
 	DeleteAutoscaler Verb = "delete MachineAutoscaler"
 	AddAutoscaling   Verb = "create ClusterAutoscaler"
 
-	AddWorker    Verb = "add worker"
-	RemoveWorker Verb = "remove worker"
-	ForgetNode   Verb = "delete node"
-	MarkNode     Verb = "update node"
-	MarkMachine  Verb = "update machine"
+	AddWorker     Verb = "add worker"
+	RemoveWorker  Verb = "remove worker"
+	DeleteNode    Verb = "delete node"
+	UpdateNode    Verb = "update node"
+	UpdateMachine Verb = "update machine"
 )
 
 // Step is one change of one object of the cluster.

@@ -31,8 +31,8 @@ var LeavingTaint = corev1.Taint{Key: "hotspare.io/leaving", Effect: corev1.Taint
 type Machine struct {
 	Name    string
 	Created time.Time
-	// Trouble says why it cannot run; empty if it can.
-	Trouble string
+	// Problem says why it cannot run; empty if it can.
+	Problem string
 }
 
 // Node is a node of the cluster.
@@ -57,11 +57,11 @@ type MachineObject struct {
 type WorkerSnapshot struct {
 	Pool    Pool
 	InfraID string
-	// Set lists the sections of the MachinePool's spec.platform that have settings.
-	Set      []string
-	Machines []Machine
-	Nodes    []Node
-	Objects  []MachineObject
+	// PlatformSettings lists the sections of the MachinePool's spec.platform that have settings.
+	PlatformSettings []string
+	Machines         []Machine
+	Nodes            []Node
+	Objects          []MachineObject
 	// Pending is the number of pods that fit on no node and could run on a node of the pool.
 	Pending int64
 	// Up is when the cluster started running; zero if unknown.
@@ -93,7 +93,7 @@ func DecideWorkers(c WorkerSnapshot, now time.Time) Plan {
 	}
 	for _, m := range all {
 		if m.machine == nil {
-			d.Steps = append(d.Steps, Step{Verb: ForgetNode, Name: m.name, Why: "its machine no longer exists"})
+			d.Steps = append(d.Steps, Step{Verb: DeleteNode, Name: m.name, Why: "its machine no longer exists"})
 		}
 	}
 	gone := c.planRemovals(have, want, now)
@@ -115,10 +115,10 @@ func DecideWorkers(c WorkerSnapshot, now time.Time) Plan {
 
 // unsupportedSettingCondition reports settings that the local platform does not support.
 func (c WorkerSnapshot) unsupportedSettingCondition() *condition.Value {
-	if len(c.Set) == 0 {
+	if len(c.PlatformSettings) == 0 {
 		return nil
 	}
-	v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: workers of a local cluster take no platform settings: remove it.", c.Set[0])
+	v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: workers of a local cluster take no platform settings: remove it.", c.PlatformSettings[0])
 	return &v
 }
 
@@ -205,7 +205,7 @@ func (c WorkerSnapshot) hasJoinTimedOut(m poolWorker, now time.Time) bool {
 	if c.Up.After(since) {
 		since = c.Up
 	}
-	return m.node == nil && m.machine.Trouble == "" && !since.IsZero() && now.Sub(since) >= JoinTimeout
+	return m.node == nil && m.machine.Problem == "" && !since.IsZero() && now.Sub(since) >= JoinTimeout
 }
 
 // planRemovals returns the steps that remove workers: first those that never joined, then the
@@ -268,17 +268,17 @@ func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 		want := c.desiredNode(*m.node, now)
 		switch {
 		case !maps.Equal(want.Labels, m.node.Labels):
-			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "its labels differ from the pool's"})
+			steps = append(steps, Step{Verb: UpdateNode, Name: m.name, Node: &want, Why: "its labels differ from the pool's"})
 		case !sameTaints(want.Taints, m.node.Taints):
-			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "its taints differ from the pool's"})
+			steps = append(steps, Step{Verb: UpdateNode, Name: m.name, Node: &want, Why: "its taints differ from the pool's"})
 		case !want.EmptySince.Equal(m.node.EmptySince):
-			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "whether it is empty has changed"})
+			steps = append(steps, Step{Verb: UpdateNode, Name: m.name, Node: &want, Why: "whether it is empty has changed"})
 		}
 	}
 	if m.object != nil {
 		labels := mergeLabels(m.object.Labels, c.machineLabels(), c.Pool.Owned.MachineLabels)
 		if !maps.Equal(labels, m.object.Labels) {
-			steps = append(steps, Step{Verb: MarkMachine, Name: m.name, Labels: labels, Why: "its labels differ from the pool's"})
+			steps = append(steps, Step{Verb: UpdateMachine, Name: m.name, Labels: labels, Why: "its labels differ from the pool's"})
 		}
 	}
 	return steps
@@ -306,8 +306,8 @@ func (c WorkerSnapshot) desiredNode(n Node, now time.Time) Node {
 // notReadyReason returns why a worker of the pool is not ready.
 func (m poolWorker) notReadyReason() string {
 	switch {
-	case m.machine.Trouble != "":
-		return fmt.Sprintf("machine %s does not run: %s", m.name, m.machine.Trouble)
+	case m.machine.Problem != "":
+		return fmt.Sprintf("machine %s does not run: %s", m.name, m.machine.Problem)
 	case m.node == nil:
 		return fmt.Sprintf("machine %s has not joined yet", m.name)
 	case !m.node.Ready:
@@ -342,7 +342,7 @@ func (c WorkerSnapshot) workerStatus(have []poolWorker, want int64) (int64, []hi
 		if m.node != nil && m.node.Ready {
 			st.ReadyReplicas++
 		}
-		if m.machine.Trouble != "" && st.ErrorMessage == nil {
+		if m.machine.Problem != "" && st.ErrorMessage == nil {
 			why := m.notReadyReason()
 			st.ErrorMessage = &why
 		}

@@ -64,7 +64,7 @@ func TestWorkers(t *testing.T) {
 		"so is a Machine":                        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Machines, c.Nodes = nil, nil }), "delete node c-p-0"},
 		"its name is not used before":            {at("c-p-0").with(func(c *WorkerSnapshot) { c.Machines = nil; c.Pool.Replicas = 1 }), "delete node c-p-0; add worker c-p-1"},
 		"a deleted pool has none":                {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 2; c.Pool.Deleted = true }), "remove worker c-p-1; remove worker c-p-0"},
-		"settings do not keep it":                {at("c-p-0").with(func(c *WorkerSnapshot) { c.Set = []string{"aws"}; c.Pool.Deleted = true }), "remove worker c-p-0"},
+		"settings do not keep it":                {at("c-p-0").with(func(c *WorkerSnapshot) { c.PlatformSettings = []string{"aws"}; c.Pool.Deleted = true }), "remove worker c-p-0"},
 		"who never joins is replaced":            {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = nil }), "remove worker c-p-0; add worker c-p-1"},
 		"but not before its time": {at("c-p-0").with(func(c *WorkerSnapshot) {
 			c.Pool.Replicas = 1
@@ -72,9 +72,9 @@ func TestWorkers(t *testing.T) {
 			c.Machines[0].Created = now.Add(time.Second - JoinTimeout)
 		}), ""},
 		"nor soon after the cluster has resumed": {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = nil; c.Up = now.Add(-time.Minute) }), ""},
-		"nor if its platform is at fault":        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = nil; c.Machines[0].Trouble = "no disk" }), ""},
-		"settings are refused":                   {at("c-p-0").with(func(c *WorkerSnapshot) { c.Set = []string{"aws"} }), ""},
-		"a second pool of one name has nothing":  {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Rival = "first"; c.Pool.Deleted = true }), ""},
+		"nor if its platform is at fault":        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = nil; c.Machines[0].Problem = "no disk" }), ""},
+		"settings are refused":                   {at("c-p-0").with(func(c *WorkerSnapshot) { c.PlatformSettings = []string{"aws"} }), ""},
+		"a second pool of one name has nothing":  {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.DuplicateOf = "first"; c.Pool.Deleted = true }), ""},
 		"the control plane is no pool":           {at("c-master-0").with(func(c *WorkerSnapshot) { c.Pool.Name = "master" }), ""},
 		"a name must fit":                        {at().with(func(c *WorkerSnapshot) { c.Pool.Name = "../x"; c.Pool.Replicas = 1 }), ""},
 		"autoscaling: at least so many":          {at().with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{2, 3} }), "add worker c-p-0; add worker c-p-1"},
@@ -152,7 +152,7 @@ func TestWhatWorkersAreAwaited(t *testing.T) {
 		"nothing":          {func(*WorkerSnapshot) {}, ""},
 		"its node":         {func(c *WorkerSnapshot) { c.Nodes = nil; c.Machines[0].Created = now }, "machine c-p-0 has not joined yet"},
 		"its readiness":    {func(c *WorkerSnapshot) { c.Nodes[0].Ready = false }, "node c-p-0 is not ready"},
-		"a better machine": {func(c *WorkerSnapshot) { c.Machines[0].Trouble = "no disk" }, "machine c-p-0 does not run: no disk"},
+		"a better machine": {func(c *WorkerSnapshot) { c.Machines[0].Problem = "no disk" }, "machine c-p-0 does not run: no disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := DecideWorkers(at("c-p-0").with(replicas(1)).with(tc.edit), now); d.Waiting != tc.want {
@@ -231,9 +231,9 @@ func (c WorkerSnapshot) after(t *testing.T, s Step, at time.Time) WorkerSnapshot
 	case RemoveWorker:
 		c.Machines = slices.DeleteFunc(slices.Clone(c.Machines), machine)
 		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), node)
-	case ForgetNode:
+	case DeleteNode:
 		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), node)
-	case MarkNode:
+	case UpdateNode:
 		c.Nodes = slices.Clone(c.Nodes)
 		if i := slices.IndexFunc(c.Nodes, node); i >= 0 {
 			c.Nodes[i] = *s.Node

@@ -160,5 +160,5 @@ func (p *place) suffers(from, to trouble) bool {
 func (p place) limitReached() bool {
 	s := p.look()
 	s.Limits.HibernateAfter = 1
-	return Decide(s, now).Act == Hibernate
+	return Decide(s, now).Action == Hibernate
 }

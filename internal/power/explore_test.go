@@ -65,7 +65,7 @@ const (
 // each rung. A cluster without operators stays on the rung on which its controller
 // manager has acted.
 var ladder = []func(*Spoke){
-	func(s *Spoke) { *s = Spoke{Asked: true, Trouble: "connection refused"} },
+	func(s *Spoke) { *s = Spoke{Queried: true, UnreachableReason: "connection refused"} },
 	func(s *Spoke) { // one node is not ready, the other was before it slept
 		s.Nodes[0].Ready, s.Nodes[1].Renewed = false, now.Add(-99*time.Hour)
 	},
@@ -80,7 +80,7 @@ const active = 3
 
 func (p place) look() Snapshot {
 	s := Snapshot{
-		Seed: "uid", Wanted: p.wants, Installed: p.life != installs, Paused: p.life == rests, Deleted: p.life == goes,
+		Seed: "uid", DesiredState: p.wants, Installed: p.life != installs, Paused: p.life == rests, Deleted: p.life == goes,
 		Fake: p.fake, Actuator: true, Platform: "aws", InfraID: "demo-x7k2p", Limits: Limits{ToRunning: limit, ToHibernating: limit},
 	}
 	if !p.able {
@@ -94,18 +94,18 @@ func (p place) look() Snapshot {
 	}
 	switch p.trouble {
 	case blind:
-		s.Machines, s.MachinesFault = nil, NewFailure(errors.New("no credentials"))
+		s.Machines, s.MachinesFailure = nil, NewFailure(errors.New("no credentials"))
 	case busy:
-		s.Machines, s.MachinesFault = nil, NewFailure(fault.NewWait(0, "too many requests"))
+		s.Machines, s.MachinesFailure = nil, NewFailure(fault.NewWait(0, "too many requests"))
 	}
 	if s.NeedsSpoke() {
-		s.Spoke = Spoke{Asked: true, Answers: true, OpenShift: !p.plain, Operators: []Operator{{Name: "dns"}}}
+		s.Spoke = Spoke{Queried: true, Reachable: true, OpenShift: !p.plain, Operators: []Operator{{Name: "dns"}}}
 		for _, name := range []string{"master-0", "worker-0"} {
 			s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: name, Ready: true, Renewed: now, ReadySince: now.Add(-recent)})
 		}
 		ladder[p.rung](&s.Spoke)
 		if p.rung >= active && s.Record != nil {
-			s.Spoke.Errand = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark(), Done: true}
+			s.Spoke.ResumeProbe = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark(), Done: true}
 		}
 	}
 	return s
@@ -146,13 +146,13 @@ func (p place) pass() (place, Plan) {
 	s := p.look()
 	d := Decide(s, now)
 	switch {
-	case d.Act != Start && d.Act != Stop:
+	case d.Action != Start && d.Action != Stop:
 	case p.trouble == refusing:
 		d = d.AfterRefusal(*NewFailure(errors.New("the quota is used up")), now)
-	case d.Act == Start && slices.Contains(p.vms[:], cloud.Stopping):
+	case d.Action == Start && slices.Contains(p.vms[:], cloud.Stopping):
 		d = d.AfterRefusal(*NewFailure(fault.NewWait(time.Second, "it is stopping")), now)
 	default:
-		p = p.tell(d.Act)
+		p = p.tell(d.Action)
 	}
 	p.record = stageOf(d.Record, s.InstalledAt)
 	return p.settled(), d
@@ -186,7 +186,7 @@ type told struct {
 }
 
 func toldBy(s State) told {
-	t := told{s.Word, s.Hibernating, s.Ready}
+	t := told{s.PowerState, s.Hibernating, s.Ready}
 	t.hibernating.Message, t.ready.Message = "", ""
 	return t
 }
@@ -262,7 +262,7 @@ func sound(e event) bool  { return e.kind != failure && e.kind != relief }
 // arrive makes a pass over p and returns the number of the spot where that leads.
 func (a *atlas) arrive(p place) int {
 	p, d := p.pass()
-	at := spot{p, toldBy(d.State), d.Act}
+	at := spot{p, toldBy(d.State), d.Action}
 	if i, ok := a.index[at]; ok {
 		return i
 	}
@@ -320,8 +320,8 @@ func TestNoStateContradictsItself(t *testing.T) {
 		case hivev1.ReasonResuming, hivev1.ReasonRunning, hivev1.ReasonUnsupported:
 			want = r.Reason
 		}
-		if s.Word != want && (s.Word != hivev1.ReasonWaitingToStop || want != hivev1.ReasonStopping) {
-			t.Errorf("powerState %q with Hibernating %s and Ready %s", s.Word, h.Reason, r.Reason)
+		if s.PowerState != want && (s.PowerState != hivev1.ReasonWaitingToStop || want != hivev1.ReasonStopping) {
+			t.Errorf("powerState %q with Hibernating %s and Ready %s", s.PowerState, h.Reason, r.Reason)
 		}
 		down := slices.Contains([]string{hivev1.ReasonHibernating, hivev1.ReasonStopping, hivev1.ReasonFailedToStop}, h.Reason)
 		if down != (r.Reason == hivev1.ReasonStoppingOrHibernating) {

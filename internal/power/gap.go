@@ -36,8 +36,8 @@ func (s Snapshot) firstGap(rec record, now time.Time) *gap {
 	if g := s.machinesDownGap(rec); g != nil {
 		return g
 	}
-	if !s.Spoke.Answers {
-		return newGap(hivev1.ReasonWaitingForNodes, "The cluster's API does not answer: %s.", s.Spoke.Trouble)
+	if !s.Spoke.Reachable {
+		return newGap(hivev1.ReasonWaitingForNodes, "The cluster's API does not answer: %s.", s.Spoke.UnreachableReason)
 	}
 	if g := s.spotGap(now); g != nil {
 		return g
@@ -58,7 +58,7 @@ func (s Snapshot) firstGap(rec record, now time.Time) *gap {
 // come up, machines that cannot be observed do not make it unready: its nodes are evidence
 // enough.
 func (s Snapshot) machinesDownGap(rec record) *gap {
-	if !s.Actuator || (s.MachinesFault != nil && rec.FinishedAt != nil) {
+	if !s.Actuator || (s.MachinesFailure != nil && rec.FinishedAt != nil) {
 		return nil
 	}
 	g := s.machineStateGap(cloud.Running)
@@ -77,8 +77,8 @@ func (s Snapshot) machinesDownGap(rec record) *gap {
 // both (Hive D13).
 func (s Snapshot) machineStateGap(want cloud.State) *gap {
 	switch {
-	case s.MachinesFault != nil:
-		return &gap{message: s.MachinesFault.unobservedMessage(), permanent: s.MachinesFault.Kind != fault.Wait}
+	case s.MachinesFailure != nil:
+		return &gap{message: s.MachinesFailure.unobservedMessage(), permanent: s.MachinesFailure.Kind != fault.Wait}
 	case len(s.Machines) == 0:
 		return &gap{message: fmt.Sprintf("The platform %s has no machine with infrastructure ID %q.", s.Platform, s.InfraID), permanent: true, machines: true}
 	case s.Machines.AllIn(want):

@@ -11,7 +11,7 @@ import (
 func (s Snapshot) decideHibernating(now time.Time) Plan {
 	act := s.stopAction()
 	rec := s.currentRecord(hivev1.PowerHibernating, act, now)
-	d := Plan{Act: act, Drift: s.driftedMachines(rec, cloud.Stopped)}
+	d := Plan{Action: act, Drift: s.driftedMachines(rec, cloud.Stopped)}
 	g := s.notStoppedGap(rec)
 	rec.noteMachineFailure(g)
 	switch {
@@ -40,7 +40,7 @@ func (s Snapshot) stopAction() Action {
 
 // notStoppedGap returns what keeps the cluster from being stopped; nil if it is stopped.
 func (s Snapshot) notStoppedGap(rec record) *gap {
-	if s.MachinesFault != nil && rec.FinishedAt != nil {
+	if s.MachinesFailure != nil && rec.FinishedAt != nil {
 		return nil
 	}
 	g := s.machineStateGap(cloud.Stopped)

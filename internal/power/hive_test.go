@@ -50,7 +50,7 @@ func (s *story) refused(want string, err error, changes ...with) Plan {
 // controller manager has acted, whenever that is asked.
 func (s *story) fresh() Snapshot {
 	out := s.Snapshot
-	if out.Spoke.Errand = (ResumeProbe{}); out.NeedsResumeProbe() {
+	if out.Spoke.ResumeProbe = (ResumeProbe{}); out.NeedsResumeProbe() {
 		acted(&out)
 	}
 	if !out.NeedsSpoke() {
@@ -70,12 +70,12 @@ func (s *story) fresh() Snapshot {
 func (s *story) decided(want string, d Plan) Plan {
 	s.Helper()
 	agree(s.T, d)
-	got := brief(Plan{Act: d.Act, State: d.State})
+	got := brief(Plan{Action: d.Action, State: d.State})
 	if got != want {
 		s.Errorf("%s: got %q, want %q: %s", s.now.Sub(now), got, want, d)
 	}
-	if d.Act == Hibernate {
-		s.Wanted = hivev1.PowerHibernating
+	if d.Action == Hibernate {
+		s.DesiredState = hivev1.PowerHibernating
 		return d
 	}
 	s.Record = d.Record
@@ -87,7 +87,7 @@ func (s *story) wait(span time.Duration) *story {
 	return s
 }
 
-func awaken(s *Snapshot) { s.Wanted = hivev1.PowerRunning }
+func awaken(s *Snapshot) { s.DesiredState = hivev1.PowerRunning }
 func resume(s *Snapshot) { s.Paused = false }
 
 // halfway is a cluster that was flipped to Running while it was stopping.

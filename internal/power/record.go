@@ -116,10 +116,10 @@ func (r record) poweredOnAt(installed time.Time) time.Time {
 func (r record) completePlan(d Plan) Plan {
 	d.Record = r.toTransition()
 	if r.isNew {
-		d.Errand = ""
+		d.CreateProbe = ""
 	}
-	if r.isNew && d.Act != NoAction {
-		d.Act, d.Next = NoAction, nextPassDelay
+	if r.isNew && d.Action != NoAction {
+		d.Action, d.Next = NoAction, nextPassDelay
 	}
 	return d
 }

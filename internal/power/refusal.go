@@ -44,7 +44,7 @@ func (d Plan) AfterRefusal(f Failure, now time.Time) Plan {
 	d.Record, d.Next = r.toTransition(), r.capAtDeadline(f.retryDelay(minGraveInterval<<min(r.Attempts-1, 6)), now)
 
 	g := gap{reason: d.Ready.Reason, message: d.Ready.Message}
-	if d.Act == Start {
+	if d.Action == Start {
 		d.State = failedToStartState(g, r.refusalMessage("Resuming", "start", now))
 		return d
 	}

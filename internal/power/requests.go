@@ -33,7 +33,7 @@ func (r *CertificateRequests) HasOpen() bool { return slices.ContainsFunc(r.List
 // considered only during a resume and for some time after it (Hive D16).
 func (s Snapshot) NeedsCertificateRequests(now time.Time) bool {
 	w := s.approvalWindow()
-	if w.Opened.IsZero() || !s.Spoke.Answers || s.LeaveRequests {
+	if w.Opened.IsZero() || !s.Spoke.Reachable || s.LeaveRequests {
 		return false
 	}
 	if !w.Ready.IsZero() {

@@ -11,18 +11,18 @@ import (
 func (s Snapshot) decideRunning(now time.Time) Plan {
 	act := s.startAction()
 	rec := s.currentRecord(hivev1.PowerRunning, act, now)
-	d := Plan{Act: act, Unreachable: s.unreachableCondition(), Drift: s.driftedMachines(rec, cloud.Running)}
+	d := Plan{Action: act, Unreachable: s.unreachableCondition(), Drift: s.driftedMachines(rec, cloud.Running)}
 	g := s.firstGap(rec, now)
 	rec = s.restartIfObservedLate(rec, g, now)
 	rec.noteMachineFailure(g)
 	j := s.reviewRequests(now)
 	j.addToGap(g)
-	d.Approve, d.Errand, d.Replace = j.approvedRequests(), s.probeToCreate(rec), s.spotsToReplace()
+	d.Approve, d.CreateProbe, d.Replace = j.approvedRequests(), s.probeToCreate(rec), s.spotsToReplace()
 	switch {
 	case g == nil:
 		rec.markFinished(now)
 		d.State, d.Next = runningState("The cluster is running."+s.unobservedMessage()+s.probeRefusedMessage()), j.shortenInterval(s.spreadInterval(runningInterval))
-		d.Dismiss = s.Spoke.Errand.Mark != ""
+		d.DeleteProbe = s.Spoke.ResumeProbe.Mark != ""
 	case rec.isOverdue(now):
 		d.State = failedToStartState(*g, timedOutMessage("Resuming", s.Limits.ToRunning, g.message))
 		d.Next = rec.requeueDelay(now, *g)
@@ -48,8 +48,8 @@ func (s Snapshot) startAction() Action {
 
 // unobservedMessage says that the machines of a steady cluster could not be observed.
 func (s Snapshot) unobservedMessage() string {
-	if s.MachinesFault == nil {
+	if s.MachinesFailure == nil {
 		return ""
 	}
-	return " " + s.MachinesFault.unobservedMessage()
+	return " " + s.MachinesFailure.unobservedMessage()
 }

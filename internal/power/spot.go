@@ -24,19 +24,19 @@ type SpotMachine struct {
 	Created    time.Time
 	// Joined reports whether the machine has a node, Failed whether it never will.
 	Joined, Failed bool
-	// Gone reports whether the platform says that the instance no longer exists.
-	Gone bool
+	// InstanceLost reports whether the platform says that the instance no longer exists.
+	InstanceLost bool
 }
 
 // NeedsSpotMachines reports whether the cluster's spot machines count: during a resume, but not
 // once the cluster has come up. The health checks of a running cluster handle its own spot
 // machines.
-func (s Snapshot) NeedsSpotMachines() bool { return s.Ends && s.NeedsResumeProbe() }
+func (s Snapshot) NeedsSpotMachines() bool { return s.StopDeletesMachines && s.NeedsResumeProbe() }
 
 // SuspectSpotMachines returns the spot machines that the last stop may have deleted: those older
 // than this resume. The platform may not know newer ones yet.
 func (s Snapshot) SuspectSpotMachines() []SpotMachine {
-	return slices.DeleteFunc(slices.Clone(s.Spoke.Spots), func(m SpotMachine) bool {
+	return slices.DeleteFunc(slices.Clone(s.Spoke.SpotMachines), func(m SpotMachine) bool {
 		return m.ProviderID == "" || !m.Created.Before(s.Record.StartedAt.Time)
 	})
 }
@@ -44,10 +44,10 @@ func (s Snapshot) SuspectSpotMachines() []SpotMachine {
 // spotsToReplace returns the spot machines whose Machines must be deleted so that they are
 // re-created.
 func (s Snapshot) spotsToReplace() []SpotMachine {
-	if !s.NeedsSpotMachines() || !s.Spoke.Answers {
+	if !s.NeedsSpotMachines() || !s.Spoke.Reachable {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.Spoke.Spots), func(m SpotMachine) bool { return !m.Gone })
+	return slices.DeleteFunc(slices.Clone(s.Spoke.SpotMachines), func(m SpotMachine) bool { return !m.InstanceLost })
 }
 
 // spotGap returns the gap that lasts until the spot machines have been re-created.
@@ -55,13 +55,13 @@ func (s Snapshot) spotGap(now time.Time) *gap {
 	if !s.NeedsSpotMachines() {
 		return nil
 	}
-	if s.SpotFault != nil {
-		return newGap(hivev1.ReasonWaitingForNodes, "Cannot determine which spot machines no longer exist: %s.", s.SpotFault.Message)
+	if s.SpotFailure != nil {
+		return newGap(hivev1.ReasonWaitingForNodes, "Cannot determine which spot machines no longer exist: %s.", s.SpotFailure.Message)
 	}
 	if gone := s.spotsToReplace(); len(gone) > 0 {
 		return newGap(hivev1.ReasonWaitingForNodes, "Replacing spot machines that ended when the cluster stopped: %s.", spotNames(gone))
 	}
-	young := slices.DeleteFunc(slices.Clone(s.Spoke.Spots), func(m SpotMachine) bool {
+	young := slices.DeleteFunc(slices.Clone(s.Spoke.SpotMachines), func(m SpotMachine) bool {
 		return m.Joined || m.Failed || m.Created.Before(s.Record.StartedAt.Time) || !now.Before(m.Created.Add(spotJoinTimeout))
 	})
 	if len(young) > 0 {

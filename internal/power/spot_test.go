@@ -13,13 +13,13 @@ import (
 func interruptible(name string, ago time.Duration, is string) SpotMachine {
 	return SpotMachine{
 		Name: name, ProviderID: "aws:///a/" + name, Created: now.Add(-ago),
-		Gone: strings.Contains(is, "gone"), Joined: strings.Contains(is, "joined"), Failed: strings.Contains(is, "failed"),
+		InstanceLost: strings.Contains(is, "gone"), Joined: strings.Contains(is, "joined"), Failed: strings.Contains(is, "failed"),
 	}
 }
 
 // ending is a platform that ends spot machines, and the cluster's spot machines.
 func ending(spots ...SpotMachine) with {
-	return func(s *Snapshot) { s.Ends, s.Spoke.Spots = true, spots }
+	return func(s *Snapshot) { s.StopDeletesMachines, s.Spoke.SpotMachines = true, spots }
 }
 
 func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
@@ -66,23 +66,23 @@ func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
 			seen(hibernate, machines("m0:Stopping w0:Stopped"), going("Hibernating", time.Minute), ending(interruptible("a", hour, "gone"))), "", "StoppingOrHibernating", "",
 		},
 		"nor on a platform that keeps what it stops": {
-			seen(resuming, func(s *Snapshot) { s.Spoke.Spots = []SpotMachine{interruptible("a", hour, "gone")} }), "", "Running", "",
+			seen(resuming, func(s *Snapshot) { s.Spoke.SpotMachines = []SpotMachine{interruptible("a", hour, "gone")} }), "", "Running", "",
 		},
 		"that nobody knows which are gone is told": {
-			seen(resuming, ending(interruptible("a", hour, "joined")), func(s *Snapshot) { s.SpotFault = NewFailure(errors.New("slow down")) }),
+			seen(resuming, ending(interruptible("a", hour, "joined")), func(s *Snapshot) { s.SpotFailure = NewFailure(errors.New("slow down")) }),
 			"", hivev1.ReasonWaitingForNodes, "Cannot determine which spot machines no longer exist: slow down.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if tt.seen.Record.Target == hivev1.PowerRunning && tt.seen.Record.FinishedAt == nil && tt.seen.Spoke.Answers {
+			if tt.seen.Record.Target == hivev1.PowerRunning && tt.seen.Record.FinishedAt == nil && tt.seen.Spoke.Reachable {
 				acted(&tt.seen)
 			}
 			d := Decide(tt.seen, now)
 			if got := spotNames(d.Replace); got != tt.replace {
 				t.Errorf("replaces %q, want %q", got, tt.replace)
 			}
-			if d.Word != tt.word && !(tt.word == "StoppingOrHibernating" && d.Ready.Reason == tt.word) {
-				t.Errorf("tells %s (%s), want %s", d.Word, d.Ready.Message, tt.word)
+			if d.PowerState != tt.word && !(tt.word == "StoppingOrHibernating" && d.Ready.Reason == tt.word) {
+				t.Errorf("tells %s (%s), want %s", d.PowerState, d.Ready.Message, tt.word)
 			}
 			if !strings.Contains(d.Ready.Message, tt.tells) {
 				t.Errorf("tells %q, want %q", d.Ready.Message, tt.tells)

@@ -8,7 +8,7 @@ import (
 // State is a cluster's power as reported to users: the two conditions and status.powerState. Only
 // the functions below construct it, so the three cannot contradict each other (Hive D2).
 type State struct {
-	Word               string
+	PowerState         string
 	Hibernating, Ready condition.Value
 }
 
@@ -34,10 +34,10 @@ func hibernatingState(message string) State {
 	return State{hivev1.StatusHibernating, condition.True(hivev1.ReasonHibernating, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
 }
 
-// stoppingState returns the state of a cluster that has not stopped yet; word is its
+// stoppingState returns the state of a cluster that has not stopped yet; powerState is its
 // status.powerState.
-func stoppingState(word, message string) State {
-	return State{word, condition.False(hivev1.ReasonStopping, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
+func stoppingState(powerState, message string) State {
+	return State{powerState, condition.False(hivev1.ReasonStopping, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
 }
 
 func failedToStopState(message string) State {
@@ -66,7 +66,7 @@ func degradedState(g gap) State {
 // withUnsupported adds to a state that the cluster cannot hibernate. This does not affect
 // readiness.
 func (s State) withUnsupported(message string) State {
-	s.Word = s.Ready.Reason
+	s.PowerState = s.Ready.Reason
 	s.Hibernating = condition.False(hivev1.ReasonUnsupported, message)
 	return s
 }

@@ -245,8 +245,8 @@ func (a *atlas) table(b *strings.Builder) {
 	for _, group := range a.groups() {
 		for _, s := range a.states {
 			if s.Hibernating.Reason == group {
-				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", cmp.Or(s.Word, "(empty)"), brieflyOf(s.Hibernating), brieflyOf(s.Ready),
-					cmp.Or(meanings[group+s.Word], meanings[group], "see the message"), s.says())
+				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", cmp.Or(s.PowerState, "(empty)"), brieflyOf(s.Hibernating), brieflyOf(s.Ready),
+					cmp.Or(meanings[group+s.PowerState], meanings[group], "see the message"), s.says())
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func (a *atlas) table(b *strings.Builder) {
 
 // says is the message of the condition that the word is from.
 func (s State) says() string {
-	if s.Word == s.Ready.Reason {
+	if s.PowerState == s.Ready.Reason {
 		return s.Ready.Message
 	}
 	return s.Hibernating.Message

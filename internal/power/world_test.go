@@ -23,7 +23,7 @@ type world struct {
 
 	// What misbehaves at present.
 	apiDown, blind, refusing, lazy bool
-	errand                         ResumeProbe
+	probe                          ResumeProbe
 	history                        []string
 }
 
@@ -84,8 +84,8 @@ func (w *world) calm() {
 // run lets time pass for the machines and their nodes.
 func (w *world) run(span time.Duration) {
 	w.now = w.now.Add(span)
-	if !w.lazy && w.errand.Mark != "" && w.all(cloud.Running) {
-		w.errand.Done = true
+	if !w.lazy && w.probe.Mark != "" && w.all(cloud.Running) {
+		w.probe.Done = true
 	}
 	for _, m := range w.vms {
 		switch {
@@ -101,20 +101,20 @@ func (w *world) run(span time.Duration) {
 }
 
 func (w *world) look() Snapshot {
-	s := Snapshot{Seed: "uid", Wanted: w.wanted, Installed: true, Actuator: true, InstalledAt: installed, Record: w.record, Limits: w.limits}
+	s := Snapshot{Seed: "uid", DesiredState: w.wanted, Installed: true, Actuator: true, InstalledAt: installed, Record: w.record, Limits: w.limits}
 	for _, m := range w.vms {
 		s.Machines = append(s.Machines, cloud.Machine{Name: m.name, State: m.state})
 	}
 	w.Shuffle(len(s.Machines), func(i, j int) { s.Machines[i], s.Machines[j] = s.Machines[j], s.Machines[i] })
 	if w.blind {
-		s.Machines, s.MachinesFault = nil, NewFailure(errors.New("cloud down"))
+		s.Machines, s.MachinesFailure = nil, NewFailure(errors.New("cloud down"))
 	}
 	if !s.NeedsSpoke() {
 		return s
 	}
-	s.Spoke = Spoke{Asked: true, Answers: !w.apiDown && w.all(cloud.Running), Trouble: "connection refused"}
+	s.Spoke = Spoke{Queried: true, Reachable: !w.apiDown && w.all(cloud.Running), UnreachableReason: "connection refused"}
 	if s.NeedsResumeProbe() {
-		s.Spoke.Errand = w.errand
+		s.Spoke.ResumeProbe = w.probe
 	}
 	for _, m := range w.vms {
 		s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: m.name, Ready: true, Renewed: m.lastSeen})
@@ -133,17 +133,17 @@ func (w *world) all(state cloud.State) bool {
 
 // obey does as decided, unless the platform refuses.
 func (w *world) obey(d Plan) Plan {
-	if d.Dismiss {
-		w.errand = ResumeProbe{}
+	if d.DeleteProbe {
+		w.probe = ResumeProbe{}
 	}
-	if d.Errand != "" {
-		w.errand = ResumeProbe{Mark: d.Errand}
+	if d.CreateProbe != "" {
+		w.probe = ResumeProbe{Mark: d.CreateProbe}
 		d = d.AfterProbeCreated()
 	}
-	if d.Act == Hibernate {
+	if d.Action == Hibernate {
 		w.wanted = hivev1.PowerHibernating
 	}
-	if d.Act != Start && d.Act != Stop {
+	if d.Action != Start && d.Action != Stop {
 		return d
 	}
 	if w.refusing {
@@ -151,7 +151,7 @@ func (w *world) obey(d Plan) Plan {
 	}
 	var early error
 	for _, m := range w.vms {
-		if err := m.tell(d.Act, w.now.Add(time.Duration(w.IntN(40))*time.Second)); err != nil {
+		if err := m.tell(d.Action, w.now.Add(time.Duration(w.IntN(40))*time.Second)); err != nil {
 			early = err
 		}
 	}
@@ -194,25 +194,25 @@ func (w *world) pass(t *testing.T, mayDie bool) Plan {
 func (w *world) check(t *testing.T, s Snapshot, d Plan) {
 	t.Helper()
 	agree(t, d)
-	if (d.Act == Start && w.wanted == hivev1.PowerHibernating) || (d.Act == Stop && w.wanted == hivev1.PowerRunning) {
-		t.Errorf("told to %s, wanted %s", d.Act, w.wanted)
+	if (d.Action == Start && w.wanted == hivev1.PowerHibernating) || (d.Action == Stop && w.wanted == hivev1.PowerRunning) {
+		t.Errorf("told to %s, wanted %s", d.Action, w.wanted)
 	}
-	if d.Act != NoAction && (s.Record == nil || s.Record.Target != d.Record.Target || !s.Record.StartedAt.Equal(&d.Record.StartedAt)) {
+	if d.Action != NoAction && (s.Record == nil || s.Record.Target != d.Record.Target || !s.Record.StartedAt.Equal(&d.Record.StartedAt)) {
 		t.Errorf("acts on a record that is not stored: %s", d)
 	}
 	if at := d.Record.Deadline; at != nil && at.After(w.now) && w.now.Add(d.Next).After(at.Time) {
 		t.Errorf("sleeps past the deadline %s: %s", at.Sub(w.now), d)
 	}
-	if d.Act == Hibernate && !s.HasComeUp() && w.now.Before(s.resumeEndedAt(s.Record)) {
+	if d.Action == Hibernate && !s.HasComeUp() && w.now.Before(s.resumeEndedAt(s.Record)) {
 		t.Errorf("hibernateAfter cuts a resume short: %s", d)
 	}
 	if d.Next <= 0 || d.Next > 2*hibernatingInterval {
 		t.Errorf("looks again in %s: %s", d.Next, d)
 	}
-	if d.Word == hivev1.StatusRunning && s.NeedsResumeProbe() && (!s.Spoke.Errand.Done || s.Spoke.Errand.Mark != d.Record.StartedAt.UTC().Format(time.RFC3339)) {
-		t.Errorf("called running, and nobody has seen its controller manager act: %+v", s.Spoke.Errand)
+	if d.PowerState == hivev1.StatusRunning && s.NeedsResumeProbe() && (!s.Spoke.ResumeProbe.Done || s.Spoke.ResumeProbe.Mark != d.Record.StartedAt.UTC().Format(time.RFC3339)) {
+		t.Errorf("called running, and nobody has seen its controller manager act: %+v", s.Spoke.ResumeProbe)
 	}
-	if d.Word == hivev1.StatusRunning && !w.blind && !w.all(cloud.Running) {
+	if d.PowerState == hivev1.StatusRunning && !w.blind && !w.all(cloud.Running) {
 		t.Errorf("called running: %s", s.Machines)
 	}
 }
@@ -220,9 +220,9 @@ func (w *world) check(t *testing.T, s Snapshot, d Plan) {
 // arrived reports whether the cluster is as wanted, both actually and as reported.
 func (w *world) arrived(d Plan) bool {
 	if w.wanted == hivev1.PowerHibernating {
-		return w.all(cloud.Stopped) && d.Word == hivev1.StatusHibernating
+		return w.all(cloud.Stopped) && d.PowerState == hivev1.StatusHibernating
 	}
-	return w.all(cloud.Running) && d.Word == hivev1.StatusRunning
+	return w.all(cloud.Running) && d.PowerState == hivev1.StatusRunning
 }
 
 func TestHistories(t *testing.T) {

@@ -18,7 +18,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func snapshot(edits ...func(*Snapshot)) Snapshot {
 	s := Snapshot{
 		Now:     now,
-		Cluster: Cluster{Name: "c", UID: "u", Marked: true, Held: true, Executor: true},
+		Cluster: Cluster{Name: "c", UID: "u", Marked: true, HasFinalizer: true, Executor: true},
 		Needs: Needs{
 			Platform: "aws", Platforms: []string{"aws"},
 			ImageSet: Source{Name: "v4", Found: true}, InstallConfig: Source{Name: "config", Found: true},
@@ -139,7 +139,7 @@ func TestDecide(t *testing.T) {
 		"what nobody can destroy stays":         {edits{deleted, opened, named("x0"), powerless}, "nothing"},
 		"a preserved cluster just goes":         {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Preserved = true }}, "last remove the finalizer"},
 		"a protected cluster stays":             {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Protected, s.Cluster.Preserved = true, true }}, "nothing"},
-		"what is not held is none of ours":      {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Held = false }}, "nothing"},
+		"what is not held is none of ours":      {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.HasFinalizer = false }}, "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot(tt.in...)

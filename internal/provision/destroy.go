@@ -16,7 +16,7 @@ func decideDeletion(s Snapshot) Plan {
 	c := s.Cluster
 	left := s.leftoverInfraIDs()
 	switch {
-	case !c.Held:
+	case !c.HasFinalizer:
 	case c.Protected:
 		p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonProtected,
 			fmt.Sprintf("Annotation %s is true, so the cluster is not destroyed: remove the annotation to have it destroyed.", hivev1.AnnotationProtectedDelete))

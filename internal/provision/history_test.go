@@ -42,12 +42,12 @@ func TestRandomHistories(t *testing.T) {
 			t.Parallel()
 			h := &history{
 				t: t, dice: rand.New(rand.NewPCG(seed, 1)), ended: map[string]Outcome{}, dead: map[string]bool{},
-				facts: snapshot(func(s *Snapshot) { s.Cluster.Marked, s.Cluster.Held = false, false }),
+				facts: snapshot(func(s *Snapshot) { s.Cluster.Marked, s.Cluster.HasFinalizer = false, false }),
 			}
 			h.play(h.dice.IntN(80))
 			h.facts.Cluster.Deleting, h.facts.Cluster.DeletedAt = true, h.facts.Now
 			// What carries no finalizer goes at once.
-			h.gone = !h.facts.Cluster.Held
+			h.gone = !h.facts.Cluster.HasFinalizer
 			h.play(400)
 			if !h.gone || h.alive {
 				t.Errorf("gone: %v, alive: %v\n%s", h.gone, h.alive, strings.Join(h.log, "\n"))
@@ -132,7 +132,7 @@ func (h *history) do(s *Snapshot, step Step) {
 	c := &h.facts.Cluster
 	switch step.Do {
 	case EnsureFinalizer:
-		c.Marked, c.Held = true, true
+		c.Marked, c.HasFinalizer = true, true
 	case RecordAttempt:
 		h.record(s, step)
 	case PublishMetadata:

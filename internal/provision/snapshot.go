@@ -47,8 +47,8 @@ type Cluster struct {
 	Paused bool
 	// Marked: it has the finalizer and the labels that describe it.
 	Marked bool
-	// Held: it has the finalizer.
-	Held bool
+	// HasFinalizer: it has the finalizer.
+	HasFinalizer bool
 	// Foreign: another installer creates it (clusterInstallRef).
 	Foreign bool
 	// Installed: spec.installed.

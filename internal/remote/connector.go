@@ -20,15 +20,15 @@ import (
 type ObserveOptions struct {
 	// Operators reads the cluster operators, if it is an OpenShift cluster.
 	Operators bool
-	// Again retries once, after a short delay, when the connection fails at once: in a cluster
+	// RetryOnce retries once, after a short delay, when the connection fails at once: in a cluster
 	// that has been running, a single failure does not count.
-	Again bool
-	// Errand reads whether the controller manager has reacted to the resume probe.
-	Errand bool
+	RetryOnce bool
+	// ResumeProbe reads whether the controller manager has reacted to the resume probe.
+	ResumeProbe bool
 	// Version reads the cluster's version.
 	Version bool
-	// Spots reads the Machines of spot machines, if the cluster has Machines.
-	Spots bool
+	// SpotMachines reads the Machines of spot machines, if the cluster has Machines.
+	SpotMachines bool
 }
 
 // Connector accesses clusters with their admin kubeconfigs. It keeps one client for each Secret
@@ -65,14 +65,14 @@ func (c *Connector) ObserveSpoke(ctx context.Context, secret types.NamespacedNam
 		return power.Spoke{}, err
 	}
 	if trouble != "" {
-		return power.Spoke{Asked: true, Trouble: trouble}, nil
+		return power.Spoke{Queried: true, UnreachableReason: trouble}, nil
 	}
 	s, err := a.observeSpoke(ctx, ask)
-	if err != nil && ask.Again && !isTimeout(err) && sleepContext(ctx, c.retryDelay) {
+	if err != nil && ask.RetryOnce && !isTimeout(err) && sleepContext(ctx, c.retryDelay) {
 		s, err = a.observeSpoke(ctx, ask)
 	}
 	if err != nil {
-		return power.Spoke{Asked: true, Trouble: describeNoAnswer(err)}, nil
+		return power.Spoke{Queried: true, UnreachableReason: describeNoAnswer(err)}, nil
 	}
 	return s, nil
 }

@@ -131,7 +131,7 @@ func connector(t *testing.T, kubeconfig string) (*Connector, client.Client) {
 func TestLook(t *testing.T) {
 	a := newAPI(t)
 	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
-	plain := power.Spoke{Asked: true, Answers: true, Nodes: []power.Node{
+	plain := power.Spoke{Queried: true, Reachable: true, Nodes: []power.Node{
 		{Name: "m0", Ready: true, ReadySince: slept, Renewed: woke},
 		{Name: "w0", Ready: true, ReadySince: slept, Renewed: woke},
 	}}
@@ -170,7 +170,7 @@ func TestLook(t *testing.T) {
 	})
 	t.Run("half an answer is none", func(t *testing.T) {
 		a.answers[operatorsPath] = http.StatusInternalServerError
-		if diff := cmp.Diff(power.Spoke{Asked: true, Trouble: "it is not ready to serve"}, look(ObserveOptions{Operators: true})); diff != "" {
+		if diff := cmp.Diff(power.Spoke{Queried: true, UnreachableReason: "it is not ready to serve"}, look(ObserveOptions{Operators: true})); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -209,10 +209,10 @@ func TestTrouble(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(power.Spoke{Asked: true, Trouble: c.want}, s); diff != "" {
+			if diff := cmp.Diff(power.Spoke{Queried: true, UnreachableReason: c.want}, s); diff != "" {
 				t.Error(diff)
 			}
-			if strings.Contains(s.Trouble, secret) {
+			if strings.Contains(s.UnreachableReason, secret) {
 				t.Error("a secret is told")
 			}
 		})
@@ -220,7 +220,7 @@ func TestTrouble(t *testing.T) {
 	t.Run("a Secret that is not there is a fact", func(t *testing.T) {
 		con, _ := connector(t, "")
 		s, err := con.ObserveSpoke(t.Context(), types.NamespacedName{Namespace: "c", Name: "none"}, ObserveOptions{})
-		if err != nil || s.Trouble != "Secret none with its admin kubeconfig does not exist" {
+		if err != nil || s.UnreachableReason != "Secret none with its admin kubeconfig does not exist" {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})
@@ -228,7 +228,7 @@ func TestTrouble(t *testing.T) {
 		con, _ := connector(t, kubeconfig(a.Server, token(secret)))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if s, err := con.ObserveSpoke(ctx, key, ObserveOptions{}); err == nil && s.Answers {
+		if s, err := con.ObserveSpoke(ctx, key, ObserveOptions{}); err == nil && s.Reachable {
 			t.Error("it answered")
 		}
 	})
@@ -247,8 +247,8 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 			expect := func(want string) {
 				t.Helper()
 				s, err := con.ObserveSpoke(t.Context(), key, ObserveOptions{})
-				if err != nil || s.Trouble != want || s.Answers != (want == "") {
-					t.Errorf("answers %t, trouble %q, %v; want trouble %q", s.Answers, s.Trouble, err, want)
+				if err != nil || s.UnreachableReason != want || s.Reachable != (want == "") {
+					t.Errorf("answers %t, trouble %q, %v; want trouble %q", s.Reachable, s.UnreachableReason, err, want)
 				}
 			}
 			authorities.SetContent(cabundletest.CertificatePEM(other))
@@ -265,7 +265,7 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	t.Run("and the kubeconfig's own still count", func(t *testing.T) {
 		con, _ := connector(t, kubeconfig(a.Server, token(secret)))
 		con.authorities = authorities.NewSource()
-		if s, err := con.ObserveSpoke(t.Context(), key, ObserveOptions{}); err != nil || !s.Answers {
+		if s, err := con.ObserveSpoke(t.Context(), key, ObserveOptions{}); err != nil || !s.Reachable {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})
@@ -332,8 +332,8 @@ func TestASecondTry(t *testing.T) {
 			t.Cleanup(server.Close)
 			c, _ := connector(t, kubeconfig(server, token(secret)))
 			c.retryDelay = time.Millisecond
-			s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Again: tc.again})
-			if err != nil || s.Answers != tc.answers {
+			s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{RetryOnce: tc.again})
+			if err != nil || s.Reachable != tc.answers {
 				t.Errorf("%+v, %v; want an answer: %t", s, err, tc.answers)
 			}
 		})

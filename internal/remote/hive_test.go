@@ -23,10 +23,10 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestD20AClusterThatSwallowsPacketsHoldsAWorkerForTenSeconds(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *spokeClient) string{
 		"asking how it is": func(ctx context.Context, a *spokeClient) string {
-			_, err := a.observeSpoke(ctx, ObserveOptions{Operators: true, Errand: true})
+			_, err := a.observeSpoke(ctx, ObserveOptions{Operators: true, ResumeProbe: true})
 			return describeNoAnswer(err)
 		},
-		"sending an errand": func(ctx context.Context, a *spokeClient) string {
+		"sending an probe": func(ctx context.Context, a *spokeClient) string {
 			return describeNoAnswer(a.createOrUpdateProbe(ctx, "now"))
 		},
 		"asking for certificates": func(ctx context.Context, a *spokeClient) string {

@@ -45,7 +45,7 @@ func TestVersion(t *testing.T) {
 			}
 			c, _ := connector(t, kubeconfig(a.Server, token(secret)))
 			s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Version: true})
-			if err != nil || !s.Answers {
+			if err != nil || !s.Reachable {
 				t.Fatalf("%+v, %v", s, err)
 			}
 			if diff := cmp.Diff(tc.want, s.Version, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {

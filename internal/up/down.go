@@ -59,7 +59,7 @@ func findRunningPID(dir string) (int, error) {
 		return 0, nil
 	}
 	lock, err := flock.Acquire(LockPath(dir))
-	var held *flock.HeldError
+	var held *flock.LockedError
 	if errors.As(err, &held) {
 		return held.PID, nil
 	}

@@ -149,7 +149,7 @@ func acquireDataDir(dir string) (*flock.Lock, error) {
 		return nil, fmt.Errorf("creating the data folder: %w", err)
 	}
 	lock, err := flock.Acquire(LockPath(dir))
-	var held *flock.HeldError
+	var held *flock.LockedError
 	if errors.As(err, &held) {
 		return nil, fmt.Errorf("hotspare already runs on %s (pid %d): use it, stop it with 'hotspare down --data-dir %s', or choose another --data-dir", dir, held.PID, dir)
 	}

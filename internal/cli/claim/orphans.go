@@ -93,7 +93,7 @@ func (a commands) cleanUpKilledRun(ctx context.Context, h *base.Hub, dir string)
 		return nil // the claim run is still creating it
 	}
 	lock, err := flock.Acquire(filepath.Join(dir, "lock"))
-	var held *flock.HeldError
+	var held *flock.LockedError
 	if errors.As(err, &held) {
 		return nil // the claim run is alive
 	}

@@ -147,12 +147,12 @@ func (a commands) writeBreakResult(w io.Writer, name string, d breakResult) erro
 	if d.AtStart {
 		when = "at its next start"
 	}
-	if !d.Lasts {
+	if !d.Persistent {
 		heal = "It happens once. Until then it can be taken back"
 	}
 	t := base.NewTable("MACHINE", "FAULT", "WHEN")
 	for _, m := range d.Machines {
-		t.AddRow(m, d.Does, when)
+		t.AddRow(m, d.Description, when)
 	}
 	if _, err := fmt.Fprintf(w, "cluster %s has fault %s\n\n", d.Cluster, d.Fault); err != nil {
 		return err

@@ -66,10 +66,10 @@ func buildFaultTable() *base.Table {
 		if p.AtStart {
 			begins = "at a start"
 		}
-		if p.Lasts {
+		if p.Persistent {
 			ends = "when healed"
 		}
-		t.AddRow(string(p.Fault), string(p.Strikes), begins, ends, p.Does)
+		t.AddRow(string(p.Fault), string(p.DefaultTarget), begins, ends, p.Description)
 	}
 	return t
 }

@@ -158,7 +158,7 @@ func isLockHeld(path string) (bool, error) {
 		return false, nil
 	}
 	lock, err := flock.Acquire(path)
-	var by *flock.HeldError
+	var by *flock.LockedError
 	if errors.As(err, &by) {
 		return true, nil
 	}

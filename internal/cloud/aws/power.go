@@ -34,8 +34,8 @@ type Power struct {
 }
 
 var (
-	_ cloud.Power = (*Power)(nil)
-	_ cloud.Spot  = (*Power)(nil)
+	_ cloud.Power              = (*Power)(nil)
+	_ cloud.LostInstanceLister = (*Power)(nil)
 )
 
 // Option configures Power for all clusters.

@@ -248,7 +248,7 @@ func TestLost(t *testing.T) {
 	}
 	ids = append(ids, "aws:///us-east-1a/i-never", "gce://project/zone/i-other", "")
 	want = append(want, "aws:///us-east-1a/i-never")
-	got, err := l.Lost(t.Context(), ref(t, infraID), ids)
+	got, err := l.ListLostInstances(t.Context(), ref(t, infraID), ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestLost(t *testing.T) {
 		t.Error(diff)
 	}
 	l.ec2.ExpireAllKeys()
-	if got, err := l.Lost(t.Context(), ref(t, infraID), ids); fault.KindOf(err) != fault.Denied || len(got) > 0 {
+	if got, err := l.ListLostInstances(t.Context(), ref(t, infraID), ids); fault.KindOf(err) != fault.Denied || len(got) > 0 {
 		t.Errorf("with expired credentials: %v lost, %v", len(got), err)
 	}
 }

@@ -43,7 +43,7 @@ func endLockHolder(path string, grace time.Duration) error {
 
 // findLockHolder returns the holder of the lock at path, or nil if the lock is free or the machine
 // does not exist.
-func findLockHolder(path string) (*flock.HeldError, error) {
+func findLockHolder(path string) (*flock.LockedError, error) {
 	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -52,7 +52,7 @@ func findLockHolder(path string) (*flock.HeldError, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	lock, err := flock.Acquire(path)
-	var held *flock.HeldError
+	var held *flock.LockedError
 	if errors.As(err, &held) {
 		return held, nil
 	}

@@ -373,7 +373,7 @@ func TestRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var held *flock.HeldError
+		var held *flock.LockedError
 		if err := open(t, dir).Run(t.Context()); !errors.As(err, &held) {
 			t.Errorf("got %v", err)
 		}

@@ -148,7 +148,7 @@ func remove(o client.Object) act {
 func stage(t *testing.T, acts ...act) crashtest.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
-	if err := clusterclaim.Index(t.Context(), &ix); err != nil {
+	if err := clusterclaim.AddIndexes(t.Context(), &ix); err != nil {
 		t.Fatal(err)
 	}
 	pools := create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})
@@ -298,7 +298,7 @@ func rig(t *testing.T, refuse func(client.Object) error, objects ...client.Objec
 	writes := &[]string{}
 	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{})
-	if err := clusterclaim.Index(t.Context(), indexer{b}); err != nil {
+	if err := clusterclaim.AddIndexes(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	do := func(verb string, o client.Object, write func() error) error {

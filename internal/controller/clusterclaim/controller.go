@@ -32,7 +32,7 @@ import (
 
 // A Reconciler reconciles ClusterClaims.
 type Reconciler struct {
-	// Client reads from caches that Index has been called on.
+	// Client reads from caches that AddIndexes has been called on.
 	Client client.Client
 	// Live reads from the API server: the finalizer of a claim is removed only if its cluster is
 	// certainly deleted, and PoolNotFound is set only if the pool certainly does not exist.
@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	workers := r.Workers

@@ -48,7 +48,7 @@ func TestADeletedClaimIsHeldByAClusterThatTheCacheDoesNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ix chaos.Indexes
-	if err := Index(t.Context(), &ix); err != nil {
+	if err := AddIndexes(t.Context(), &ix); err != nil {
 		t.Fatal(err)
 	}
 	view := store.NewView(&ix)

@@ -21,8 +21,8 @@ import (
 // byClaim indexes clusters by the claim that they are bound to, as namespace/name.
 const byClaim = "claim"
 
-// Index adds the index that this controller needs to a cache.
-func Index(ctx context.Context, ix client.FieldIndexer) error {
+// AddIndexes adds the index that this controller needs to a cache.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	return ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byClaim, func(o client.Object) []string {
 		if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil && ref.ClaimName != "" {
 			return []string{ref.Namespace + "/" + ref.ClaimName}

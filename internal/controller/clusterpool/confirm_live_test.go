@@ -67,7 +67,7 @@ func newLab(t *testing.T) *lab {
 func (l *lab) restart() {
 	l.t.Helper()
 	var ix chaos.Indexes
-	if err := clusterpool.Index(l.t.Context(), &ix); err != nil {
+	if err := clusterpool.AddIndexes(l.t.Context(), &ix); err != nil {
 		l.t.Fatal(err)
 	}
 	l.view = l.store.NewView(&ix)

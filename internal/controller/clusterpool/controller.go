@@ -47,7 +47,7 @@ type Room func(p hivev1.Platform) (more *int, why string)
 
 // A Reconciler reconciles ClusterPools.
 type Reconciler struct {
-	// Client reads from caches that Index has been called on.
+	// Client reads from caches that AddIndexes has been called on.
 	Client client.Client
 	// Live reads from the API server.
 	Live   client.Reader
@@ -114,8 +114,8 @@ const (
 	byClaim = "spec.clusterPoolName"
 )
 
-// Index adds the indexes that this controller needs to a cache.
-func Index(ctx context.Context, ix client.FieldIndexer) error {
+// AddIndexes adds the indexes that this controller needs to a cache.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPool, func(o client.Object) []string {
 		return poolIndexKeys(o.(*hivev1.ClusterDeployment))
 	}); err != nil {
@@ -128,7 +128,7 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	var err error

@@ -42,7 +42,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 func stage(t *testing.T, acts ...func(context.Context, client.Client) error) crashtest.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
-	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix), customization.Index(t.Context(), &ix)); err != nil {
+	if err := errors.Join(clusterpool.AddIndexes(t.Context(), &ix), clusterclaim.AddIndexes(t.Context(), &ix), customization.AddIndexes(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
 	serial := 0

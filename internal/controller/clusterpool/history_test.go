@@ -147,7 +147,7 @@ func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 	h.store = chaos.New(scheme, h.clock, allKinds...)
 	h.judge = newJudge(h.store, h.clock, h.mood.replicas == 1)
 	h.store.Wrote = h.judge.wrote
-	if err := errors.Join(clusterpool.Index(t.Context(), h.indexes), clusterclaim.Index(t.Context(), h.indexes), customization.Index(t.Context(), h.indexes)); err != nil {
+	if err := errors.Join(clusterpool.AddIndexes(t.Context(), h.indexes), clusterclaim.AddIndexes(t.Context(), h.indexes), customization.AddIndexes(t.Context(), h.indexes)); err != nil {
 		t.Fatal(err)
 	}
 	h.make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})

@@ -32,7 +32,7 @@ func newLine(t *testing.T, objects ...client.Object) *line {
 	t.Helper()
 	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(withHomes(objects)...).
 		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterDeploymentCustomization{})
-	if err := errors.Join(clusterpool.Index(t.Context(), indexer{b}), clusterclaim.Index(t.Context(), indexer{b})); err != nil {
+	if err := errors.Join(clusterpool.AddIndexes(t.Context(), indexer{b}), clusterclaim.AddIndexes(t.Context(), indexer{b})); err != nil {
 		t.Fatal(err)
 	}
 	l := &line{Client: b.Build(), clock: clocktesting.NewFakePassiveClock(noon)}

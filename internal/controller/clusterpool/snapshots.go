@@ -17,7 +17,7 @@ import (
 
 // ListSnapshots reads every pool as a pass does, except what costs a request: the pool's
 // dependencies, and the room of its platform. Use it for counting, not for deciding. c reads from
-// caches that Index has been called on. If it returns an error, it also returns the pools that
+// caches that AddIndexes has been called on. If it returns an error, it also returns the pools that
 // could be read.
 func ListSnapshots(ctx context.Context, c client.Reader, now time.Time) (map[types.NamespacedName]pool.Snapshot, error) {
 	var pools hivev1.ClusterPoolList

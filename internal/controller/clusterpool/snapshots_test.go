@@ -89,7 +89,7 @@ func TestInventoriesAreThoseOfPoolsThatHaveOne(t *testing.T) {
 func cacheOf(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...)
-	if err := clusterpool.Index(t.Context(), indexer{b}); err != nil {
+	if err := clusterpool.AddIndexes(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()

@@ -35,7 +35,7 @@ import (
 
 // A Reconciler reconciles the leases of customizations.
 type Reconciler struct {
-	// Client reads from caches that Index has been called on.
+	// Client reads from caches that AddIndexes has been called on.
 	Client client.Client
 	// Live reads from the API server: leases are never acquired or released on cached data alone.
 	Live   client.Reader
@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).

@@ -106,7 +106,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 	h.store = chaos.New(scheme, h.clock, everything...)
 	h.judge = newJudge(h.store)
 	h.store.Wrote = h.judge.wrote
-	if err := errors.Join(err, Index(t.Context(), h.indexes)); err != nil {
+	if err := errors.Join(err, AddIndexes(t.Context(), h.indexes)); err != nil {
 		t.Fatal(err)
 	}
 	h.make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})

@@ -25,8 +25,8 @@ const (
 	byHolder = "holder"
 )
 
-// Index adds the indexes that this controller needs to a cache.
-func Index(ctx context.Context, ix client.FieldIndexer) error {
+// AddIndexes adds the indexes that this controller needs to a cache.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byCustomization, func(o client.Object) []string {
 		if cd := o.(*hivev1.ClusterDeployment); isRelevantCluster(cd) {
 			return []string{customizationOf(cd).String()}

@@ -34,7 +34,7 @@ func newReader(t *testing.T, objects ...client.Object) client.Client {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(newSlot(""))
-	if err := Index(t.Context(), indexer{b}); err != nil {
+	if err := AddIndexes(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()

@@ -57,7 +57,7 @@ type Hub struct {
 
 // Reconciler reconciles DataPlanes.
 type Reconciler struct {
-	// Client reads from caches that Index has been called on.
+	// Client reads from caches that AddIndexes has been called on.
 	Client client.Client
 	// Live reads from the API server.
 	Live   client.Reader

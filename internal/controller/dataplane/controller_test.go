@@ -51,7 +51,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	g := &rig{T: t, spoke: newSpoke(t), clock: clocktesting.NewFakePassiveClock(start), events: events.NewFakeRecorder(1000)}
 	b := fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(append(fleet(), objects...)...).
 		WithStatusSubresource(&v1alpha1.DataPlane{}, &v1alpha1.DataPlaneAgent{}, &v1alpha1.ServiceInstance{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{})
-	if err := dataplane.Index(t.Context(), indexer{b}); err != nil {
+	if err := dataplane.AddIndexes(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	g.Client = b.Build()

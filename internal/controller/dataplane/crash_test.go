@@ -28,7 +28,7 @@ type act = func(context.Context, client.Client) error
 func stage(t *testing.T, finally act, acts ...act) crashtest.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
-	if err := dataplane.Index(t.Context(), &ix); err != nil {
+	if err := dataplane.AddIndexes(t.Context(), &ix); err != nil {
 		t.Fatal(err)
 	}
 	var p *spoke

@@ -36,8 +36,8 @@ func planeName(provider, region, name string) string { return provider + "/" + r
 func claimKey(name string) string      { return "claim/" + name }
 func deploymentKey(name string) string { return "deployment/" + name }
 
-// Index adds the indexes that the controller uses.
-func Index(ctx context.Context, ix client.FieldIndexer) error {
+// AddIndexes adds the indexes that the controller uses.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	for _, i := range []struct {
 		of   client.Object
 		name string
@@ -99,7 +99,7 @@ const (
 
 // SetupWithManager adds the controller to mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	mapped := handler.EnqueueRequestsFromMapFunc

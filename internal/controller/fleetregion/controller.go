@@ -41,7 +41,7 @@ import (
 
 // Reconciler reconciles FleetRegions.
 type Reconciler struct {
-	// Client reads from caches that Index has been called on.
+	// Client reads from caches that AddIndexes has been called on.
 	Client client.Client
 	// Live reads from the API server: nothing is released based on a cache alone.
 	Live   client.Reader
@@ -94,7 +94,7 @@ const (
 
 // SetupWithManager adds the controller to mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).

@@ -37,7 +37,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	t.Helper()
 	scheme, err := newScheme()
 	var ix chaos.Indexes
-	if err := errors.Join(err, Index(t.Context(), &ix)); err != nil {
+	if err := errors.Join(err, AddIndexes(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
 	now := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))

@@ -24,8 +24,8 @@ const byPlace = "place"
 
 func placeKey(provider, region string) string { return provider + "/" + region }
 
-// Index adds the indexes that this controller needs to a cache.
-func Index(ctx context.Context, ix client.FieldIndexer) error {
+// AddIndexes adds the indexes that this controller needs to a cache.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	for _, kind := range []client.Object{&v1alpha1.FleetRegion{}, &v1alpha1.DataPlane{}, &v1alpha1.ServiceInstance{}} {
 		if err := ix.IndexField(ctx, kind, byPlace, func(o client.Object) []string { return []string{placeOf(o)} }); err != nil {
 			return fmt.Errorf("indexing %T by provider and region: %w", kind, err)

@@ -138,7 +138,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mp *hivev1.MachinePool
 func (r *Reconciler) syncCluster(ctx context.Context, mp *hivev1.MachinePool, cd *hivev1.ClusterDeployment) (time.Duration, error) {
 	pool := machinepool.NewPool(mp)
 	var err error
-	if pool.Rival, err = r.findDuplicatePool(ctx, mp); err != nil {
+	if pool.DuplicateOf, err = r.findDuplicatePool(ctx, mp); err != nil {
 		return 0, err
 	}
 	spoke, trouble, err := r.Spokes.Client(ctx, kubeconfigSecret(cd))

@@ -49,7 +49,7 @@ func observeWorkers(
 		return crew, l, err
 	}
 	for _, w := range made {
-		crew.Machines = append(crew.Machines, machinepool.Machine{Name: w.Name, Created: w.Created, Trouble: w.Trouble})
+		crew.Machines = append(crew.Machines, machinepool.Machine{Name: w.Name, Created: w.Created, Problem: w.Problem})
 	}
 	var nodes corev1.NodeList
 	if err := spoke.List(ctx, &nodes); err != nil {
@@ -99,11 +99,11 @@ func (t *task) applyWorkerStep(ctx context.Context, s machinepool.Step) error {
 		return t.local.workers.Add(t.target, install.Worker{Name: s.Name, Taints: t.local.taints})
 	case machinepool.RemoveWorker:
 		return t.removeWorker(ctx, s.Name)
-	case machinepool.ForgetNode:
+	case machinepool.DeleteNode:
 		return t.deleteNodeAndMachine(ctx, s.Name)
-	case machinepool.MarkNode:
+	case machinepool.UpdateNode:
 		return t.patchNode(ctx, s)
-	case machinepool.MarkMachine:
+	case machinepool.UpdateMachine:
 		m := t.local.machines[s.Name]
 		after := m.DeepCopy()
 		after.SetLabels(s.Labels)

@@ -114,7 +114,7 @@ func (r *Reconciler) observeAndDecide(ctx context.Context, cd *hivev1.ClusterDep
 		}
 		var crew machinepool.WorkerSnapshot
 		crew, t.local, err = observeWorkers(ctx, workers, spoke, t.target, pool)
-		crew.Set, crew.Up = foreign, runningSince(cd)
+		crew.PlatformSettings, crew.Up = foreign, runningSince(cd)
 		t.Plan = machinepool.DecideWorkers(crew, r.Clock.Now())
 		return t, err
 	}

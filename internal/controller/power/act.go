@@ -16,7 +16,7 @@ import (
 // applyPower starts or stops the machines as the plan says. It returns the plan, or, if the
 // platform refused, the plan after the refusal.
 func (r *Reconciler) applyPower(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) power.Plan {
-	if f := power.NewFailure(r.setPowerState(ctx, cd, d.Act)); f != nil {
+	if f := power.NewFailure(r.setPowerState(ctx, cd, d.Action)); f != nil {
 		return d.AfterRefusal(*f, r.Clock.Now())
 	}
 	return d

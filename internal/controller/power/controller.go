@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, fmt.Errorf("creating the resume probe of %s: %w", req.NamespacedName, err))
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("decided", "decision", d.String())
-	if d.Act == power.Hibernate {
+	if d.Action == power.Hibernate {
 		return fault.Requeue(0, r.requestHibernation(ctx, &cd))
 	}
 	d = r.applyPower(ctx, &cd, d)

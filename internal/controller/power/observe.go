@@ -26,24 +26,24 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	s := describeCluster(cd)
 	actuator := r.Actuators.PowerFor(cd.Spec.Platform)
 	s.Actuator = actuator != nil
-	_, s.Ends = actuator.(cloud.Spot)
+	_, s.StopDeletesMachines = actuator.(cloud.LostInstanceLister)
 	if s.Deleted {
 		r.Remote.ForgetClient(kubeconfigSecret(cd))
 	}
 	if s.ManagesMachines() && s.Actuator {
 		var err error
 		s.Machines, err = r.observeMachines(ctx, actuator, cd)
-		s.MachinesFault = power.NewFailure(err)
+		s.MachinesFailure = power.NewFailure(err)
 	}
 	if !s.NeedsSpoke() {
 		return s, nil
 	}
 	var err error
 	s.Spoke, err = r.Remote.ObserveSpoke(ctx, kubeconfigSecret(cd), remote.ObserveOptions{
-		Operators: s.NeedsOperators(), Errand: s.NeedsResumeProbe(), Spots: s.NeedsSpotMachines(), Again: s.HasComeUp(), Version: s.NeedsVersion(),
+		Operators: s.NeedsOperators(), ResumeProbe: s.NeedsResumeProbe(), SpotMachines: s.NeedsSpotMachines(), RetryOnce: s.HasComeUp(), Version: s.NeedsVersion(),
 	})
-	if err == nil && len(s.Spoke.Spots) > 0 {
-		s.SpotFault = power.NewFailure(markGoneSpots(ctx, actuator, cd, &s))
+	if err == nil && len(s.Spoke.SpotMachines) > 0 {
+		s.SpotFailure = power.NewFailure(markGoneSpots(ctx, actuator, cd, &s))
 	}
 	if err != nil || !s.NeedsCertificateRequests(r.Clock.Now()) {
 		return s, err
@@ -63,12 +63,12 @@ func markGoneSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.Cluster
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	gone, err := actuator.(cloud.Spot).Lost(ctx, cloudRef(cd), ids)
+	gone, err := actuator.(cloud.LostInstanceLister).ListLostInstances(ctx, cloudRef(cd), ids)
 	if err != nil {
 		return err
 	}
-	for i, m := range s.Spoke.Spots {
-		s.Spoke.Spots[i].Gone = slices.Contains(gone, m.ProviderID)
+	for i, m := range s.Spoke.SpotMachines {
+		s.Spoke.SpotMachines[i].InstanceLost = slices.Contains(gone, m.ProviderID)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Power, 
 func describeCluster(cd *hivev1.ClusterDeployment) power.Snapshot {
 	s := power.Snapshot{
 		Seed:          string(cd.UID),
-		Wanted:        cd.Spec.PowerState,
+		DesiredState:  cd.Spec.PowerState,
 		Deleted:       !cd.DeletionTimestamp.IsZero(),
 		Installed:     cd.Spec.Installed,
 		Paused:        hivev1.IsTrue(cd.Annotations, hivev1.AnnotationPowerPause),
@@ -110,7 +110,7 @@ func describeCluster(cd *hivev1.ClusterDeployment) power.Snapshot {
 	if v := cd.Status.InstallVersion; v != nil {
 		s.InstallVersion = *v
 	}
-	s.Limits, s.Complaint = parseLimits(cd.Spec)
+	s.Limits, s.SpecProblem = parseLimits(cd.Spec)
 	if p := cd.Spec.ClusterPoolRef; p != nil && p.PoolName != "" {
 		s.Pooled = true
 		if p.ClaimName != "" {

@@ -43,7 +43,7 @@ func copyClaimedTimestamp(cd *hivev1.ClusterDeployment) {
 
 func setStatus(cd *hivev1.ClusterDeployment, d power.Plan, now time.Time) {
 	status := &cd.Status
-	status.PowerState, status.PowerTransition = d.Word, d.Record
+	status.PowerState, status.PowerTransition = d.PowerState, d.Record
 	setVersionStatus(status, d.Version)
 	set := func(typ string, v condition.Value) { condition.Apply(&status.Conditions, typ, v, now) }
 	set(hivev1.ClusterHibernating, d.Hibernating)

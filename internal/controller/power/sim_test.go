@@ -49,8 +49,8 @@ type sim struct {
 	requests   []certificatesv1.CertificateSigningRequest
 	listed     int
 	apiDown    bool
-	// errand is what was sent last; lazy is a controller manager that does not act, closed why none is taken.
-	errand          power.ResumeProbe
+	// probe is what was sent last; lazy is a controller manager that does not act, closed why none is taken.
+	probe           power.ResumeProbe
 	lazy            bool
 	closed          string
 	sent, dismissed int
@@ -118,17 +118,17 @@ func (s *sim) ObserveSpoke(_ context.Context, _ types.NamespacedName, ask remote
 	s.looked++
 	s.asked = ask
 	if s.apiDown {
-		return power.Spoke{Asked: true, Trouble: "connection refused"}, nil
+		return power.Spoke{Queried: true, UnreachableReason: "connection refused"}, nil
 	}
-	out := power.Spoke{Asked: true, Answers: true}
-	if ask.Errand {
-		out.Errand = s.errand
+	out := power.Spoke{Queried: true, Reachable: true}
+	if ask.ResumeProbe {
+		out.ResumeProbe = s.probe
 	}
 	if ask.Version {
 		out.Version = s.version
 	}
-	if ask.Spots {
-		out.Spots = slices.Clone(s.spots)
+	if ask.SpotMachines {
+		out.SpotMachines = slices.Clone(s.spots)
 	}
 	for _, m := range s.vms {
 		n := power.Node{Name: m.Name, Ready: true, Renewed: s.clock.Now()}
@@ -145,13 +145,13 @@ func (s *sim) CreateResumeProbe(_ context.Context, _ types.NamespacedName, mark 
 		return false, s.closed, nil
 	}
 	s.sent++
-	s.errand = power.ResumeProbe{Mark: mark, Done: !s.lazy}
+	s.probe = power.ResumeProbe{Mark: mark, Done: !s.lazy}
 	return true, "", nil
 }
 
 func (s *sim) DeleteResumeProbe(context.Context, types.NamespacedName) error {
 	s.dismissed++
-	s.errand = power.ResumeProbe{}
+	s.probe = power.ResumeProbe{}
 	return nil
 }
 
@@ -201,8 +201,8 @@ func (s *sim) DeleteSpotMachine(_ context.Context, _ types.NamespacedName, m pow
 	return true, "", nil
 }
 
-// Lost returns the machines that no longer exist.
-func (s *spotSim) Lost(_ context.Context, _ cloud.Ref, ids []string) ([]string, error) {
+// ListLostInstances returns the machines that no longer exist.
+func (s *spotSim) ListLostInstances(_ context.Context, _ cloud.Ref, ids []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(s.kept, id) }), s.refuse
 }
 

@@ -80,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, err)
 	}
 	next := maxRequeueDelay
-	if d.Look > 0 {
-		next = min(d.Look, maxRequeueDelay)
+	if d.RequeueAfter > 0 {
+		next = min(d.RequeueAfter, maxRequeueDelay)
 	}
 	return fault.Requeue(next, r.applySteps(ctx, &ps, s, d.Steps))
 }

@@ -46,7 +46,7 @@ func parseSpec(spec v1alpha1.PowerScheduleSpec) (parsedSpec, []schedule.FieldErr
 		if err != nil {
 			faults = append(faults, schedule.FieldError{
 				Reason: v1alpha1.ReasonInvalidSelector, Field: "spec." + f.name, Value: metav1.FormatLabelSelector(f.from),
-				Why: fmt.Sprintf("is not a label selector (%v): use matchLabels, such as {team: web}", err),
+				Problem: fmt.Sprintf("is not a label selector (%v): use matchLabels, such as {team: web}", err),
 			})
 			continue
 		}
@@ -168,10 +168,10 @@ func isSwitchable(cd *hivev1.ClusterDeployment) bool {
 func describeCluster(cd *hivev1.ClusterDeployment) schedule.Cluster {
 	c := schedule.Cluster{
 		Name: client.ObjectKeyFromObject(cd).String(), Seed: string(cd.UID), Since: cd.CreationTimestamp.Time,
-		Wanted: cd.Spec.PowerState, Told: schedule.ParseSlot(cd.Annotations[v1alpha1.AnnotationSlot]),
+		PowerState: cd.Spec.PowerState, LastSlot: schedule.ParseSlot(cd.Annotations[v1alpha1.AnnotationSlot]),
 	}
-	if c.Wanted == "" {
-		c.Wanted = hivev1.PowerRunning
+	if c.PowerState == "" {
+		c.PowerState = hivev1.PowerRunning
 	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.ClaimedTimestamp != nil && ref.ClaimedTimestamp.After(c.Since) {
 		c.Since = ref.ClaimedTimestamp.Time
@@ -194,7 +194,7 @@ func (r *Reconciler) observeLastChanges(ctx context.Context, s *snapshot, steps 
 		changed[st.Cluster] = powerChangedAt(&cd, r.Clock.Now())
 	}
 	for i := range s.Clusters {
-		s.Clusters[i].Changed = changed[s.Clusters[i].Name]
+		s.Clusters[i].ChangedAt = changed[s.Clusters[i].Name]
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func recordFromStatus(last *v1alpha1.TakenSlot) schedule.Record {
 	}
 	return schedule.Record{
 		Slot:    schedule.Slot{At: last.Time.UTC(), Power: last.PowerState},
-		Outcome: last.Outcome, StartedAt: last.StartedAt.UTC(), FinishedAt: timeOrZero(last.FinishedAt), Told: int(last.Clusters),
+		Outcome: last.Outcome, StartedAt: last.StartedAt.UTC(), FinishedAt: timeOrZero(last.FinishedAt), Clusters: int(last.Clusters),
 	}
 }
 

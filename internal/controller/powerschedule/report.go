@@ -96,7 +96,7 @@ func takenSlot(r schedule.Record) *v1alpha1.TakenSlot {
 		return nil
 	}
 	out := &v1alpha1.TakenSlot{
-		Slot: slotStatus(r.Slot), Outcome: r.Outcome, StartedAt: metav1.NewTime(r.StartedAt), Clusters: int32(r.Told),
+		Slot: slotStatus(r.Slot), Outcome: r.Outcome, StartedAt: metav1.NewTime(r.StartedAt), Clusters: int32(r.Clusters),
 	}
 	if !r.FinishedAt.IsZero() {
 		at := metav1.NewTime(r.FinishedAt)

@@ -28,7 +28,7 @@ type lab struct {
 	alive    map[string]bool
 	dead     map[string]bool
 	destroys []install.Metadata
-	places   []install.Place
+	places   []install.ClusterTarget
 }
 
 func newLab(w *world) *lab {
@@ -83,7 +83,7 @@ func (l *lab) begin(id string) {
 	l.alive[id] = true
 }
 
-func (l *lab) Destroy(_ context.Context, at install.Place, md install.Metadata) (install.Result, error) {
+func (l *lab) Destroy(_ context.Context, at install.ClusterTarget, md install.Metadata) (install.Result, error) {
 	if l.destroyErr != nil {
 		return install.Result{}, l.destroyErr
 	}

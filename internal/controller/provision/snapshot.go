@@ -34,22 +34,22 @@ func (p *pass) buildSnapshot() provision.Snapshot {
 func (p *pass) clusterFacts() provision.Cluster {
 	cd := p.cluster
 	facts := provision.Cluster{
-		Name:      cd.Name,
-		UID:       cd.UID,
-		Paused:    hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause),
-		Held:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
-		Foreign:   cd.Spec.ClusterInstallRef != nil,
-		Installed: cd.Spec.Installed,
-		Stopped:   condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
-		InfraID:   recordedInfraID(cd),
-		Limit:     attemptLimit(cd),
-		Executor:  p.clusterExecutor() != nil,
-		Fake:      hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
-		Deleting:  isDeleting(cd),
-		Preserved: cd.Spec.PreserveOnDelete,
-		Protected: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationProtectedDelete),
+		Name:         cd.Name,
+		UID:          cd.UID,
+		Paused:       hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause),
+		HasFinalizer: controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
+		Foreign:      cd.Spec.ClusterInstallRef != nil,
+		Installed:    cd.Spec.Installed,
+		Stopped:      condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		InfraID:      recordedInfraID(cd),
+		Limit:        attemptLimit(cd),
+		Executor:     p.clusterExecutor() != nil,
+		Fake:         hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
+		Deleting:     isDeleting(cd),
+		Preserved:    cd.Spec.PreserveOnDelete,
+		Protected:    hivev1.IsTrue(cd.Annotations, hivev1.AnnotationProtectedDelete),
 	}
-	facts.Marked = facts.Held && hasClusterLabels(cd)
+	facts.Marked = facts.HasFinalizer && hasClusterLabels(cd)
 	if facts.Deleting {
 		facts.DeletedAt = cd.DeletionTimestamp.Time
 	}

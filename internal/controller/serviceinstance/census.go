@@ -15,7 +15,7 @@ import (
 )
 
 // CountFleets counts the objects of each FleetRegion for metrics; no decision may depend on it. c
-// reads from caches that Index has been called on. If several regions have the same provider and
+// reads from caches that AddIndexes has been called on. If several regions have the same provider and
 // region, only the oldest gets the instances; each gets the data planes of its own namespace.
 func CountFleets(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Fleet, error) {
 	var regions v1alpha1.FleetRegionList

@@ -32,7 +32,7 @@ func stage(t *testing.T, finally act, acts ...act) crashtest.Scenario {
 	t.Helper()
 	scheme, err := newScheme()
 	var ix chaos.Indexes
-	if err := errors.Join(err, Index(t.Context(), &ix)); err != nil {
+	if err := errors.Join(err, AddIndexes(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
 	return crashtest.Scenario{

@@ -68,7 +68,7 @@ func newHub(t *testing.T, objects ...client.Object) client.Client {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(&v1alpha1.ServiceInstance{})
-	if err := Index(t.Context(), indexer{b}); err != nil {
+	if err := AddIndexes(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()

@@ -29,8 +29,8 @@ const (
 	byName = "serviceinstance.name"
 )
 
-// Index adds the indexes that this controller needs to a cache.
-func Index(ctx context.Context, ix client.FieldIndexer) error {
+// AddIndexes adds the indexes that this controller needs to a cache.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	for _, x := range []struct {
 		kind client.Object
 		name string

@@ -28,15 +28,15 @@ const (
 // A Profile describes a fault.
 type Profile struct {
 	Fault Injection `json:"fault"`
-	// Does describes the effect of the fault, in one line.
-	Does string `json:"does"`
+	// Description describes the effect of the fault, in one line.
+	Description string `json:"does"`
 	// Only is the role of the machines that can have the fault; empty means any machine.
 	Only Role `json:"only,omitempty"`
-	// Strikes selects the machines that get the fault if none is named.
-	Strikes Target `json:"strikes"`
-	// Lasts reports that the fault stays until it is removed. Other faults end as soon as they have
+	// DefaultTarget selects the machines that get the fault if none is named.
+	DefaultTarget Target `json:"strikes"`
+	// Persistent reports that the fault stays until it is removed. Other faults end as soon as they have
 	// happened.
-	Lasts bool `json:"lasts"`
+	Persistent bool `json:"lasts"`
 	// AtStart reports that the fault does not affect a running machine until it starts again.
 	AtStart bool `json:"atStart"`
 }
@@ -54,14 +54,14 @@ const (
 // InjectionProfiles returns all faults, in the order in which they are shown to users.
 func InjectionProfiles() []Profile {
 	return []Profile{
-		{Fault: MachineCrash, Strikes: TargetControlPlane, Does: "its process is killed, once"},
-		{Fault: DiskLost, Strikes: TargetControlPlane, Lasts: true, Does: "its process is killed and its disk is removed"},
-		{Fault: HangOnStart, Strikes: TargetControlPlane, Lasts: true, AtStart: true, Does: "its process starts and then does nothing"},
-		{Fault: HangOnStop, Strikes: TargetControlPlane, Lasts: true, Does: "it does not stop when asked to"},
-		{Fault: APISilent, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "the API accepts connections and never answers"},
-		{Fault: CertificatesExpired, Strikes: TargetEveryMachine, AtStart: true, Does: "the certificates of its node have expired, as after a long hibernation"},
-		{Fault: ControllerManagerDead, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "kube-controller-manager does nothing"},
-		{Fault: NodeNeverReady, Strikes: TargetFirstWorker, Lasts: true, Does: "its node stops reporting its status"},
+		{Fault: MachineCrash, DefaultTarget: TargetControlPlane, Description: "its process is killed, once"},
+		{Fault: DiskLost, DefaultTarget: TargetControlPlane, Persistent: true, Description: "its process is killed and its disk is removed"},
+		{Fault: HangOnStart, DefaultTarget: TargetControlPlane, Persistent: true, AtStart: true, Description: "its process starts and then does nothing"},
+		{Fault: HangOnStop, DefaultTarget: TargetControlPlane, Persistent: true, Description: "it does not stop when asked to"},
+		{Fault: APISilent, DefaultTarget: TargetControlPlane, Only: ControlPlane, Persistent: true, Description: "the API accepts connections and never answers"},
+		{Fault: CertificatesExpired, DefaultTarget: TargetEveryMachine, AtStart: true, Description: "the certificates of its node have expired, as after a long hibernation"},
+		{Fault: ControllerManagerDead, DefaultTarget: TargetControlPlane, Only: ControlPlane, Persistent: true, Description: "kube-controller-manager does nothing"},
+		{Fault: NodeNeverReady, DefaultTarget: TargetFirstWorker, Persistent: true, Description: "its node stops reporting its status"},
 	}
 }
 
@@ -90,11 +90,11 @@ func (p Profile) AppliesTo(r Role) bool { return p.Only == "" || p.Only == r }
 // SelectMachines returns the machines of a cluster that get the fault if none is named.
 func (p Profile) SelectMachines(all []Config) []Config {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Config) int { return strings.Compare(a.Name, b.Name) })
-	if p.Strikes == TargetEveryMachine {
+	if p.DefaultTarget == TargetEveryMachine {
 		return all
 	}
 	want := ControlPlane
-	if p.Strikes == TargetFirstWorker && slices.ContainsFunc(all, func(c Config) bool { return c.Role == Worker }) {
+	if p.DefaultTarget == TargetFirstWorker && slices.ContainsFunc(all, func(c Config) bool { return c.Role == Worker }) {
 		want = Worker
 	}
 	i := slices.IndexFunc(all, func(c Config) bool { return c.Role == want })

@@ -94,8 +94,8 @@ func TestAnUnknownFaultListsAll(t *testing.T) {
 
 func TestAFaultStrikesOnlyWhomItFits(t *testing.T) {
 	for _, p := range InjectionProfiles() {
-		if p.Only == ControlPlane && (p.AppliesTo(Worker) || p.Strikes != TargetControlPlane) {
-			t.Errorf("%s is of control planes only, and strikes %s", p.Fault, p.Strikes)
+		if p.Only == ControlPlane && (p.AppliesTo(Worker) || p.DefaultTarget != TargetControlPlane) {
+			t.Errorf("%s is of control planes only, and strikes %s", p.Fault, p.DefaultTarget)
 		}
 		if p.Only == "" && !p.AppliesTo(Worker) {
 			t.Errorf("%s fits no worker", p.Fault)

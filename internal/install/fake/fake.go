@@ -59,7 +59,7 @@ func (Executor) Install(_ context.Context, req install.Request, md install.Metad
 }
 
 // Destroy always succeeds.
-func (Executor) Destroy(context.Context, install.Place, install.Metadata) (install.Result, error) {
+func (Executor) Destroy(context.Context, install.ClusterTarget, install.Metadata) (install.Result, error) {
 	return install.Result{Phase: install.Succeeded}, nil
 }
 

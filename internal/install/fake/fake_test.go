@@ -12,7 +12,7 @@ import (
 )
 
 func request(name string, attempt int) install.Request {
-	return install.Request{Place: install.Place{Cluster: types.NamespacedName{Namespace: name, Name: name}}, Attempt: attempt, Version: "4.18.20"}
+	return install.Request{ClusterTarget: install.ClusterTarget{Cluster: types.NamespacedName{Namespace: name, Name: name}}, Attempt: attempt, Version: "4.18.20"}
 }
 
 func prepare(t *testing.T, name string, attempt int) install.Metadata {
@@ -56,7 +56,7 @@ func TestInstall(t *testing.T) {
 }
 
 func TestDestroy(t *testing.T) {
-	got, err := Executor{}.Destroy(t.Context(), install.Place{}, install.Metadata{})
+	got, err := Executor{}.Destroy(t.Context(), install.ClusterTarget{}, install.Metadata{})
 	if err != nil || got.Phase != install.Succeeded {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -84,7 +84,7 @@ func (e *Executor) buildJob(w operation, v verb, image, infraID string) *batchv1
 		b.mountCredentials()
 	}
 	b.args = append(b.args, "--limit", limit.String())
-	b.env = append(b.env, w.place.Provisioning.InstallerEnv...)
+	b.env = append(b.env, w.target.Provisioning.InstallerEnv...)
 	// Appended last, so that no user-defined variable can override it.
 	b.env = append(b.env, corev1.EnvVar{Name: "HOTSPARE_POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}})
 
@@ -128,7 +128,7 @@ func (e *Executor) buildPodSpec(b *builder, image string) corev1.PodSpec {
 			Command: []string{path.Join(binDir, "hotspare")}, Args: b.args, Env: b.env, VolumeMounts: b.mounts,
 		}},
 	}
-	if name := b.operation.place.PullSecret; name != "" {
+	if name := b.operation.target.PullSecret; name != "" {
 		spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
 	}
 	return spec
@@ -172,7 +172,7 @@ func (b *builder) mountHubAccess() {
 // image's certificates.
 func (b *builder) mountCertificates(authorities *cabundle.Source) {
 	var folders []string
-	if name := certificatesSecretName(b.operation.place); name != "" {
+	if name := certificatesSecretName(b.operation.target); name != "" {
 		b.mountSecret("certificates", certificatesDir, name)
 		folders = append(folders, certificatesDir)
 	}
@@ -187,8 +187,8 @@ func (b *builder) mountCertificates(authorities *cabundle.Source) {
 }
 
 func (b *builder) mountCredentials() {
-	need, ok := credentialsByPlatform[b.operation.place.Platform.Name()]
-	name := credentialsSecretName(b.operation.place)
+	need, ok := credentialsByPlatform[b.operation.target.Platform.Name()]
+	name := credentialsSecretName(b.operation.target)
 	if !ok || name == "" {
 		return
 	}
@@ -198,12 +198,12 @@ func (b *builder) mountCredentials() {
 }
 
 func (b *builder) mountManifests() {
-	if ref := b.operation.place.Provisioning.ManifestsConfigMapRef; ref != nil {
+	if ref := b.operation.target.Provisioning.ManifestsConfigMapRef; ref != nil {
 		at := path.Join(manifestsDir, "configmap")
 		b.mountVolume("manifests", at, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *ref}})
 		b.args = append(b.args, "--manifests", at)
 	}
-	if ref := b.operation.place.Provisioning.ManifestsSecretRef; ref != nil {
+	if ref := b.operation.target.Provisioning.ManifestsSecretRef; ref != nil {
 		at := path.Join(manifestsDir, "secret")
 		b.mountSecret("secret-manifests", at, ref.Name)
 		b.args = append(b.args, "--manifests", at)
@@ -211,7 +211,7 @@ func (b *builder) mountManifests() {
 }
 
 func (b *builder) mountSSHKey() {
-	if ref := b.operation.place.Provisioning.SSHPrivateKeySecretRef; ref != nil {
+	if ref := b.operation.target.Provisioning.SSHPrivateKeySecretRef; ref != nil {
 		b.mountSecret("ssh", sshDir, ref.Name)
 		b.args = append(b.args, "--ssh-key", path.Join(sshDir, sshKey))
 	}

@@ -25,8 +25,8 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-func placeOn(platform hivev1.Platform) install.Place {
-	return install.Place{Cluster: types.NamespacedName{Namespace: "ns", Name: "c1"}, UID: "uid", Platform: platform}
+func placeOn(platform hivev1.Platform) install.ClusterTarget {
+	return install.ClusterTarget{Cluster: types.NamespacedName{Namespace: "ns", Name: "c1"}, UID: "uid", Platform: platform}
 }
 
 func section(raw string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(raw)} }
@@ -53,7 +53,7 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(nil, Options{Image: "q/hotspare"})
-			pod := e.buildJob(e.installOperation(install.Request{Place: placeOn(c.platform)}), create, "q/installer", "c1-x").Spec.Template.Spec
+			pod := e.buildJob(e.installOperation(install.Request{ClusterTarget: placeOn(c.platform)}), create, "q/installer", "c1-x").Spec.Template.Spec
 			var got []string
 			for _, v := range pod.Containers[0].Env {
 				text := v.Name + "=" + v.Value
@@ -88,7 +88,7 @@ func TestCertificatesAreTrustedBesideThoseOfTheImage(t *testing.T) {
 	none := placeOn(hivev1.Platform{None: section(`{}`)})
 	var hub cabundletest.Secret
 	for name, tc := range map[string]struct {
-		place       install.Place
+		place       install.ClusterTarget
 		authorities *cabundle.Source
 		verb        verb
 		env         string
@@ -103,7 +103,7 @@ func TestCertificatesAreTrustedBesideThoseOfTheImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(nil, Options{Image: "q/hotspare", CertificateAuthorities: tc.authorities})
-			w := e.installOperation(install.Request{Place: tc.place})
+			w := e.installOperation(install.Request{ClusterTarget: tc.place})
 			pod := e.buildJob(w, tc.verb, "q/installer", "c1-x").Spec.Template.Spec
 			var env, mounted []string
 			for _, v := range pod.Containers[0].Env {
@@ -130,7 +130,7 @@ func TestCertificatesAreTrustedBesideThoseOfTheImage(t *testing.T) {
 func TestAPodTakesTheProgramFromWhereTheImageHasIt(t *testing.T) {
 	for program, want := range map[string]string{"": "/hotspare", "/hotspare-manager": "/hotspare-manager"} {
 		e := New(nil, Options{Image: "q/hotspare", Program: program})
-		pod := e.buildJob(e.installOperation(install.Request{Place: placeOn(hivev1.Platform{None: section(`{}`)})}), prepare, "q/installer", "").Spec.Template.Spec
+		pod := e.buildJob(e.installOperation(install.Request{ClusterTarget: placeOn(hivev1.Platform{None: section(`{}`)})}), prepare, "q/installer", "").Spec.Template.Spec
 		if got := pod.InitContainers[0].Command; got[0] != want || got[1] != "install-manager" {
 			t.Errorf("of %q it runs %v", program, got)
 		}
@@ -146,7 +146,7 @@ func TestAPodMayDoLittle(t *testing.T) {
 		SSHPrivateKeySecretRef: &corev1.LocalObjectReference{Name: "ssh"},
 	}
 	for _, v := range []verb{resolve, prepare, create, destroy} {
-		job := e.buildJob(e.installOperation(install.Request{Place: place}), v, "q/installer", "c1-x")
+		job := e.buildJob(e.installOperation(install.Request{ClusterTarget: place}), v, "q/installer", "c1-x")
 		pod := job.Spec.Template.Spec
 		if *pod.AutomountServiceAccountToken || !*pod.SecurityContext.RunAsNonRoot || pod.RestartPolicy != corev1.RestartPolicyNever {
 			t.Errorf("%s: a token, root, or restarts in place", v)
@@ -186,7 +186,7 @@ func TestNames(t *testing.T) {
 	for _, uid := range []types.UID{"1", "2"} {
 		long.UID = uid
 		for n := range 3 {
-			w := e.installOperation(install.Request{Place: long, Attempt: 100 + n, Name: long.Cluster.Name + "-100-abcde"})
+			w := e.installOperation(install.Request{ClusterTarget: long, Attempt: 100 + n, Name: long.Cluster.Name + "-100-abcde"})
 			for _, v := range []verb{resolve, prepare, create} {
 				add(w.jobNames(v)...)
 			}
@@ -213,7 +213,7 @@ func TestClientsOfHiveFindTheJobs(t *testing.T) {
 	e := New(nil, Options{})
 	place := placeOn(hivev1.Platform{})
 	place.Cluster.Name = "c1"
-	attempt := e.installOperation(install.Request{Place: place, Name: "c1-0-abcde"})
+	attempt := e.installOperation(install.Request{ClusterTarget: place, Name: "c1-0-abcde"})
 	own := e.destroyOperation(place, "c1-x").jobNames(destroy)[0]
 	leaving := place
 	leaving.Deleting = true
@@ -276,7 +276,7 @@ func TestANameThatIsTakenIsLeft(t *testing.T) {
 
 func TestWithoutAnyImageTheDenialSaysWhatToDo(t *testing.T) {
 	e := New(nil, Options{})
-	_, err := e.resolveInstallerImage(t.Context(), e.installOperation(install.Request{Place: placeOn(hivev1.Platform{})}), state.State{})
+	_, err := e.resolveInstallerImage(t.Context(), e.installOperation(install.Request{ClusterTarget: placeOn(hivev1.Platform{})}), state.State{})
 	if fault.KindOf(err) != fault.Denied || !strings.Contains(fmt.Sprint(err), "spec.provisioning.installerImageOverride") {
 		t.Errorf("got %v", err)
 	}

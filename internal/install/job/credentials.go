@@ -54,14 +54,14 @@ var credentialsByPlatform = map[string]platformCredentials{
 	"vsphere":   {keys: []string{"username", "password"}},
 }
 
-func credentialsSecretName(p install.Place) string {
+func credentialsSecretName(p install.ClusterTarget) string {
 	if ref := p.Platform.Settings().CredentialsSecretRef; ref != nil {
 		return ref.Name
 	}
 	return ""
 }
 
-func certificatesSecretName(p install.Place) string {
+func certificatesSecretName(p install.ClusterTarget) string {
 	if ref := p.Platform.Settings().CertificatesSecretRef; ref != nil {
 		return ref.Name
 	}
@@ -71,7 +71,7 @@ func certificatesSecretName(p install.Place) string {
 // checkSecrets returns fault.Denied with a remedy unless the Secrets that the platform and the
 // hub's administrator name exist and the installer can use them. Without them the pod would never
 // start.
-func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
+func (e *Executor) checkSecrets(ctx context.Context, p install.ClusterTarget) error {
 	if err := checkSupported(p.Platform); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func checkSupported(p hivev1.Platform) error {
 // checkCertificates checks the Secret with the platform's CA certificates. Go, in which the
 // installer and its providers are written, reads all files of the Secret and ignores those without
 // a certificate.
-func (e *Executor) checkCertificates(ctx context.Context, p install.Place) error {
+func (e *Executor) checkCertificates(ctx context.Context, p install.ClusterTarget) error {
 	name, field := certificatesSecretName(p), "spec.platform."+p.Platform.Name()+".certificatesSecretRef"
 	if name == "" {
 		return nil
@@ -126,7 +126,7 @@ func (e *Executor) checkCertificates(ctx context.Context, p install.Place) error
 
 // checkCredentials returns fault.Denied with a remedy unless the Secret with the platform's
 // credentials exists and is complete. Without it the pod would never start.
-func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error {
+func (e *Executor) checkCredentials(ctx context.Context, p install.ClusterTarget) error {
 	platform := p.Platform.Name()
 	need, ok := credentialsByPlatform[platform]
 	if !ok {

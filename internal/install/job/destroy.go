@@ -18,7 +18,7 @@ import (
 
 // Destroy runs the installer to destroy what md names, once no pod can create more of it. If a
 // destruction has failed, the next call after the failure was reported retries it.
-func (e *Executor) Destroy(ctx context.Context, place install.Place, md install.Metadata) (install.Result, error) {
+func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md install.Metadata) (install.Result, error) {
 	w := e.destroyOperation(place, md.InfraID)
 	st, err := w.ReadState(ctx)
 	if apierrors.IsNotFound(err) {
@@ -71,8 +71,8 @@ func (e *Executor) reportDestroyFailure(ctx context.Context, w operation, st sta
 	if st.Phase == state.Succeeded {
 		return install.Result{Phase: install.Running}, nil // its pod wrote the outcome first: the next call reports it
 	}
-	if !st.Told {
-		_, err := w.EditState(ctx, func(s *state.State) error { s.Told = true; return nil })
+	if !st.Reported {
+		_, err := w.EditState(ctx, func(s *state.State) error { s.Reported = true; return nil })
 		return install.Result{Phase: install.Failed, Reason: st.Reason, Log: redact.Text(st.Log)}, err
 	}
 	if err := w.deleteJob(ctx, destroy); err != nil {
@@ -95,20 +95,20 @@ func (e *Executor) createDestruction(ctx context.Context, w operation, md instal
 	if have := parseInfraID(md.Raw); have != md.InfraID {
 		return state.State{}, fault.NewDenied("the metadata.json of %s contains infraID %q, so nothing is destroyed: correct it", md.InfraID, have)
 	}
-	if err := e.checkSecrets(ctx, w.place); err != nil {
+	if err := e.checkSecrets(ctx, w.target); err != nil {
 		return state.State{}, err
 	}
-	if err := e.abandonAttempts(ctx, w.place, md.InfraID); err != nil {
+	if err := e.abandonAttempts(ctx, w.target, md.InfraID); err != nil {
 		return state.State{}, err
 	}
-	st, err := e.readRecordedImages(ctx, w.place, md.InfraID)
+	st, err := e.readRecordedImages(ctx, w.target, md.InfraID)
 	if err != nil {
 		return state.State{}, err
 	}
 	st.Metadata = md.Raw
 	if err := w.createStateSecret(ctx, st); err != nil {
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return state.State{}, namespaceTerminatingError(w.place, md.InfraID)
+			return state.State{}, namespaceTerminatingError(w.target, md.InfraID)
 		}
 		return state.State{}, err
 	}
@@ -119,7 +119,7 @@ func (e *Executor) createDestruction(ctx context.Context, w operation, md instal
 // recorded in its Secret, or with none. The status of the ClusterDeployment names them too, but
 // users with write access to that status must not choose what runs with the credentials of the
 // cluster.
-func (e *Executor) readRecordedImages(ctx context.Context, place install.Place, infraID string) (state.State, error) {
+func (e *Executor) readRecordedImages(ctx context.Context, place install.ClusterTarget, infraID string) (state.State, error) {
 	attempts, err := e.listAttempts(ctx, place, infraID)
 	if err != nil {
 		return state.State{}, err
@@ -136,14 +136,14 @@ func (e *Executor) readRecordedImages(ctx context.Context, place install.Place, 
 	return state.State{}, nil
 }
 
-func namespaceTerminatingError(p install.Place, infraID string) error {
+func namespaceTerminatingError(p install.ClusterTarget, infraID string) error {
 	return fault.NewDenied("namespace %s is being deleted and accepts no Job, so hotspare cannot destroy %s: "+
 		"destroy it with openshift-install destroy cluster and its metadata.json, then set spec.preserveOnDelete of ClusterDeployment %s",
 		p.Cluster.Namespace, infraID, p.Cluster.Name)
 }
 
 // abandonAttempts returns nil when no pod can create anything with an infraID any more.
-func (e *Executor) abandonAttempts(ctx context.Context, place install.Place, infraID string) error {
+func (e *Executor) abandonAttempts(ctx context.Context, place install.ClusterTarget, infraID string) error {
 	attempts, err := e.listAttempts(ctx, place, infraID)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (e *Executor) abandonAttempts(ctx context.Context, place install.Place, inf
 
 // listAttempts returns the attempts of a cluster that an infraID names, without those whose state
 // was deleted.
-func (e *Executor) listAttempts(ctx context.Context, place install.Place, infraID string) ([]operation, error) {
+func (e *Executor) listAttempts(ctx context.Context, place install.ClusterTarget, infraID string) ([]operation, error) {
 	var list corev1.SecretList
 	err := e.hub.List(ctx, &list, client.InNamespace(place.Cluster.Namespace), client.MatchingLabels{
 		hivev1.LabelClusterDeployment: place.Cluster.Name, hivev1.LabelSecretType: hivev1.SecretTypeInstall,
@@ -188,7 +188,7 @@ func (e *Executor) listAttempts(ctx context.Context, place install.Place, infraI
 // deleteAttempts deletes the state of attempts that have been destroyed, and their Jobs through the
 // owner reference. The state of the destruction is kept as long as the cluster's object, so that a
 // destruction is not repeated.
-func (e *Executor) deleteAttempts(ctx context.Context, place install.Place, infraID string) error {
+func (e *Executor) deleteAttempts(ctx context.Context, place install.ClusterTarget, infraID string) error {
 	attempts, err := e.listAttempts(ctx, place, infraID)
 	for _, w := range attempts {
 		secret := &corev1.Secret{}

@@ -132,7 +132,7 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 
 // createAttempt creates the state of an attempt if its cluster has what it needs.
 func (e *Executor) createAttempt(ctx context.Context, w operation, req install.Request) (state.State, error) {
-	if err := e.checkSecrets(ctx, w.place); err != nil {
+	if err := e.checkSecrets(ctx, w.target); err != nil {
 		return state.State{}, err
 	}
 	if err := w.createStateSecret(ctx, state.State{InstallConfig: req.Config, ManifestPatches: req.ManifestPatches}); err != nil {

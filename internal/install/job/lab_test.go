@@ -405,8 +405,8 @@ func (l *lab) launch(_ context.Context, p runner.Pod) (runner.Process, error) {
 			}
 			return one.api, nil
 		},
-		Env:  append(slices.Clone(p.Env), "PATH="+os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"),
-		Beat: 20 * time.Millisecond, Lapse: l.lapse, Grace: 2 * time.Second,
+		Env:               append(slices.Clone(p.Env), "PATH="+os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"),
+		HeartbeatInterval: 20 * time.Millisecond, HeartbeatTimeout: l.lapse, Grace: 2 * time.Second,
 	})
 	args := append(slices.Clone(p.Args[1:]), "--installer", l.exe)
 	if verb == "resolve" {

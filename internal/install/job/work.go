@@ -38,24 +38,24 @@ const (
 // operation is an attempt or a destruction: a state, and Jobs that are named after it.
 type operation struct {
 	state.Store
-	hub   client.Client
-	place install.Place
+	hub    client.Client
+	target install.ClusterTarget
 	// provision is the name of the attempt's ClusterProvision, if it is known.
 	provision string
 }
 
-func (e *Executor) newOperation(p install.Place, name string) operation {
+func (e *Executor) newOperation(p install.ClusterTarget, name string) operation {
 	key := types.NamespacedName{Namespace: p.Cluster.Namespace, Name: name}
-	return operation{Store: state.Store{API: e.hub, Key: key}, hub: e.hub, place: p}
+	return operation{Store: state.Store{API: e.hub, Key: key}, hub: e.hub, target: p}
 }
 
 func (e *Executor) installOperation(req install.Request) operation {
-	w := e.newOperation(req.Place, operationName(req.Place, fmt.Sprintf("install-%d", req.Attempt), ""))
+	w := e.newOperation(req.ClusterTarget, operationName(req.ClusterTarget, fmt.Sprintf("install-%d", req.Attempt), ""))
 	w.provision = req.Name
 	return w
 }
 
-func (e *Executor) destroyOperation(p install.Place, infraID string) operation {
+func (e *Executor) destroyOperation(p install.ClusterTarget, infraID string) operation {
 	return e.newOperation(p, operationName(p, "destroy", infraID))
 }
 
@@ -64,7 +64,7 @@ const maxPrefix = 30
 
 // operationName returns a name for what, derived from the cluster. It depends not only on the
 // cluster's name, because another cluster may have that name later.
-func operationName(p install.Place, what, which string) string {
+func operationName(p install.ClusterTarget, what, which string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", p.UID, what, which))
 	prefix := p.Cluster.Name
 	if len(prefix) > maxPrefix {
@@ -82,8 +82,8 @@ func (w operation) jobNames(v verb) []string {
 	switch {
 	case v == create && w.provision != "":
 		wellKnown = w.provision + "-provision"
-	case v == destroy && w.place.Deleting:
-		wellKnown = w.place.Cluster.Name + "-uninstall"
+	case v == destroy && w.target.Deleting:
+		wellKnown = w.target.Cluster.Name + "-uninstall"
 	}
 	own := w.Key.Name + "-" + string(v)
 	if wellKnown == "" || len(wellKnown) > validation.DNS1123LabelMaxLength {
@@ -129,13 +129,13 @@ func (w operation) setHiveJobLabels(labels map[string]string, v verb) {
 		labels[hivev1.LabelClusterProvision] = w.provision
 	case destroy:
 		labels[hivev1.LabelJobType], labels[hivev1.LabelUninstall] = hivev1.JobTypeDeprovision, "true"
-		labels[hivev1.LabelClusterDeprovision] = w.place.Cluster.Name
+		labels[hivev1.LabelClusterDeprovision] = w.target.Cluster.Name
 	}
 }
 
 // clusterLabels returns the labels of every object that is created for a cluster.
 func (w operation) clusterLabels() map[string]string {
-	return map[string]string{hivev1.LabelClusterDeployment: w.place.Cluster.Name}
+	return map[string]string{hivev1.LabelClusterDeployment: w.target.Cluster.Name}
 }
 
 // infraIDLabelValue returns an infraID as a label value. Installers generate valid ones.
@@ -161,7 +161,7 @@ func (w operation) createStateSecret(ctx context.Context, st state.State) error 
 	}
 	secret.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: hivev1.GroupVersion.String(), Kind: "ClusterDeployment",
-		Name: w.place.Cluster.Name, UID: w.place.UID, Controller: ptr.To(true),
+		Name: w.target.Cluster.Name, UID: w.target.UID, Controller: ptr.To(true),
 	}}
 	if err := w.hub.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating Secret %s: %w", w.Key.Name, err)
@@ -258,7 +258,7 @@ func (e *Executor) runJob(ctx context.Context, w operation, v verb, image, infra
 		err = e.writeAuthorities(ctx, w, owner)
 	}
 	if err != nil {
-		return explainNamespaceRefusal(w.place, infraID, err)
+		return explainNamespaceRefusal(w.target, infraID, err)
 	}
 	_, names, err := w.findJob(ctx, v)
 	if err != nil {
@@ -270,10 +270,10 @@ func (e *Executor) runJob(ctx context.Context, w operation, v verb, image, infra
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return explainNamespaceRefusal(w.place, infraID, fmt.Errorf("creating Job %s: %w", b.Name, err))
+	return explainNamespaceRefusal(w.target, infraID, fmt.Errorf("creating Job %s: %w", b.Name, err))
 }
 
-func explainNamespaceRefusal(p install.Place, infraID string, err error) error {
+func explainNamespaceRefusal(p install.ClusterTarget, infraID string, err error) error {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
 	}
@@ -286,32 +286,32 @@ func explainNamespaceRefusal(p install.Place, infraID string, err error) error {
 // resolveInstallerImage returns the image that contains the installer. While it is being looked up,
 // the error is fault.Wait.
 func (e *Executor) resolveInstallerImage(ctx context.Context, w operation, st state.State) (string, error) {
-	for _, known := range []string{e.InstallerImage, w.place.Provisioning.InstallerImageOverride, st.InstallerImage} {
+	for _, known := range []string{e.InstallerImage, w.target.Provisioning.InstallerImageOverride, st.InstallerImage} {
 		if known != "" {
 			return known, nil
 		}
 	}
-	if w.place.ReleaseImage == "" {
+	if w.target.ReleaseImage == "" {
 		return "", fault.NewDenied("the installer of ClusterDeployment %s is unknown: name its image in spec.provisioning.installerImageOverride, "+
-			"or recreate the ClusterImageSet that spec.provisioning.imageSetRef names", w.place.Cluster.Name)
+			"or recreate the ClusterImageSet that spec.provisioning.imageSetRef names", w.target.Cluster.Name)
 	}
 	seen, err := w.observeJob(ctx, resolve)
 	switch {
 	case err != nil:
 		return "", err
 	case !seen.exists && seen.livePods == 0:
-		if err := e.runJob(ctx, w, resolve, w.place.ReleaseImage, ""); err != nil {
+		if err := e.runJob(ctx, w, resolve, w.target.ReleaseImage, ""); err != nil {
 			return "", err
 		}
-		return "", seen.newWaitingError("is reading the installer's image from release image " + w.place.ReleaseImage)
+		return "", seen.newWaitingError("is reading the installer's image from release image " + w.target.ReleaseImage)
 	case !seen.ended:
-		return "", seen.newWaitingError("is reading the installer's image from release image " + w.place.ReleaseImage)
+		return "", seen.newWaitingError("is reading the installer's image from release image " + w.target.ReleaseImage)
 	}
 	left := e.Retry - e.Clock.Since(seen.endedAt)
 	if left <= 0 {
-		return "", firstError(w.deleteJob(ctx, resolve), fault.NewWait(pollInterval, "the installer's image is read again from release image %s", w.place.ReleaseImage))
+		return "", firstError(w.deleteJob(ctx, resolve), fault.NewWait(pollInterval, "the installer's image is read again from release image %s", w.target.ReleaseImage))
 	}
-	return "", fault.NewWait(left, "reading the installer's image from release image %s failed: %s", w.place.ReleaseImage, seen.failureMessage())
+	return "", fault.NewWait(left, "reading the installer's image from release image %s failed: %s", w.target.ReleaseImage, seen.failureMessage())
 }
 
 func firstError(err, otherwise error) error {

@@ -209,7 +209,7 @@ func failureResult(f folder, why error) (install.Result, error) {
 
 // Destroy stops the installation with md's infraID, and removes the cluster's machines and the
 // installation's folder. It returns the progress.
-func (e *Executor) Destroy(_ context.Context, place install.Place, md install.Metadata) (install.Result, error) {
+func (e *Executor) Destroy(_ context.Context, place install.ClusterTarget, md install.Metadata) (install.Result, error) {
 	f, err := e.installFolder(md.InfraID)
 	if err != nil {
 		return install.Result{}, err

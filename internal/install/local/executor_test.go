@@ -38,7 +38,7 @@ func (l *lab) office(t *testing.T, o Options) office {
 
 func request(name, installConfig string) install.Request {
 	return install.Request{
-		Place: install.Place{Cluster: types.NamespacedName{Namespace: "ns", Name: name}}, Config: []byte(installConfig), Version: "4.18.20",
+		ClusterTarget: install.ClusterTarget{Cluster: types.NamespacedName{Namespace: "ns", Name: name}}, Config: []byte(installConfig), Version: "4.18.20",
 	}
 }
 
@@ -83,8 +83,8 @@ func (o office) destroy(t *testing.T, md install.Metadata) install.Result {
 	return o.settle(t, func() (install.Result, error) { return o.Destroy(t.Context(), placeOf(md), md) })
 }
 
-func placeOf(md install.Metadata) install.Place {
-	var place install.Place
+func placeOf(md install.Metadata) install.ClusterTarget {
+	var place install.ClusterTarget
 	if named, err := parseMetadata(md.Raw); err == nil {
 		place.Cluster = named.clusterDeployment()
 	}
@@ -108,7 +108,7 @@ func TestAClusterIsItsOwnClusterDeployments(t *testing.T) {
 		if got, err := o.Install(t.Context(), thief, forged); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") || len(got.Kubeconfig) > 0 {
 			t.Errorf("installing with %s: %+v, %v", name, got, err)
 		}
-		if _, err := o.Destroy(t.Context(), thief.Place, forged); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") {
+		if _, err := o.Destroy(t.Context(), thief.ClusterTarget, forged); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") {
 			t.Errorf("destroying with %s: %v", name, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestExecutorDestroysWhatNeverWas(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for _, bad := range []string{"", ".", "..", "a/b", "../a"} {
-		if _, err := o.Destroy(t.Context(), install.Place{}, install.Metadata{InfraID: bad}); fault.KindOf(err) != fault.Denied {
+		if _, err := o.Destroy(t.Context(), install.ClusterTarget{}, install.Metadata{InfraID: bad}); fault.KindOf(err) != fault.Denied {
 			t.Errorf("destroying %q: %v", bad, err)
 		}
 	}

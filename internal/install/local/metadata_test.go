@@ -38,7 +38,7 @@ func TestOpenShiftVersion(t *testing.T) {
 		"a v in front does not hurt": {"", "v4.18.1", "4.18.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := openShiftVersion(install.Request{Place: install.Place{ReleaseImage: c.image}, Version: c.version}); got != c.want {
+			if got := openShiftVersion(install.Request{ClusterTarget: install.ClusterTarget{ReleaseImage: c.image}, Version: c.version}); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -51,7 +51,7 @@ func (w Workers) List(t install.Target) ([]install.Worker, error) {
 		}
 		worker := install.Worker{Name: c.Name, Taints: c.Taints, Created: info.ModTime()}
 		if i := slices.IndexFunc(states, func(m cloud.Machine) bool { return m.Name == c.Name }); i >= 0 && states[i].State == cloud.Failed {
-			worker.Trouble = states[i].Reason
+			worker.Problem = states[i].Reason
 		}
 		out = append(out, worker)
 	}

@@ -21,34 +21,34 @@ const (
 func (k Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string, p requestHistory) string {
 	switch {
 	case r.Spec.Username == parsed.Subject.CommonName:
-		return whyRenewal // C16: for kube-controller-manager
+		return reasonRenewal // C16: for kube-controller-manager
 	case !hasNoExtensions(parsed):
-		return whyNames // C3, C4
+		return reasonNames // C3, C4
 	case !hasKubeletUsages(r.Spec.Usages, certificatesv1.UsageClientAuth):
-		return whyUsages // C5
+		return reasonUsages // C5
 	case r.Spec.Username != bootstrapUser:
-		return whyUser // C6
+		return reasonUser // C6
 	case !hasExactly(r.Spec.Groups, bootstrapGroup, serviceAccounts, authenticatedGroup) && !hasExactly(r.Spec.Groups, bootstrapGroup, authenticatedGroup):
-		return whyGroups // C7
+		return reasonGroups // C7
 	case k.ClientsOff:
-		return whyOff // C12
+		return reasonOff // C12
 	case p.granted.Has(name):
-		return whyTwice // C15
+		return reasonTwice // C15
 	case !k.Window.isOpenForClients(k.Now):
-		return whyClosed // C15
+		return reasonClosed // C15
 	case !k.isFromThisResume(r):
-		return whyOld // C13
+		return reasonOld // C13
 	}
 	n, ok := k.findNode(name)
 	if !ok {
-		return whyNode // C8
+		return reasonNode // C8
 	}
 	m, ok := k.machineOfNode(n)
 	if !ok || !m.hasName(name, corev1.NodeInternalDNS) {
-		return whyMachine // C9, C10
+		return reasonMachine // C9, C10
 	}
 	if !k.isSilent(n) {
-		return whyAlive // C14
+		return reasonAlive // C14
 	}
 	return ""
 }

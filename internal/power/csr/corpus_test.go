@@ -162,13 +162,13 @@ func TestEachMutationAlone(t *testing.T) {
 					continue // such a node may ask for a certificate, as itself
 				}
 				if v.Approve != m.harmless {
-					t.Errorf("seed %d: %s with %s: approve %v %q; the oracle: %q", seed, a.name, m.name, v.Approve, v.Why, problem)
+					t.Errorf("seed %d: %s with %s: approve %v %q; the oracle: %q", seed, a.name, m.name, v.Approve, v.Reason, problem)
 				}
 				if m.name == "bits of anything" {
 					continue // in what frames the signature, the oracle is lax
 				}
 				if v.Approve != (problem == "") {
-					t.Errorf("seed %d: %s with %s: approve %v %q, but the oracle: %q", seed, a.name, m.name, v.Approve, v.Why, problem)
+					t.Errorf("seed %d: %s with %s: approve %v %q, but the oracle: %q", seed, a.name, m.name, v.Approve, v.Reason, problem)
 				}
 			}
 		}
@@ -260,7 +260,7 @@ func TestOrderMakesNoDifference(t *testing.T) {
 func told(verdicts []Decision) string {
 	var out strings.Builder
 	for _, v := range verdicts {
-		fmt.Fprintln(&out, v.Request.Name, v.Approve, v.Why)
+		fmt.Fprintln(&out, v.Request.Name, v.Approve, v.Reason)
 	}
 	return out.String()
 }

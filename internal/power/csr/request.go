@@ -35,18 +35,18 @@ const (
 // nothing around it, so that a signer cannot read anything else in it.
 func parseRequest(raw []byte) (*x509.CertificateRequest, string) {
 	if bytes.Count(raw, []byte("-----BEGIN")) != 1 {
-		return nil, whyPEM
+		return nil, reasonPEM
 	}
 	block, rest := pem.Decode(raw)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || !bytes.HasPrefix(raw, []byte("-----BEGIN")) || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, whyPEM
+		return nil, reasonPEM
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return nil, whyDER
+		return nil, reasonDER
 	}
 	if parsed.CheckSignature() != nil {
-		return nil, whySignature
+		return nil, reasonSignature
 	}
 	return parsed, ""
 }
@@ -76,15 +76,15 @@ func nodeInSubject(parsed *x509.CertificateRequest) (node, why string) {
 		case a.Type.Equal(oidCommonName):
 			names++
 		default:
-			return "", whyOrganization
+			return "", reasonOrganization
 		}
 	}
 	if organizations != 1 {
-		return "", whyOrganization
+		return "", reasonOrganization
 	}
 	node, ok := strings.CutPrefix(parsed.Subject.CommonName, userPrefix)
 	if names != 1 || !ok || node == "" {
-		return "", whyCommonName
+		return "", reasonCommonName
 	}
 	return node, ""
 }

@@ -16,28 +16,28 @@ import (
 func (k Snapshot) servingRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string) string {
 	switch {
 	case r.Spec.Username != parsed.Subject.CommonName:
-		return whyOther // V1, V4: the subject has the prefix, and a name after it
+		return reasonOther // V1, V4: the subject has the prefix, and a name after it
 	case !slices.Contains(r.Spec.Groups, nodesGroup) || !slices.Contains(r.Spec.Groups, authenticatedGroup):
-		return whyGroups // V2
+		return reasonGroups // V2
 	case !hasKubeletUsages(r.Spec.Usages, certificatesv1.UsageServerAuth):
-		return whyUsages // V3
+		return reasonUsages // V3
 	case !hasPlainNames(parsed):
-		return whyNames // V6, V7
+		return reasonNames // V6, V7
 	case !k.Window.IsOpen(k.Now):
-		return whyClosed
+		return reasonClosed
 	case !k.isFromThisResume(r):
-		return whyOld
+		return reasonOld
 	}
 	n, ok := k.findNode(name)
 	if !ok {
-		return whyNode
+		return reasonNode
 	}
 	m, ok := k.machineOfNode(n)
 	if !ok {
-		return whyMachine // V8
+		return reasonMachine // V8
 	}
 	if !m.ownsNames(parsed) {
-		return whyAddress // V9, V10
+		return reasonAddress // V9, V10
 	}
 	return ""
 }

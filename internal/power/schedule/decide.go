@@ -33,12 +33,12 @@ type Cluster struct {
 	// Since is when the cluster was created or, if that was later, assigned to its claim. Earlier
 	// slots do not apply to it.
 	Since time.Time
-	// Changed is when somebody last changed its power state manually, if known.
-	Changed time.Time
-	// Wanted is its spec.powerState.
-	Wanted hivev1.PowerState
-	// Told is the last slot that any schedule recorded on it.
-	Told Slot
+	// ChangedAt is when somebody last changed its power state manually, if known.
+	ChangedAt time.Time
+	// PowerState is its spec.powerState.
+	PowerState hivev1.PowerState
+	// LastSlot is the last slot that any schedule recorded on it.
+	LastSlot Slot
 }
 
 // Record is the record of a slot. It is stored before the first cluster is changed.
@@ -49,8 +49,8 @@ type Record struct {
 	StartedAt time.Time
 	// FinishedAt is when the outcome became known; zero until then.
 	FinishedAt time.Time
-	// Told is the number of clusters on which the slot has been recorded.
-	Told int
+	// Clusters is the number of clusters on which the slot has been recorded.
+	Clusters int
 }
 
 // Step applies a slot to one cluster.
@@ -82,8 +82,8 @@ type Plan struct {
 	Steps []Step
 	// Next is the next slot.
 	Next Slot
-	// Look is the delay until the next pass; 0 if none is needed.
-	Look time.Duration
+	// RequeueAfter is the delay until the next pass; 0 if none is needed.
+	RequeueAfter time.Duration
 }
 
 // MaxDelay bounds the time between a slot, or when it was noticed, and the change of a cluster.
@@ -99,7 +99,7 @@ const settleDelay = time.Second
 func Decide(s Snapshot, now time.Time) Plan {
 	d := Plan{Record: s.Record, Next: s.Timetable.NextSlot(now)}
 	if !d.Next.IsZero() {
-		d.Look = d.Next.At.Sub(now)
+		d.RequeueAfter = d.Next.At.Sub(now)
 	}
 	if last := s.Timetable.LastSlot(laterTime(s.Created, s.Record.At), now); !last.IsZero() {
 		d.Record = Record{Slot: last, Outcome: v1alpha1.OutcomeUnderway, StartedAt: now.Truncate(time.Second)}
@@ -132,12 +132,12 @@ func (d *Plan) finishSlot(o v1alpha1.Outcome, now time.Time) {
 // planSteps plans the steps that are due, and finishes the slot when none is left.
 func (d *Plan) planSteps(clusters []Cluster, now time.Time) {
 	left := 0
-	d.Record.Told = 0
+	d.Record.Clusters = 0
 	for _, c := range clusters {
 		switch slot := d.Record.Slot; {
-		case c.Told.isSameSlot(slot):
-			d.Record.Told++
-		case c.Told.takesPrecedence(slot), !c.Since.Before(slot.At), c.Changed.After(slot.At):
+		case c.LastSlot.isSameSlot(slot):
+			d.Record.Clusters++
+		case c.LastSlot.takesPrecedence(slot), !c.Since.Before(slot.At), c.ChangedAt.After(slot.At):
 		default:
 			left++
 			d.planStep(c, now)
@@ -153,11 +153,11 @@ func (d *Plan) planSteps(clusters []Cluster, now time.Time) {
 func (d *Plan) planStep(c Cluster, now time.Time) {
 	wait := d.Record.StartedAt.Add(clusterDelay(c.Seed)).Sub(now)
 	if wait <= 0 {
-		d.Steps = append(d.Steps, Step{Cluster: c.Name, Slot: d.Record.Slot, Changes: c.Wanted != d.Record.Power})
+		d.Steps = append(d.Steps, Step{Cluster: c.Name, Slot: d.Record.Slot, Changes: c.PowerState != d.Record.Power})
 		wait = settleDelay
 	}
-	if d.Look == 0 || wait < d.Look {
-		d.Look = wait
+	if d.RequeueAfter == 0 || wait < d.RequeueAfter {
+		d.RequeueAfter = wait
 	}
 }
 

@@ -30,8 +30,8 @@ func seen(changes ...with) Snapshot {
 	}
 	s := Snapshot{
 		Timetable: table, Created: evening.AddDate(0, -1, 0),
-		Record:   Record{Slot: woken, Outcome: v1alpha1.OutcomeTaken, StartedAt: morning, FinishedAt: morning.Add(time.Minute), Told: 1},
-		Clusters: []Cluster{{Name: "a", Seed: "54", Since: evening.AddDate(0, -2, 0), Wanted: hivev1.PowerRunning, Told: woken}},
+		Record:   Record{Slot: woken, Outcome: v1alpha1.OutcomeTaken, StartedAt: morning, FinishedAt: morning.Add(time.Minute), Clusters: 1},
+		Clusters: []Cluster{{Name: "a", Seed: "54", Since: evening.AddDate(0, -2, 0), PowerState: hivev1.PowerRunning, LastSlot: woken}},
 	}
 	for _, c := range changes {
 		c(&s)
@@ -61,11 +61,11 @@ func says(d Plan) string {
 	for _, s := range d.Steps {
 		out = append(out, s.String())
 	}
-	return strings.Join(append(out, "look in "+d.Look.Round(time.Second).String()), "; ")
+	return strings.Join(append(out, "look in "+d.RequeueAfter.Round(time.Second).String()), "; ")
 }
 
 func TestDecide(t *testing.T) {
-	told := cluster(func(c *Cluster) { c.Told, c.Wanted = asleep, hivev1.PowerHibernating })
+	told := cluster(func(c *Cluster) { c.LastSlot, c.PowerState = asleep, hivev1.PowerHibernating })
 	for name, tc := range map[string]struct {
 		seen Snapshot
 		at   time.Duration // after 19:00
@@ -79,11 +79,11 @@ func TestDecide(t *testing.T) {
 		"when all are told the slot is taken":      {seen(told, record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute, "Taken of 19:00; look in 12h59m0s"},
 		"a slot without clusters is taken at once": {seen(func(s *Snapshot) { s.Clusters = nil }), 0, "Taken of 19:00; look in 13h0m0s"},
 		"one that sleeps already is told, so that waking it counts as a change": {
-			seen(cluster(func(c *Cluster) { c.Wanted = hivev1.PowerHibernating }), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute,
+			seen(cluster(func(c *Cluster) { c.PowerState = hivev1.PowerHibernating }), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute,
 			"Underway of 19:00; leave to hibernate a: slot of 2026-11-20T19:00:00Z; look in 1s",
 		},
 		"a change by hand afterwards is left alone": {
-			seen(told, cluster(func(c *Cluster) { c.Wanted = hivev1.PowerRunning }), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute,
+			seen(told, cluster(func(c *Cluster) { c.PowerState = hivev1.PowerRunning }), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute,
 			"Taken of 19:00; look in 12h59m0s",
 		},
 		"after the slot was taken nobody is told any more": {
@@ -93,10 +93,10 @@ func TestDecide(t *testing.T) {
 			seen(another("slow", "26")), 3 * time.Hour, "Underway of 19:00; look in 1s",
 		},
 		"a change by hand after a missed slot stands": {
-			seen(cluster(func(c *Cluster) { c.Changed = evening.Add(time.Hour) })), 3 * time.Hour, "Taken of 19:00; look in 10h0m0s",
+			seen(cluster(func(c *Cluster) { c.ChangedAt = evening.Add(time.Hour) })), 3 * time.Hour, "Taken of 19:00; look in 10h0m0s",
 		},
 		"a change by hand before a missed slot does not": {
-			seen(cluster(func(c *Cluster) { c.Changed = evening.Add(-time.Hour) }), record(v1alpha1.OutcomeUnderway, asleep, 3*time.Hour)), 4 * time.Hour,
+			seen(cluster(func(c *Cluster) { c.ChangedAt = evening.Add(-time.Hour) }), record(v1alpha1.OutcomeUnderway, asleep, 3*time.Hour)), 4 * time.Hour,
 			"Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; look in 1s",
 		},
 		"a cluster made or claimed after the slot is none of its": {
@@ -115,10 +115,10 @@ func TestDecide(t *testing.T) {
 			seen(record(v1alpha1.OutcomeUnderway, woken, 0)), time.Hour, "Underway of 19:00; look in 1s",
 		},
 		"another schedule's later slot wins": {
-			seen(cluster(func(c *Cluster) { c.Told = Slot{evening.Add(time.Minute), hivev1.PowerRunning} })), 2 * time.Minute, "Taken of 19:00; look in 12h58m0s",
+			seen(cluster(func(c *Cluster) { c.LastSlot = Slot{evening.Add(time.Minute), hivev1.PowerRunning} })), 2 * time.Minute, "Taken of 19:00; look in 12h58m0s",
 		},
 		"another schedule's slot of the same moment wins if it wakes": {
-			seen(cluster(func(c *Cluster) { c.Told = Slot{evening, hivev1.PowerRunning} })), time.Minute, "Taken of 19:00; look in 12h59m0s",
+			seen(cluster(func(c *Cluster) { c.LastSlot = Slot{evening, hivev1.PowerRunning} })), time.Minute, "Taken of 19:00; look in 12h59m0s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -211,7 +211,7 @@ func (w *world) oracleTakes(now time.Time) {
 		return
 	}
 	for _, c := range w.seen.Clusters {
-		if c.Since.Before(slot.At) && !c.Changed.After(slot.At) {
+		if c.Since.Before(slot.At) && !c.ChangedAt.After(slot.At) {
 			w.power[c.Name] = slot.Power
 		}
 	}
@@ -245,8 +245,8 @@ func (w *world) pass(now time.Time) {
 		w.take(s)
 	}
 	w.look = now.Add(time.Hour * 24 * 365)
-	if d.Look > 0 {
-		w.look = now.Add(d.Look)
+	if d.RequeueAfter > 0 {
+		w.look = now.Add(d.RequeueAfter)
 	}
 }
 
@@ -259,7 +259,7 @@ func (w *world) take(s Step) {
 	w.took++
 	for i := range w.seen.Clusters {
 		if c := &w.seen.Clusters[i]; c.Name == s.Cluster {
-			c.Wanted, c.Told = s.Slot.Power, s.Slot
+			c.PowerState, c.LastSlot = s.Slot.Power, s.Slot
 		}
 	}
 }
@@ -269,21 +269,21 @@ func (w *world) peopleAct(now time.Time) {
 	switch w.IntN(300) {
 	case 0:
 		w.made++
-		c := Cluster{Name: fmt.Sprintf("c%d", w.made), Since: now, Wanted: hivev1.PowerRunning}
+		c := Cluster{Name: fmt.Sprintf("c%d", w.made), Since: now, PowerState: hivev1.PowerRunning}
 		c.Seed = fmt.Sprintf("%s-%d", c.Name, w.Uint64())
 		if w.seen.Clusters = append(w.seen.Clusters, c); len(w.seen.Clusters) > 8 {
 			w.seen.Clusters = w.seen.Clusters[1:]
 		}
-		w.power[c.Name] = c.Wanted
+		w.power[c.Name] = c.PowerState
 	case 1, 2, 3:
 		if len(w.seen.Clusters) == 0 {
 			return
 		}
 		c := &w.seen.Clusters[w.IntN(len(w.seen.Clusters))]
-		c.Wanted = map[hivev1.PowerState]hivev1.PowerState{
+		c.PowerState = map[hivev1.PowerState]hivev1.PowerState{
 			hivev1.PowerRunning: hivev1.PowerHibernating, hivev1.PowerHibernating: hivev1.PowerRunning,
-		}[c.Wanted]
-		c.Changed, w.power[c.Name] = now, c.Wanted
+		}[c.PowerState]
+		c.ChangedAt, w.power[c.Name] = now, c.PowerState
 	case 4:
 		if w.IntN(4) == 0 {
 			w.seen.SkipUntil = now.Add(time.Duration(w.IntN(48*60)) * time.Minute)
@@ -300,9 +300,9 @@ func (w *world) compare(now time.Time) {
 		return
 	}
 	for _, c := range w.seen.Clusters {
-		if c.Wanted != w.power[c.Name] {
+		if c.PowerState != w.power[c.Name] {
 			w.t.Fatalf("at %s %s is %s and should be %s; windows %+v, record %+v, cluster %+v, slots %v",
-				now, c.Name, c.Wanted, w.power[c.Name], windowsOf(w.oracle.rules), w.seen.Record, c, w.oracle.all[max(0, len(w.oracle.all)-3):])
+				now, c.Name, c.PowerState, w.power[c.Name], windowsOf(w.oracle.rules), w.seen.Record, c, w.oracle.all[max(0, len(w.oracle.all)-3):])
 		}
 	}
 	if w.noted != w.seen.Record.Slot {

@@ -18,12 +18,12 @@ type FieldError struct {
 	Reason string
 	// Field is the path of the field, and Value its value.
 	Field, Value string
-	// Why says what is wrong and what to write instead.
-	Why string
+	// Problem says what is wrong and what to write instead.
+	Problem string
 }
 
 // String returns a sentence for the user who wrote the value.
-func (f FieldError) String() string { return fmt.Sprintf("%s %q %s", f.Field, f.Value, f.Why) }
+func (f FieldError) String() string { return fmt.Sprintf("%s %q %s", f.Field, f.Value, f.Problem) }
 
 // Parse parses windows. If it returns errors, the Timetable must not be used.
 func Parse(windows []v1alpha1.Window) (Timetable, []FieldError) {
@@ -62,7 +62,7 @@ func parseZone(field, name string) (*time.Location, *FieldError) {
 	if err != nil || name == "Local" {
 		return nil, &FieldError{
 			Reason: v1alpha1.ReasonInvalidTimeZone, Field: field, Value: name,
-			Why: "is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin",
+			Problem: "is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin",
 		}
 	}
 	return zone, nil
@@ -82,16 +82,16 @@ func parseCron(field, text string) (cron.Schedule, *FieldError) {
 	// A zone in the expression would contradict timeZone, and this parser panics on a zone that
 	// is not followed by anything.
 	if strings.Contains(text, "=") {
-		fault.Why = "is not a cron expression: put the zone in timeZone and " + cronHint
+		fault.Problem = "is not a cron expression: put the zone in timeZone and " + cronHint
 		return nil, fault
 	}
 	rule, err := cronParser.Parse(text)
 	if err != nil {
-		fault.Why = fmt.Sprintf("is not a cron expression (%v): %s", err, cronHint)
+		fault.Problem = fmt.Sprintf("is not a cron expression (%v): %s", err, cronHint)
 		return nil, fault
 	}
 	if rule.Next(searchStart).IsZero() {
-		fault.Why = "never occurs: use a day that the month has"
+		fault.Problem = "never occurs: use a day that the month has"
 		return nil, fault
 	}
 	return rule, nil

@@ -20,13 +20,13 @@ type Lock struct {
 }
 
 // A HeldError reports that another process holds the lock.
-type HeldError struct {
+type LockedError struct {
 	Path string
 	// PID is the process ID of the holder; 0 if the holder has not written it yet.
 	PID int
 }
 
-func (e *HeldError) Error() string {
+func (e *LockedError) Error() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("%s is locked by another process", e.Path)
 	}
@@ -62,7 +62,7 @@ func (l *Lock) Release() error {
 func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return &HeldError{Path: f.Name(), PID: ReadHolder(f.Name())}
+		return &LockedError{Path: f.Name(), PID: ReadHolder(f.Name())}
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", f.Name(), err)

@@ -14,7 +14,7 @@ func TestAcquire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held *HeldError
+	var held *LockedError
 	if _, err := Acquire(path); !errors.As(err, &held) || held.PID != os.Getpid() || held.Path != path {
 		t.Errorf("a second holder gets %v", err)
 	}
@@ -35,7 +35,7 @@ func TestAcquireWhereNothingCanBeMade(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var held *HeldError
+	var held *LockedError
 	if _, err := Acquire(filepath.Join(file, "lock")); err == nil || errors.As(err, &held) {
 		t.Errorf("below a file: %v", err)
 	}

@@ -32,7 +32,7 @@ type Host struct {
 	// ParentPipe stops the run when it is closed; nil: nothing stops it.
 	ParentPipe io.Reader
 	// Grace, Beat and Lapse are those of Options.
-	Grace, Beat, Lapse time.Duration
+	Grace, HeartbeatInterval, HeartbeatTimeout time.Duration
 }
 
 // parentPipe is set in the environment of a pod that runs as a process of hotspare up. The pod then
@@ -90,7 +90,7 @@ func (h Host) completeOptions(f *flags, out io.Writer) error {
 	}
 	api, err := h.Connect(f.hub)
 	f.Store.API, f.Out = api, out
-	f.Grace, f.Beat, f.Lapse = h.Grace, h.Beat, h.Lapse
+	f.Grace, f.HeartbeatInterval, f.HeartbeatTimeout = h.Grace, h.HeartbeatInterval, h.HeartbeatTimeout
 	for _, e := range h.Env {
 		switch {
 		case strings.HasPrefix(e, "HOTSPARE_POD="):

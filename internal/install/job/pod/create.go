@@ -42,10 +42,10 @@ func CreateCluster(ctx context.Context, o Options) error {
 			return err
 		}
 		// Only the local clock counts: the clock of another computer may be wrong.
-		if now.Beat != seen.Beat || now.Holder != seen.Holder {
+		if now.Heartbeat != seen.Heartbeat || now.Holder != seen.Holder {
 			heard = p.Clock.Now()
 		}
-		seen, silent = now, p.Clock.Since(heard) >= p.Lapse
+		seen, silent = now, p.Clock.Since(heard) >= p.HeartbeatTimeout
 	}
 }
 
@@ -61,7 +61,7 @@ func (p *installerRun) executeStep(ctx context.Context, s step, seen state.State
 		return p.giveUpAttempt(ctx, seen)
 	case watch:
 		fmt.Fprintf(p.Out, "pod %s has started the install: waiting to see whether it is still alive\n", seen.Holder)
-		return waitDuration(ctx, min(p.Beat, holderPollInterval))
+		return waitDuration(ctx, min(p.HeartbeatInterval, holderPollInterval))
 	default:
 		fmt.Fprintf(p.Out, "the attempt is already %s\n", seen.Phase)
 		return nil
@@ -90,10 +90,10 @@ var errOvertaken = errors.New("another pod has taken over the attempt")
 // acquireAttempt makes this process the holder if the attempt is unchanged since it was seen.
 func (p *installerRun) acquireAttempt(ctx context.Context, seen state.State) error {
 	_, err := p.Store.EditState(ctx, func(s *state.State) error {
-		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Beat != seen.Beat {
+		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Heartbeat != seen.Heartbeat {
 			return errOvertaken
 		}
-		s.Phase, s.Holder, s.Beat = state.Creating, p.holder, p.currentTimestamp()
+		s.Phase, s.Holder, s.Heartbeat = state.Creating, p.holder, p.currentTimestamp()
 		return nil
 	})
 	return err
@@ -103,7 +103,7 @@ func (p *installerRun) currentTimestamp() string { return p.Clock.Now().UTC().Fo
 
 func (p *installerRun) giveUpAttempt(ctx context.Context, seen state.State) error {
 	return p.recordOutcome(ctx, func(s *state.State) error {
-		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Beat != seen.Beat {
+		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Heartbeat != seen.Heartbeat {
 			return errOvertaken
 		}
 		if s.Phase == state.New {
@@ -238,7 +238,7 @@ func (p *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCa
 			if s.Phase != state.Creating || s.Holder != p.holder {
 				return errOvertaken
 			}
-			s.Beat, s.Bootstrapped = p.currentTimestamp(), s.Bootstrapped || initializing
+			s.Heartbeat, s.Bootstrapped = p.currentTimestamp(), s.Bootstrapped || initializing
 			return nil
 		})
 		switch {
@@ -256,7 +256,7 @@ func (p *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCa
 // waitForHeartbeat waits until the next heartbeat is due or turn is closed; it returns false when
 // ctx has ended.
 func (p *installerRun) waitForHeartbeat(ctx context.Context, turn <-chan struct{}) bool {
-	timer := time.NewTimer(p.Beat)
+	timer := time.NewTimer(p.HeartbeatInterval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -45,9 +45,9 @@ type Options struct {
 	Limit time.Duration
 	// Grace is how long an installer may take to stop after SIGTERM.
 	Grace time.Duration
-	// Beat is the interval of a working pod's heartbeats; Lapse is the time without a heartbeat after
+	// HeartbeatInterval is the interval of a working pod's heartbeats; Lapse is the time without a heartbeat after
 	// which another pod counts as dead.
-	Beat, Lapse time.Duration
+	HeartbeatInterval, HeartbeatTimeout time.Duration
 	// Clock is this computer's clock; tests set another one.
 	Clock clock.PassiveClock
 }
@@ -73,11 +73,11 @@ func newInstallerRun(o Options) (*installerRun, error) {
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
 	}
-	if o.Beat == 0 {
-		o.Beat = DefaultBeat
+	if o.HeartbeatInterval == 0 {
+		o.HeartbeatInterval = DefaultBeat
 	}
-	if o.Lapse == 0 {
-		o.Lapse = DefaultLapse
+	if o.HeartbeatTimeout == 0 {
+		o.HeartbeatTimeout = DefaultLapse
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -126,7 +126,7 @@ func (b *bench) options() Options {
 	return Options{
 		Store: b.store(), Pod: "pod", Installer: b.exe, Work: b.t.TempDir(), Out: b.out,
 		Env:   append(os.Environ(), installertest.Env+"="+string(b.cloud), "AWS_SECRET_ACCESS_KEY=planted-aws-secret"),
-		Limit: time.Minute, Grace: time.Second, Beat: 20 * time.Millisecond, Lapse: 200 * time.Millisecond,
+		Limit: time.Minute, Grace: time.Second, HeartbeatInterval: 20 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond,
 	}
 }
 
@@ -420,8 +420,8 @@ func TestTwoPodsAtOnce(t *testing.T) {
 	one, two := b.begin(CreateCluster), b.begin(CreateCluster)
 	b.until("the installer makes masters", func() bool { return b.cloud.IsHungAt("masters") })
 	for range 3 { // longer than the other may be silent
-		before := b.state().Beat
-		b.until("the holder says that it lives", func() bool { return b.state().Beat != before })
+		before := b.state().Heartbeat
+		b.until("the holder says that it lives", func() bool { return b.state().Heartbeat != before })
 	}
 	want(t, state.Creating, b.state().Phase)
 	must(t, b.cloud.ReleaseHang("masters"))

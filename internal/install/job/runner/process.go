@@ -155,7 +155,7 @@ func StopOrphan(dir string) (bool, error) {
 		return true, nil
 	}
 	lock, err := flock.Acquire(pod.LockPath(work))
-	var held *flock.HeldError
+	var held *flock.LockedError
 	if errors.As(err, &held) {
 		return false, nil // the pod has seen its pipe close and is about to end
 	}

@@ -53,13 +53,13 @@ type State struct {
 	Phase Phase
 	// Holder is the process that runs `create cluster`, or that waits for its end.
 	Holder string
-	// Beat is the heartbeat: it changes while the holder is alive.
-	Beat string
+	// Heartbeat is the heartbeat: it changes while the holder is alive.
+	Heartbeat string
 	// Bootstrapped: the bootstrap machine has done its work and is deleted, so that an interrupted
 	// install can be completed by waiting.
 	Bootstrapped bool
-	// Told: the executor has reported how the work ended, and may retry it.
-	Told bool
+	// Reported: the executor has reported how the work ended, and may retry it.
+	Reported bool
 
 	// InstallConfig is the install-config of the attempt; it is removed when the attempt ends.
 	InstallConfig []byte
@@ -88,7 +88,7 @@ type State struct {
 
 // MarkEnded ends an attempt and clears the fields that are not needed afterwards, such as secrets.
 func (s *State) MarkEnded(p Phase) {
-	s.Phase, s.Holder, s.Beat, s.InstallConfig, s.ManifestPatches = p, "", "", nil, nil
+	s.Phase, s.Holder, s.Heartbeat, s.InstallConfig, s.ManifestPatches = p, "", "", nil, nil
 }
 
 // MarkFailed ends the work with a reason and the end of a log.
@@ -102,7 +102,7 @@ func (s *State) textFields() map[string]*string {
 	return map[string]*string{
 		"phase":          (*string)(&s.Phase),
 		"holder":         &s.Holder,
-		"beat":           &s.Beat,
+		"beat":           &s.Heartbeat,
 		"digest":         &s.Digest,
 		"installerImage": &s.InstallerImage,
 		"cliImage":       &s.CLIImage,
@@ -126,7 +126,7 @@ func (s *State) fileFields() map[string]*[]byte {
 }
 
 func (s *State) boolFields() map[string]*bool {
-	return map[string]*bool{"bootstrapped": &s.Bootstrapped, "told": &s.Told}
+	return map[string]*bool{"bootstrapped": &s.Bootstrapped, "told": &s.Reported}
 }
 
 const keyParts = "parts"

@@ -19,7 +19,7 @@ import (
 const (
 	probeNamespace = metav1.NamespaceSystem
 	probeName      = "hotspare-resume"
-	// probeMarkAnnotation contains the probe's mark. errandLabel is a label that no pod has.
+	// probeMarkAnnotation contains the probe's mark. probeSelectorLabel is a label that no pod has.
 	probeMarkAnnotation   = "hotspare.io/resume"
 	probeSelectorLabel    = "hotspare.io/no-pod"
 	descriptionAnnotation = "kubernetes.io/description"

@@ -12,8 +12,8 @@ import (
 func Decide(s Snapshot, now time.Time) Plan {
 	d := s.decidePower(now)
 	d.Version = s.reportedVersion()
-	if s.Complaint != "" && s.Installed {
-		d.Hibernating.Message += " " + s.Complaint
+	if s.SpecProblem != "" && s.Installed {
+		d.Hibernating.Message += " " + s.SpecProblem
 	}
 	return s.applyHibernateAfter(d, now)
 }
@@ -48,7 +48,7 @@ func (s Snapshot) planNoAction(state State) Plan { return Plan{Record: s.Record,
 func (s Snapshot) decidePaused() Plan {
 	d := s.planNoAction(unknownState(hivev1.ReasonPowerPaused, "The annotation "+hivev1.AnnotationPowerPause+" is set."))
 	d.Unreachable, d.Next = s.unreachableCondition(), s.spreadInterval(runningInterval)
-	if r := s.Record; !s.Spoke.Answers && r != nil && r.Target == hivev1.PowerHibernating && r.FinishedAt != nil {
+	if r := s.Record; !s.Spoke.Reachable && r != nil && r.Target == hivev1.PowerHibernating && r.FinishedAt != nil {
 		d.Unreachable = hibernatingValue
 	}
 	return d
@@ -70,7 +70,7 @@ func (s Snapshot) decideFake(now time.Time) Plan {
 // acts.
 func (s Snapshot) decideUnsupported(now time.Time) Plan {
 	d := s.decideRunning(now)
-	d.Act, d.Drift, d.Next = NoAction, "", s.spreadInterval(runningInterval)
+	d.Action, d.Drift, d.Next = NoAction, "", s.spreadInterval(runningInterval)
 	d.State = d.State.withUnsupported(s.hibernationObstacle())
 	return d
 }
@@ -85,11 +85,11 @@ var (
 // zero if the API was not asked.
 func (s Snapshot) unreachableCondition() condition.Value {
 	switch {
-	case !s.Spoke.Asked:
+	case !s.Spoke.Queried:
 		return condition.Value{}
-	case s.Spoke.Answers:
+	case s.Spoke.Reachable:
 		return reachableValue
 	default:
-		return condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: "+s.Spoke.Trouble+".")
+		return condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: "+s.Spoke.UnreachableReason+".")
 	}
 }

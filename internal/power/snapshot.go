@@ -13,15 +13,15 @@ import (
 type Snapshot struct {
 	// Seed spreads clusters over time. It is the cluster's UID.
 	Seed string
-	// Wanted is spec.powerState; empty means Running.
-	Wanted hivev1.PowerState
+	// DesiredState is spec.powerState; empty means Running.
+	DesiredState hivev1.PowerState
 	// The machines are managed only if the cluster is installed, not being deleted and not
 	// paused.
 	Deleted, Installed, Paused bool
 	// Fake clusters have no machines and change state at once.
 	Fake bool
-	// Complaint says which field of the specification cannot be parsed. It is reported to users.
-	Complaint string
+	// SpecProblem says which field of the specification cannot be parsed. It is reported to users.
+	SpecProblem string
 
 	// Platform is the key in spec.platform. Actuator reports whether an actuator can start and
 	// stop its machines.
@@ -35,12 +35,12 @@ type Snapshot struct {
 
 	// Machines are all machines of the cluster. MachinesFault is set if they could not be
 	// observed.
-	Machines      cloud.Machines
-	MachinesFault *Failure
-	// Ends reports whether stopping deletes some of the platform's machines permanently.
-	// SpotFault says why the platform could not be asked which ones.
-	Ends      bool
-	SpotFault *Failure
+	Machines        cloud.Machines
+	MachinesFailure *Failure
+	// StopDeletesMachines reports whether stopping deletes some of the platform's machines permanently.
+	// SpotFailure says why the platform could not be asked which ones.
+	StopDeletesMachines bool
+	SpotFailure         *Failure
 	// Spoke is what the cluster's own API reports.
 	Spoke Spoke
 	// LeaveRequests disables the approval of nodes' certificate requests.
@@ -64,21 +64,21 @@ type Limits struct {
 
 // Spoke is what a cluster's own API reports.
 type Spoke struct {
-	// Asked reports whether the API was asked at all.
-	Asked bool
-	// Answers reports whether the API answered. If not, Trouble says why in a few stable words.
-	Answers bool
-	Trouble string
-	Nodes   []Node
+	// Queried reports whether the API was asked at all.
+	Queried bool
+	// Reachable reports whether the API answered. If not, Trouble says why in a few stable words.
+	Reachable         bool
+	UnreachableReason string
+	Nodes             []Node
 	// OpenShift reports whether the API has the cluster operator kind.
 	OpenShift bool
 	Operators []Operator
 	// Version is zero unless it was requested and the cluster reports one.
 	Version Version
-	// Errand is the resume probe; zero unless it was requested.
-	Errand ResumeProbe
-	// Spots is nil unless the spot machines were requested.
-	Spots []SpotMachine
+	// ResumeProbe is the resume probe; zero unless it was requested.
+	ResumeProbe ResumeProbe
+	// SpotMachines is nil unless the spot machines were requested.
+	SpotMachines []SpotMachine
 	// Requests is nil unless the certificate requests were requested and listed.
 	Requests *CertificateRequests
 }
@@ -107,7 +107,7 @@ type Operator struct {
 func (s Snapshot) ManagesMachines() bool { return s.Installed && !s.Deleted && !s.Paused && !s.Fake }
 
 // WantsRunning reports whether the cluster should run.
-func (s Snapshot) WantsRunning() bool { return s.Wanted != hivev1.PowerHibernating }
+func (s Snapshot) WantsRunning() bool { return s.DesiredState != hivev1.PowerHibernating }
 
 // NeedsSpoke reports whether to ask the spoke's API. It returns false while the cluster
 // hibernates or is stopping, and before a machine runs that could answer. It returns true for a
@@ -119,7 +119,7 @@ func (s Snapshot) NeedsSpoke() bool {
 	if !s.ManagesMachines() || (!s.WantsRunning() && s.canHibernate()) {
 		return false
 	}
-	return !s.Actuator || s.MachinesFault != nil || s.hasMachineIn(cloud.Running)
+	return !s.Actuator || s.MachinesFailure != nil || s.hasMachineIn(cloud.Running)
 }
 
 // NeedsOperators reports whether cluster operators count: during a resume, but not once the

@@ -34,7 +34,7 @@ func seen(changes ...with) Snapshot {
 	for _, c := range append([]with{machines("m0:Running w0:Running"), ready("m0 w0"), came("Running", time.Hour)}, changes...) {
 		c(&s)
 	}
-	if s.Record != nil && s.Spoke.Errand == (ResumeProbe{}) {
+	if s.Record != nil && s.Spoke.ResumeProbe == (ResumeProbe{}) {
 		acted(&s)
 	}
 	return s
@@ -54,28 +54,28 @@ func machines(text string) with {
 // ready makes the API answer and the nodes ready, with a fresh sign of life.
 func ready(names string) with {
 	return func(s *Snapshot) {
-		s.Spoke = Spoke{Asked: true, Answers: true}
+		s.Spoke = Spoke{Queried: true, Reachable: true}
 		for _, n := range strings.Fields(names) {
 			s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: n, Ready: true, Renewed: now.Add(-time.Second), ReadySince: installed})
 		}
 	}
 }
 
-func silent(s *Snapshot)  { s.Spoke = Spoke{Asked: true, Trouble: "connection refused"} }
+func silent(s *Snapshot)  { s.Spoke = Spoke{Queried: true, UnreachableReason: "connection refused"} }
 func unasked(s *Snapshot) { s.Spoke = Spoke{} }
 func unready(s *Snapshot) { s.Spoke.Nodes[1].Ready = false }
 func stale(s *Snapshot)   { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
 func acted(s *Snapshot) {
-	s.Spoke.Errand = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark(), Done: true}
+	s.Spoke.ResumeProbe = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark(), Done: true}
 }
 
 func lazy(s *Snapshot) {
-	s.Spoke.Errand = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark()}
+	s.Spoke.ResumeProbe = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark()}
 }
-func unsent(s *Snapshot)        { s.Spoke.Errand = ResumeProbe{Mark: "of the resume before"} }
-func closed(s *Snapshot)        { s.Spoke.Errand = ResumeProbe{Refused: "forbidden"} }
+func unsent(s *Snapshot)        { s.Spoke.ResumeProbe = ResumeProbe{Mark: "of the resume before"} }
+func closed(s *Snapshot)        { s.Spoke.ResumeProbe = ResumeProbe{Refused: "forbidden"} }
 func noNodes(s *Snapshot)       { s.Spoke.Nodes = nil }
-func hibernate(s *Snapshot)     { s.Wanted = hivev1.PowerHibernating }
+func hibernate(s *Snapshot)     { s.DesiredState = hivev1.PowerHibernating }
 func fake(s *Snapshot)          { s.Fake, s.Actuator = true, false }
 func deleted(s *Snapshot)       { s.Deleted = true }
 func paused(s *Snapshot)        { s.Paused = true }
@@ -102,7 +102,7 @@ func claimed(ago time.Duration) with {
 func limits(l Limits) with { return func(s *Snapshot) { s.Limits = l } }
 
 func unobservable(err error) with {
-	return func(s *Snapshot) { s.Machines, s.MachinesFault = nil, NewFailure(err) }
+	return func(s *Snapshot) { s.Machines, s.MachinesFailure = nil, NewFailure(err) }
 }
 
 // going opens the record of a transition that began so long ago.
@@ -137,13 +137,13 @@ func operators(readyFor time.Duration, text string) with {
 
 // brief is a decision in one line: action, word, reason of Hibernating, record.
 func brief(d Plan) string {
-	act := [...]string{"keep", "start", "stop", "hibernate"}[d.Act]
-	s := fmt.Sprintf("%s, %s, %s", act, d.Word, d.Hibernating.Reason)
+	act := [...]string{"keep", "start", "stop", "hibernate"}[d.Action]
+	s := fmt.Sprintf("%s, %s, %s", act, d.PowerState, d.Hibernating.Reason)
 	if d.Record == nil {
 		return s
 	}
-	if d.Errand != "" {
-		s += ", errand"
+	if d.CreateProbe != "" {
+		s += ", probe"
 	}
 	switch {
 	case d.Record.FinishedAt != nil && d.Record.FinishedAt.Time.Equal(now):
@@ -190,11 +190,11 @@ func TestNext(t *testing.T) {
 		"no node is not ready":                                              {seen(going("Running", time.Minute), noNodes), "keep, WaitingForNodes, Resuming"},
 		"a node that is not ready is waited for":                            {seen(going("Running", time.Minute), unready), "keep, WaitingForNodes, Resuming"},
 		"a resume that has just been noted sends nothing yet":               {seen(came("Hibernating", time.Hour), silent), "keep, WaitingForNodes, Resuming, new record"},
-		"when the API answers the controller manager is asked to act":       {seen(going("Running", time.Minute), unready, unsent), "keep, WaitingForNodes, Resuming, errand"},
+		"when the API answers the controller manager is asked to act":       {seen(going("Running", time.Minute), unready, unsent), "keep, WaitingForNodes, Resuming, probe"},
 		"until it has acted the cluster does not run":                       {seen(going("Running", time.Minute), lazy), "keep, WaitingForControllers, Resuming"},
-		"that it acted in the resume before is not enough":                  {seen(going("Running", time.Minute), unsent), "keep, WaitingForControllers, Resuming, errand"},
+		"that it acted in the resume before is not enough":                  {seen(going("Running", time.Minute), unsent), "keep, WaitingForControllers, Resuming, probe"},
 		"a controller manager that never acts fails a resume":               {seen(going("Running", time.Hour), lazy, limits(Limits{ToRunning: time.Hour})), "keep, FailedToStart, FailedToStart"},
-		"a cluster that takes no errand is not held up":                     {seen(going("Running", time.Minute), closed), "keep, Running, Running, arrived"},
+		"a cluster that takes no probe is not held up":                      {seen(going("Running", time.Minute), closed), "keep, Running, Running, arrived"},
 		"a cluster that has arrived is not asked to act":                    {seen(unsent), "keep, Running, Running"},
 		"nor is one that comes up after its install":                        {seen(anew, unsent), "keep, Running, Running, arrived"},
 		"nor one that cannot hibernate":                                     {seen(unactuated, going("Running", time.Hour), unsent), "keep, Running, Unsupported, arrived"},
@@ -275,8 +275,8 @@ func agree(t *testing.T, d Plan) {
 	if asleep && up {
 		t.Errorf("Hibernating and Ready are both True: %s", d)
 	}
-	if asleep != (d.Word == hivev1.StatusHibernating) || up != (d.Word == hivev1.StatusRunning) {
-		t.Errorf("powerState %q with Hibernating %s, Ready %s", d.Word, d.Hibernating.Status, d.Ready.Status)
+	if asleep != (d.PowerState == hivev1.StatusHibernating) || up != (d.PowerState == hivev1.StatusRunning) {
+		t.Errorf("powerState %q with Hibernating %s, Ready %s", d.PowerState, d.Hibernating.Status, d.Ready.Status)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestMachinesThatFailAreTold(t *testing.T) {
 		"they start":                         {seen(machines("m0:Starting w0:Starting"), silent), false},
 		"all run, and the API does not come": {seen(silent), false},
 		"the platform cannot be asked": {seen(silent, func(s *Snapshot) {
-			s.Record, s.Machines, s.MachinesFault = nil, nil, &Failure{Kind: fault.Denied, Message: "the key has expired"}
+			s.Record, s.Machines, s.MachinesFailure = nil, nil, &Failure{Kind: fault.Denied, Message: "the key has expired"}
 		}), false},
 	}
 	for name, tc := range tests {
@@ -342,7 +342,7 @@ func TestThatMachinesFailedIsRememberedUntilTheyRun(t *testing.T) {
 	}
 }
 
-func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
+func TestTheResumeProbeIsDeletedAtTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in      Snapshot
 		dismiss bool
@@ -353,8 +353,8 @@ func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 		"without one nothing goes": {seen(going("Running", time.Minute), closed), false, "The cluster is running. It is unknown whether its controller manager works: forbidden."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := Decide(tc.in, now); d.Dismiss != tc.dismiss || d.Ready.Message != tc.says {
-				t.Errorf("dismiss %t: %s; want %t: %s", d.Dismiss, d.Ready.Message, tc.dismiss, tc.says)
+			if d := Decide(tc.in, now); d.DeleteProbe != tc.dismiss || d.Ready.Message != tc.says {
+				t.Errorf("dismiss %t: %s; want %t: %s", d.DeleteProbe, d.Ready.Message, tc.dismiss, tc.says)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func (p *pass) requestDestroy(ctx context.Context, s provision.Step) error {
 	var result install.Result
 	md, err := p.readMetadata(ctx, s.InfraID)
 	if err == nil {
-		result, err = p.clusterExecutor().Destroy(ctx, p.request.Place, md)
+		result, err = p.clusterExecutor().Destroy(ctx, p.request.ClusterTarget, md)
 	}
 	if fault.KindOf(err) == fault.Gone {
 		result, err = install.Result{Phase: install.Succeeded}, nil

@@ -71,12 +71,12 @@ func newKeeper(t *testing.T) (*keeper, *Connector) {
 	return k, New(fake.NewClientBuilder().WithObjects(s).Build(), nil)
 }
 
-func TestErrand(t *testing.T) {
+func TestResumeProbe(t *testing.T) {
 	k, c := newKeeper(t)
 	look := func(what string, want power.ResumeProbe) {
 		t.Helper()
-		s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Errand: true})
-		if err != nil || !s.Answers || s.Errand != want {
+		s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{ResumeProbe: true})
+		if err != nil || !s.Reachable || s.ResumeProbe != want {
 			t.Errorf("%s: %+v, %v; want %+v", what, s, err, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestErrand(t *testing.T) {
 	}
 }
 
-func TestErrandRefused(t *testing.T) {
+func TestRefusedResumeProbe(t *testing.T) {
 	for code, want := range map[int]struct {
 		send, look string
 		answers    bool
@@ -121,7 +121,7 @@ func TestErrandRefused(t *testing.T) {
 		if sent || refused != want.send || err != nil {
 			t.Errorf("%d: sent %t, %q, %v; want %q", code, sent, refused, err, want.send)
 		}
-		if s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Errand: true}); err != nil || s.Answers != want.answers || s.Errand.Refused != want.look {
+		if s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{ResumeProbe: true}); err != nil || s.Reachable != want.answers || s.ResumeProbe.Refused != want.look {
 			t.Errorf("%d: %+v, %v; want %q", code, s, err, want.look)
 		}
 	}

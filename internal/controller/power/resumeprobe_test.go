@@ -25,27 +25,27 @@ func TestAResumeWaitsForTheControllerManager(t *testing.T) {
 		h.sim.clock.Step(h.pass())
 	}
 	if got := h.reason(hivev1.ClusterReady); got != "False WaitingForControllers" || h.sent != 1 || h.dismissed != 0 {
-		t.Errorf("%s after %d errands, %d taken away; want one errand that is waited for", got, h.sent, h.dismissed)
+		t.Errorf("%s after %d probes, %d deleted; want one probe that is waited for", got, h.sent, h.dismissed)
 	}
-	first := h.sim.errand.Mark
-	h.sim.errand.Done = true
+	first := h.sim.probe.Mark
+	h.sim.probe.Done = true
 	h.until("Running")
 	if h.dismissed != 1 {
-		t.Errorf("the errand was taken away %d times, want once", h.dismissed)
+		t.Errorf("the probe was deleted %d times, want once", h.dismissed)
 	}
 	h.lazy = false
 	h.sim.clock.Step(time.Minute)
 	h.edit(wants(hivev1.PowerHibernating))
 	h.until("Hibernating")
-	h.sim.errand.Mark, h.sim.errand.Done = first, true // it could not be taken away
+	h.sim.probe.Mark, h.sim.probe.Done = first, true // it could not be deleted
 	h.edit(wants(hivev1.PowerRunning))
 	h.until("Running")
 	if h.sent != 2 {
-		t.Errorf("%d errands in two resumes: the second must not count what was done in the first", h.sent)
+		t.Errorf("%d probes in two resumes: the second must not count what was done in the first", h.sent)
 	}
 }
 
-func TestAClusterThatTakesNoErrandIsNotHeldUp(t *testing.T) {
+func TestAClusterThatRefusesTheResumeProbeIsNotDelayed(t *testing.T) {
 	h := newHub(t)
 	h.closed = "a policy of the cluster forbids it"
 	h.edit(wants(hivev1.PowerHibernating))

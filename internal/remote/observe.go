@@ -72,7 +72,7 @@ func (a *spokeClient) closeConnections() { a.http.CloseIdleConnections() }
 // observeSpoke builds a Spoke from the cluster's answers. If any answer is missing, it returns an
 // error.
 func (a *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (power.Spoke, error) {
-	s := power.Spoke{Asked: true, Answers: true}
+	s := power.Spoke{Queried: true, Reachable: true}
 	var err error
 	if s.Nodes, err = a.listNodes(ctx); err != nil {
 		return s, err
@@ -80,14 +80,14 @@ func (a *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (pow
 	if ask.Operators {
 		s.Operators, s.OpenShift, err = a.listOperators(ctx)
 	}
-	if err == nil && ask.Errand {
-		s.Errand, err = a.readResumeProbe(ctx)
+	if err == nil && ask.ResumeProbe {
+		s.ResumeProbe, err = a.readResumeProbe(ctx)
 	}
 	if err == nil && ask.Version {
 		s.Version = a.readVersion(ctx)
 	}
-	if err == nil && ask.Spots {
-		s.Spots, err = a.listSpotMachines(ctx)
+	if err == nil && ask.SpotMachines {
+		s.SpotMachines, err = a.listSpotMachines(ctx)
 	}
 	return s, err
 }

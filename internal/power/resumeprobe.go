@@ -38,8 +38,8 @@ func (r record) probeMark() string { return r.StartedAt.UTC().Format(time.RFC333
 // probeToCreate returns the mark of the probe to create now, or "". The probe is created as soon
 // as the API answers, so that the controller manager has reacted by the time the nodes are ready.
 func (s Snapshot) probeToCreate(rec record) string {
-	e := s.Spoke.Errand
-	if !s.transitionNeedsProbe(rec) || !s.Spoke.Answers || e.Refused != "" || e.Mark == rec.probeMark() {
+	e := s.Spoke.ResumeProbe
+	if !s.transitionNeedsProbe(rec) || !s.Spoke.Reachable || e.Refused != "" || e.Mark == rec.probeMark() {
 		return ""
 	}
 	return rec.probeMark()
@@ -48,7 +48,7 @@ func (s Snapshot) probeToCreate(rec record) string {
 // controllerGap returns the gap that lasts until the controller manager has reacted to the probe.
 // A cluster that does not accept a probe is not delayed; its Running message says so.
 func (s Snapshot) controllerGap(rec record) *gap {
-	e := s.Spoke.Errand
+	e := s.Spoke.ResumeProbe
 	if !s.transitionNeedsProbe(rec) || e.Refused != "" || e.Mark == rec.probeMark() && e.Done {
 		return nil
 	}
@@ -65,8 +65,8 @@ func (d Plan) AfterProbeCreated() Plan {
 
 // probeRefusedMessage says that it is unknown whether the controller manager works.
 func (s Snapshot) probeRefusedMessage() string {
-	if s.Spoke.Errand.Refused == "" {
+	if s.Spoke.ResumeProbe.Refused == "" {
 		return ""
 	}
-	return " It is unknown whether its controller manager works: " + s.Spoke.Errand.Refused + "."
+	return " It is unknown whether its controller manager works: " + s.Spoke.ResumeProbe.Refused + "."
 }

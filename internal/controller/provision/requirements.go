@@ -25,7 +25,7 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 		Platform:  p.cluster.Spec.Platform.Name(),
 		Platforms: slices.Sorted(maps.Keys(p.Executors)),
 	}
-	p.request = install.Request{Place: executorPlace(p.cluster)}
+	p.request = install.Request{ClusterTarget: executorTarget(p.cluster)}
 	if !p.mayNeedInstall() {
 		return nil
 	}
@@ -53,9 +53,9 @@ func (p *pass) mayNeedInstall() bool {
 	})
 }
 
-// executorPlace returns where an executor runs for a cluster.
-func executorPlace(cd *hivev1.ClusterDeployment) install.Place {
-	at := install.Place{
+// executorTarget returns where an executor runs for a cluster.
+func executorTarget(cd *hivev1.ClusterDeployment) install.ClusterTarget {
+	at := install.ClusterTarget{
 		Deleting:     isDeleting(cd),
 		Cluster:      client.ObjectKeyFromObject(cd),
 		UID:          cd.UID,

@@ -37,7 +37,7 @@ func TestAResumeThatTimesOutCountsForHibernateAfterFromThen(t *testing.T) {
 			reported := hivev1.ReasonResuming
 			for {
 				d := Decide(s.fresh(), s.now)
-				if d.Act == Hibernate {
+				if d.Action == Hibernate {
 					break
 				}
 				s.Record, reported = d.Record, d.Hibernating.Reason
@@ -75,7 +75,7 @@ func TestHibernateAfterNeverCutsAResumeShort(t *testing.T) {
 		for w.wanted == hivev1.PowerRunning && w.now.Sub(start) < 200*time.Hour {
 			w.apiDown = w.now.Sub(start) < slow
 			at = w.now
-			if d := w.pass(t, true); running.IsZero() && d.Word == hivev1.StatusRunning && w.record == d.Record {
+			if d := w.pass(t, true); running.IsZero() && d.PowerState == hivev1.StatusRunning && w.record == d.Record {
 				running = at
 			}
 		}

@@ -24,7 +24,7 @@ func (s Snapshot) applyHibernateAfter(d Plan, now time.Time) Plan {
 	}
 	switch {
 	case left <= 0:
-		d.Act = Hibernate
+		d.Action = Hibernate
 	case d.Next == 0 || left < d.Next:
 		d.Next = left
 	}

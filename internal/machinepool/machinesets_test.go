@@ -78,7 +78,7 @@ func TestSets(t *testing.T) {
 		"another pool's stays that pool's":            {aws(pool("p", 2), has(owned(awsSet("p-q", "us-east-1a", 1), "p-q"))), "create MachineSet c-p-us-east-1a; create MachineSet c-p-us-east-1b"},
 		"others' layout is no reason to shrink":       {MachineSetSnapshot{Pool: pool("p", 2), InfraID: "c", Platform: "aws", Sets: []MachineSet{awsSet("worker", "us-east-1a", 1), owned(awsSet("p", "us-east-1a", 1), "p"), owned(awsSet("p", "us-east-1b", 1), "p")}}, ""},
 		"half a pool is completed":                    {aws(pool("p", 2), has(owned(awsSet("p", "us-east-1a", 1), "p"))), "create MachineSet c-p-us-east-1b"},
-		"one that is going is waited for":             {aws(pool("p", 3), has(owned(awsSet("p", "us-east-1b", 1), "p"), func() MachineSet { s := owned(awsSet("p", "us-east-1a", 1), "p"); s.Going = true; return s }())), ""},
+		"one that is going is waited for":             {aws(pool("p", 3), has(owned(awsSet("p", "us-east-1b", 1), "p"), func() MachineSet { s := owned(awsSet("p", "us-east-1a", 1), "p"); s.Deleting = true; return s }())), ""},
 		"a pool can be copied when no worker is left": {MachineSetSnapshot{Pool: pool("p", 1), InfraID: "c", Platform: "aws", Sets: []MachineSet{owned(awsSet("q", "us-east-1a", 1), "q")}}, "create MachineSet c-p-us-east-1a"},
 		"deleted: all go":                             {aws(Pool{Name: "p", Deleted: true}, has(owned(awsSet("p", "us-east-1a", 1), "p"))), "delete MachineSet c-p-us-east-1a"},
 		"deleted: the workers, too":                   {aws(Pool{Name: "worker", Deleted: true}), "delete MachineSet c-worker-us-east-1a; delete MachineSet c-worker-us-east-1b"},
@@ -95,7 +95,7 @@ func TestSets(t *testing.T) {
 			f.Scalers = []MachineAutoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}, {"c-p-us-east-1b", "p", Range{1, 2}}}
 		}), "update MachineSet c-p-us-east-1a; update MachineSet c-p-us-east-1b"},
 		"autoscaled no more":                            {aws(pool("p", 2), has(owned(awsSet("p", "us-east-1a", 1), "p"), owned(awsSet("p", "us-east-1b", 1), "p")), func(f *MachineSetSnapshot) { f.Scalers = []MachineAutoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}} }), "delete MachineAutoscaler c-p-us-east-1a"},
-		"a second pool of one name has nothing to have": {aws(Pool{Name: "worker", Rival: "first", Deleted: true}), ""},
+		"a second pool of one name has nothing to have": {aws(Pool{Name: "worker", DuplicateOf: "first", Deleted: true}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := told(DecideMachineSets(tc.fleet)); got != tc.steps {
@@ -148,7 +148,7 @@ func TestObjections(t *testing.T) {
 		"the control plane":                    {aws(pool("master", 1)), hivev1.ReasonUnsupportedName, []string{"master"}},
 		"no name":                              {aws(pool("A b", 1)), hivev1.ReasonUnsupportedName, []string{`"A b"`}},
 		"a label of the cluster's own":         {aws(Pool{Name: "p", MachineLabels: map[string]string{"machine.openshift.io/cluster-api-cluster": "x"}}), hivev1.ReasonUnsupportedSetting, []string{"spec.machineLabels"}},
-		"the same pool twice":                  {aws(Pool{Name: "p", Rival: "first"}), hivev1.ReasonDuplicatePool, []string{"MachinePool first"}},
+		"the same pool twice":                  {aws(Pool{Name: "p", DuplicateOf: "first"}), hivev1.ReasonDuplicatePool, []string{"MachinePool first"}},
 		"fewer at most than there are sets":    {aws(scaled("p", 0, 1)), hivev1.ReasonMaxTooSmall, []string{"2 MachineSets", "at least 2"}},
 		"fewer at least, where each needs one": {vsphere, hivev1.ReasonMinTooSmall, []string{"vsphere", "at least 1"}},
 	} {

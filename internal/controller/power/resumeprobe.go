@@ -11,13 +11,13 @@ import (
 // cluster refuses the probe, that refusal becomes part of the snapshot, and applyResumeProbe
 // returns a new plan for it.
 func (r *Reconciler) applyResumeProbe(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) (power.Plan, error) {
-	if d.Dismiss {
+	if d.DeleteProbe {
 		return d, r.Remote.DeleteResumeProbe(ctx, kubeconfigSecret(cd))
 	}
-	if d.Errand == "" {
+	if d.CreateProbe == "" {
 		return d, nil
 	}
-	sent, refused, err := r.Remote.CreateResumeProbe(ctx, kubeconfigSecret(cd), d.Errand)
+	sent, refused, err := r.Remote.CreateResumeProbe(ctx, kubeconfigSecret(cd), d.CreateProbe)
 	switch {
 	case err != nil:
 		return d, err
@@ -26,6 +26,6 @@ func (r *Reconciler) applyResumeProbe(ctx context.Context, cd *hivev1.ClusterDep
 	case refused == "":
 		return d, nil
 	}
-	s.Spoke.Errand = power.ResumeProbe{Refused: refused}
+	s.Spoke.ResumeProbe = power.ResumeProbe{Refused: refused}
 	return power.Decide(s, r.Clock.Now()), nil
 }

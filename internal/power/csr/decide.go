@@ -19,11 +19,11 @@ type Decision struct {
 	Approve bool
 	// Node is the node that the request is for; set if it is approved.
 	Node string
-	// Waits is set if the request is not approved and a node may be waiting for it: it is open,
+	// Waiting is set if the request is not approved and a node may be waiting for it: it is open,
 	// for a node's certificate, not old, and not left to another approver.
-	Waits bool
-	// Why says in a few words why the request was left alone. It quotes nothing from the request.
-	Why string
+	Waiting bool
+	// Reason says in a few words why the request was left alone. It quotes nothing from the request.
+	Reason string
 }
 
 // requestHistory summarizes the requests made so far in this resume.
@@ -63,19 +63,19 @@ func (k Snapshot) decideRequest(r *certificatesv1.CertificateSigningRequest, p r
 	}
 	// A request from shortly before the resume may come from a cluster whose clock is slow.
 	recent := !r.CreationTimestamp.Time.Before(k.Window.Opened.Add(-floodWindow))
-	waits := isForNodes(r) && !isAnswered(r) && why != whyRenewal && recent
-	return Decision{Request: r, Waits: waits, Why: why}
+	waits := isForNodes(r) && !isAnswered(r) && why != reasonRenewal && recent
+	return Decision{Request: r, Waiting: waits, Reason: why}
 }
 
 // nodeOrRefusal returns the node that the request is granted for, or why it is not granted.
 func (k Snapshot) nodeOrRefusal(r *certificatesv1.CertificateSigningRequest, p requestHistory) (node, why string) {
 	switch {
 	case !isForNodes(r):
-		return "", whySigner
+		return "", reasonSigner
 	case isAnswered(r):
-		return "", whyAnswered
+		return "", reasonAnswered
 	case p.flooded:
-		return "", whyFlood
+		return "", reasonFlood
 	}
 	parsed, why := parseRequest(r.Spec.Request)
 	if why != "" {

@@ -28,8 +28,8 @@ type MachineSet struct {
 	Provider map[string]any
 	// ErrorReason and ErrorMessage are the error that the cluster reports for it.
 	ErrorReason, ErrorMessage string
-	// Going is set while it is being deleted.
-	Going bool
+	// Deleting is set while it is being deleted.
+	Deleting bool
 }
 
 // MachineAutoscaler is a MachineAutoscaler, with the name of its MachineSet.
@@ -167,7 +167,7 @@ func (f MachineSetSnapshot) findTemplates() []template {
 	for _, s := range f.Sets {
 		pool := cmp.Or(s.Pool, workerRole)
 		suffix, ok := strings.CutPrefix(s.Name, f.InfraID+"-"+pool)
-		if s.Role != workerRole || s.Going || !ok || len(s.Provider) == 0 {
+		if s.Role != workerRole || s.Deleting || !ok || len(s.Provider) == 0 {
 			continue
 		}
 		if own := (MachineSetSnapshot{Pool: Pool{Name: pool}, InfraID: f.InfraID, Platform: f.Platform}); s.Pool == "" && !own.isNamedForPool(s) {
@@ -317,7 +317,7 @@ func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 			continue
 		}
 		have := f.Sets[i]
-		if have.Going {
+		if have.Deleting {
 			continue // it is re-created after its deletion
 		}
 		if why := describeDifference(have, w); why != "" {
@@ -373,7 +373,7 @@ func (f MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
 		}
 	}
 	for _, s := range mine {
-		if !wanted(s.Name) && !s.Going {
+		if !wanted(s.Name) && !s.Deleting {
 			steps = append(steps, Step{Verb: DeleteSet, Name: s.Name, Why: "the pool does not need it"})
 		}
 	}

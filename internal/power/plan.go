@@ -35,13 +35,13 @@ func (a Action) String() string {
 
 // Plan is what one pass does to the cluster and writes into its status.
 type Plan struct {
-	Act Action
+	Action Action
 	// Approve lists the certificate requests to approve.
 	Approve []csr.Decision
-	// Errand is the mark of the resume probe to create; empty for none. Dismiss deletes the
+	// CreateProbe is the mark of the resume probe to create; empty for none. Dismiss deletes the
 	// existing probe.
-	Errand  string
-	Dismiss bool
+	CreateProbe string
+	DeleteProbe bool
 	// Replace lists the spot machines that no longer exist and whose Machines must be deleted.
 	Replace []SpotMachine
 	// Drift names the machines that were found stopped in a cluster that had come up, or running
@@ -61,24 +61,24 @@ type Plan struct {
 
 // String returns the plan as text.
 func (d Plan) String() string {
-	if d.Act == Hibernate {
-		return d.Act.String()
+	if d.Action == Hibernate {
+		return d.Action.String()
 	}
-	word := d.Word
-	if word == "" {
-		word = "not installed"
+	powerState := d.PowerState
+	if powerState == "" {
+		powerState = "not installed"
 	}
-	s := d.Act.String()
+	s := d.Action.String()
 	for _, v := range d.Approve {
 		s += fmt.Sprintf("; approve %s for node %s", v.Request.Name, v.Node)
 	}
-	if d.Errand != "" {
+	if d.CreateProbe != "" {
 		s += "; create the resume probe"
 	}
 	if len(d.Replace) > 0 {
 		s += "; replace spot machines: " + spotNames(d.Replace)
 	}
-	s = fmt.Sprintf("%s; report %s: %s", s, word, strings.TrimSuffix(d.detailedCondition().Message, "."))
+	s = fmt.Sprintf("%s; report %s: %s", s, powerState, strings.TrimSuffix(d.detailedCondition().Message, "."))
 	if d.Next == 0 {
 		return s
 	}

@@ -179,13 +179,13 @@ func (w operation) deleteJob(ctx context.Context, v verb) error {
 }
 
 // selectByInfraID selects the Jobs and pods that create what an infraID marks.
-func selectByInfraID(p install.Place, infraID string) []client.ListOption {
+func selectByInfraID(p install.ClusterTarget, infraID string) []client.ListOption {
 	return []client.ListOption{client.InNamespace(p.Cluster.Namespace), client.MatchingLabels{hivev1.LabelInfraID: infraIDLabelValue(infraID)}}
 }
 
 // stopRunningJobs deletes the running Jobs that create what an infraID marks. Jobs that have ended
 // are kept for people to read.
-func (e *Executor) stopRunningJobs(ctx context.Context, p install.Place, infraID string) error {
+func (e *Executor) stopRunningJobs(ctx context.Context, p install.ClusterTarget, infraID string) error {
 	var jobs batchv1.JobList
 	if err := e.hub.List(ctx, &jobs, selectByInfraID(p, infraID)...); err != nil {
 		return fmt.Errorf("listing the Jobs of %s: %w", infraID, err)
@@ -206,7 +206,7 @@ func (e *Executor) stopRunningJobs(ctx context.Context, p install.Place, infraID
 }
 
 // confirmPodsEnded returns nil when no pod creates anything with an infraID any more.
-func (e *Executor) confirmPodsEnded(ctx context.Context, p install.Place, infraID string) error {
+func (e *Executor) confirmPodsEnded(ctx context.Context, p install.ClusterTarget, infraID string) error {
 	var pods corev1.PodList
 	if err := e.hub.List(ctx, &pods, selectByInfraID(p, infraID)...); err != nil {
 		return fmt.Errorf("listing the pods of %s: %w", infraID, err)

@@ -40,9 +40,9 @@ func TestSpotsAreThoseThatAreMadeAnew(t *testing.T) {
 		machine("going", func(metadata, _ map[string]any) { metadata["deletionTimestamp"] = "2026-11-21T12:30:00Z" }),
 	}}
 	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
-	s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Spots: true})
-	if err != nil || !s.Answers {
-		t.Fatal(s.Trouble, err)
+	s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{SpotMachines: true})
+	if err != nil || !s.Reachable {
+		t.Fatal(s.UnreachableReason, err)
 	}
 	made := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	want := []power.SpotMachine{
@@ -50,14 +50,14 @@ func TestSpotsAreThoseThatAreMadeAnew(t *testing.T) {
 		{Name: "joined", UID: "joined", ProviderID: "aws:///a/joined", Created: made, Joined: true},
 		{Name: "failed", UID: "failed", ProviderID: "aws:///a/failed", Created: made, Failed: true},
 	}
-	for i := range s.Spots {
-		s.Spots[i].Created = s.Spots[i].Created.UTC()
+	for i := range s.SpotMachines {
+		s.SpotMachines[i].Created = s.SpotMachines[i].Created.UTC()
 	}
-	if diff := cmp.Diff(want, s.Spots); diff != "" {
+	if diff := cmp.Diff(want, s.SpotMachines); diff != "" {
 		t.Error(diff)
 	}
 	delete(a.answers, machinesPath)
-	if s, err = c.ObserveSpoke(t.Context(), key, ObserveOptions{Spots: true}); err != nil || !s.Answers || len(s.Spots) != 0 {
+	if s, err = c.ObserveSpoke(t.Context(), key, ObserveOptions{SpotMachines: true}); err != nil || !s.Reachable || len(s.SpotMachines) != 0 {
 		t.Errorf("an API without Machines: %+v, %v", s, err)
 	}
 }

@@ -21,7 +21,7 @@ func TestString(t *testing.T) {
 		"a fake":        {seen(fake), "leave the machines alone; report Running: The fake cluster is running"},
 		"no actuator":   {seen(unactuated, func(s *Snapshot) { s.Seed = "" }), `leave the machines alone; report Running: The platform "sim" cannot start and stop machines; check again in 1m50.166136261s`},
 		"not installed": {seen(installing, anew), "leave the machines alone; report not installed: The cluster is not installed yet"},
-		"a complaint":   {seen(fake, func(s *Snapshot) { s.Complaint = "spec.x is ignored." }), "leave the machines alone; report Running: The fake cluster is running. spec.x is ignored"},
+		"a complaint":   {seen(fake, func(s *Snapshot) { s.SpecProblem = "spec.x is ignored." }), "leave the machines alone; report Running: The fake cluster is running. spec.x is ignored"},
 		"no machines":   {seen(machines("")), `leave the machines alone; report FailedToStart: The platform sim has no machine with infrastructure ID "infra"; check again in 5m0s`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,7 +117,7 @@ func parseMachineSet(u *unstructured.Unstructured) (machinepool.MachineSet, erro
 		Labels: template.Spec.Metadata.Labels, MachineLabels: template.Metadata.Labels, Taints: template.Spec.Taints,
 		Provider:    template.Spec.ProviderSpec.Value,
 		ErrorReason: m.Status.ErrorReason, ErrorMessage: m.Status.ErrorMessage,
-		Going: u.GetDeletionTimestamp() != nil,
+		Deleting: u.GetDeletionTimestamp() != nil,
 	}
 	if m.Spec.Replicas != nil {
 		s.Replicas = *m.Spec.Replicas
