@@ -57,7 +57,7 @@ func TestConsoleSaysWhyThereIsNone(t *testing.T) {
 			if err := (localauth.Endpoint{URL: "http://127.0.0.1:1/"}).WriteFile(localauth.EndpointPath(dir)); err != nil {
 				t.Fatal(err)
 			}
-		}, "no hotspare runs on"},
+		}, "no hotspare with a console is running on"},
 		"killed": {func(t *testing.T, dir string) {
 			t.Helper()
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,8 +69,8 @@ func TestConsoleSaysWhyThereIsNone(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.Close()
-		}, "no hotspare runs on"},
-		"something else is there": {func(t *testing.T, dir string) { t.Helper(); plate(t, dir, http.StatusNotFound) }, "no hotspare runs on"},
+		}, "no hotspare with a console is running on"},
+		"something else is there": {func(t *testing.T, dir string) { t.Helper(); plate(t, dir, http.StatusNotFound) }, "no hotspare with a console is running on"},
 		"spoilt":                  {func(t *testing.T, dir string) { t.Helper(); write(t, localauth.EndpointPath(dir), "x") }, "does not contain a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestConsoleHandsNoCodeToAProgram(t *testing.T) {
 		t.Errorf("the page has mode %v, %v", info.Mode(), err)
 	}
 	write(t, filepath.Join(bin, "xdg-open"), "#!/bin/sh\nexit 3\n")
-	if code := r.run("console", "--open", "--data-dir", dir); code != 1 || !strings.Contains(r.stderr.String(), "open the link above yourself") {
+	if code := r.run("console", "--open", "--data-dir", dir); code != 1 || !strings.Contains(r.stderr.String(), "open the link above in a browser") {
 		t.Errorf("without a browser: exit code %d: %s", code, r.stderr.String())
 	}
 }

@@ -20,28 +20,28 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
-const demoLong = `Show in some minutes what hotspare does, with real local clusters on this machine: a
-pool is filled, a claim is served at once, a stand-by loses its disk and the next claim
-gets a cluster all the same, the broken one is replaced, a cluster sleeps and wakes.
-Each step tells the command that you would type, and how long it took.
+const demoLong = `Run a two-minute demo with real local clusters on this machine: it fills a pool, gets a
+cluster for a claim immediately, breaks a standby cluster, gets the next claim a cluster
+anyway, waits until the broken cluster is replaced, and hibernates and resumes a cluster.
+Each step shows the command that you would type, and how long it took.
 
-It plays on the hub that runs on the data folder, in a namespace of its own. If none
-runs, it starts one with a data folder of its own, and stops it at the end. Whatever it
-made is gone afterwards, also after Ctrl-C.`
+The demo uses the hub of the data folder, in a separate namespace. If no hub is running,
+it starts one with a temporary data folder, and stops it at the end. It deletes
+everything that it created, even after Ctrl-C.`
 
-// demoNamespace is where a demo plays on a hub that it did not start.
+// demoNamespace is the namespace of the demo on a hub that it did not start.
 const demoNamespace = "hotspare-demo"
 
 func (a commands) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "demo",
-		Short:             "Show what hotspare does, in some minutes",
+		Short:             "Run a two-minute demo",
 		Long:              demoLong,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.Flags.Kubeconfig != "" || a.Flags.Context != "" || a.Flags.Namespace != "" {
-				return base.UsageErrorFor(errors.New("a demo plays on the hub of a data folder, in a namespace of its own: leave out --kubeconfig, --context and --namespace"), cmd)
+				return base.UsageErrorFor(errors.New("the demo uses the hub of a data folder and a separate namespace: omit --kubeconfig, --context and --namespace"), cmd)
 			}
 			return a.runDemo(cmd.Context())
 		},
@@ -62,11 +62,11 @@ func (a commands) runDemo(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.printLine("\nThat is all. To go on by yourself:\n" + s.suggestCommands())
+	s.printLine("\nThe demo is complete. Commands to try next:\n" + s.suggestCommands())
 	return nil
 }
 
-// suggestCommands are commands to go on with.
+// suggestCommands returns commands to try after the demo.
 func (s *demoRunner) suggestCommands() string {
 	commands := []string{
 		"pool create dev --size 3 --running 1", "claim run dev -- " + s.Name + " kubectl get nodes", "pool watch dev", "explain pool dev",
@@ -77,21 +77,22 @@ func (s *demoRunner) suggestCommands() string {
 	return "  " + s.Name + " " + strings.Join(commands, "\n  "+s.Name+" ")
 }
 
-// demoRunner is where a demo plays: a hub.
+// demoRunner runs the steps of the demo on a hub.
 type demoRunner struct {
 	commands
 	hub *base.Hub
-	// self is this program, as a file.
+	// self is the path of this program.
 	self string
-	// hubProcess is the hub, if the demo has started it; else nil. ended is closed when it has.
+	// hubProcess is the hub, if the demo has started it; else nil. hubExited is closed when it
+	// exits.
 	hubProcess *exec.Cmd
 	stdin      io.Closer
 	hubExited  chan struct{}
-	// standbyName is the stand-by that is broken.
+	// standbyName is the name of the standby cluster that the demo breaks.
 	standbyName string
 }
 
-// newDemoRunner finds a hub on this machine, or makes a data folder for one.
+// newDemoRunner finds a hub on this machine, or starts one with a temporary data folder.
 func (a commands) newDemoRunner(ctx context.Context) (*demoRunner, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -105,10 +106,10 @@ func (a commands) newDemoRunner(ctx context.Context) (*demoRunner, error) {
 		return s, nil
 	}
 	if a.Flags.DataDir != "" {
-		return nil, base.WithRemedy(fmt.Errorf("no hub runs on %s", a.Flags.DataDir), "start it with: "+a.FormatCommand("up --detach")+", or leave out --data-dir")
+		return nil, base.WithRemedy(fmt.Errorf("no hub is running on %s", a.Flags.DataDir), "start it with: "+a.FormatCommand("up --detach")+", or omit --data-dir")
 	}
 	if s.Flags.DataDir, err = os.MkdirTemp("", "hotspare-demo-"); err != nil {
-		return nil, fmt.Errorf("making a data folder: %w", err)
+		return nil, fmt.Errorf("creating a data folder: %w", err)
 	}
 	if err := s.startHub(ctx); err != nil {
 		return nil, errors.Join(err, s.stopHub(ctx, err))
@@ -116,7 +117,7 @@ func (a commands) newDemoRunner(ctx context.Context) (*demoRunner, error) {
 	return s, nil
 }
 
-// isHubReachable reports whether a hub runs on the stage's data folder.
+// isHubReachable reports whether a hub is running on the demo's data folder.
 func (s *demoRunner) isHubReachable(ctx context.Context) bool {
 	if _, err := os.Stat(filepath.Join(s.Flags.DataDir, "ready")); err != nil {
 		return false
@@ -131,13 +132,13 @@ func (s *demoRunner) isHubReachable(ctx context.Context) bool {
 	return err == nil
 }
 
-// readyPrefix begin the line by which hotspare up says that its hub can be used.
+// readyPrefix starts the line that hotspare up prints when its hub can be used.
 const readyPrefix = "ready in "
 
-// startHub runs hotspare up on the stage's data folder. It ends with this process, however
-// that ends: its standard input is ours to close.
+// startHub runs hotspare up on the demo's data folder. It exits with this process in any case,
+// because its standard input is then closed.
 func (s *demoRunner) startHub(ctx context.Context) error {
-	s.printLine("No hub runs on this machine, so the demo starts one, in a folder of its own.\n")
+	s.printLine("No hub is running on this machine, so the demo starts one with a temporary data folder.\n")
 	fmt.Fprintf(s.Stdout, "%s$ %s up --data-dir %s\n", indent, s.Name, s.Flags.DataDir)
 	s.hubProcess = exec.CommandContext(context.WithoutCancel(ctx), s.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", s.Flags.DataDir)
 	s.hubProcess.Env = s.childEnvironment()
@@ -166,23 +167,23 @@ func (s *demoRunner) startHub(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.hubExited: // perhaps by the Ctrl-C that ends us, too
-		return cmp.Or(context.Cause(ctx), fmt.Errorf("the hub has ended: %s", strings.TrimSpace(wrong.String())))
+	case <-s.hubExited: // possibly by the same Ctrl-C that interrupts this process
+		return cmp.Or(context.Cause(ctx), fmt.Errorf("the hub exited: %s", strings.TrimSpace(wrong.String())))
 	}
 }
 
-// scanForPrefix reads all that is said, and passes on the first line that begins so.
-func scanForPrefix(said io.Reader, prefix string, tell func(line string)) {
+// scanForPrefix reads all lines, and calls report with the first one that starts with prefix.
+func scanForPrefix(output io.Reader, prefix string, report func(line string)) {
 	var once sync.Once
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), prefix) {
-			once.Do(func() { tell(lines.Text()) })
+			once.Do(func() { report(lines.Text()) })
 		}
 	}
 }
 
-// childEnvironment is this process's, with the stage's hub.
+// childEnvironment returns the environment of this process with the demo's hub.
 func (s *demoRunner) childEnvironment(more ...string) []string {
 	var out []string
 	for _, v := range os.Environ() {
@@ -193,7 +194,7 @@ func (s *demoRunner) childEnvironment(more ...string) []string {
 	return append(append(out, "HOTSPARE_DATA_DIR="+s.Flags.DataDir), more...)
 }
 
-// connectAndCheckNamespace looks whether the stage is free.
+// connectAndCheckNamespace connects to the hub and checks that the demo's namespace is empty.
 func (s *demoRunner) connectAndCheckNamespace(ctx context.Context) error {
 	var err error
 	if s.hub, err = s.ConnectToHub(); err != nil {
@@ -202,26 +203,26 @@ func (s *demoRunner) connectAndCheckNamespace(ctx context.Context) error {
 	if s.hubProcess != nil {
 		return nil
 	}
-	s.printLine(fmt.Sprintf("A hub runs on %s. The demo plays there, in namespace %s.", s.Flags.DataDir, demoNamespace))
+	s.printLine(fmt.Sprintf("The demo uses the hub that is running on %s, in namespace %s.", s.Flags.DataDir, demoNamespace))
 	sc, err := s.hub.ReadSnapshot(ctx, demoNamespace)
 	if err != nil {
 		return s.hub.ExplainAPIError(err)
 	}
 	if len(sc.Pools.Items)+len(sc.Claims.Items) > 0 {
-		s.hub = nil // it is somebody else's: leave it alone
-		return base.WithRemedy(fmt.Errorf("namespace %s is in use: another demo plays, or one was killed", demoNamespace),
-			"to take away what it left: "+s.FormatCommandIn("", "kubectl delete namespace "+demoNamespace))
+		s.hub = nil // the objects are not the demo's, so it must not delete them
+		return base.WithRemedy(fmt.Errorf("namespace %s is in use: another demo is running, or was killed", demoNamespace),
+			"to delete the objects of a killed demo: "+s.FormatCommandIn("", "kubectl delete namespace "+demoNamespace))
 	}
 	return nil
 }
 
 const (
-	// demoCleanupTimeout is how long taking everything away may take.
+	// demoCleanupTimeout is the maximum time for the cleanup.
 	demoCleanupTimeout = 2 * time.Minute
 	indent             = "   "
 )
 
-// cleanUpDemo takes away all that the demo has made; why is how it ended.
+// cleanUpDemo deletes everything that the demo created; why is the error that ended it, if any.
 func (s *demoRunner) cleanUpDemo(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCleanupTimeout)
 	defer cancel()
@@ -231,17 +232,17 @@ func (s *demoRunner) cleanUpDemo(ctx context.Context, why error) error {
 	if s.hub == nil {
 		return nil
 	}
-	s.printLine("\nTaking away what the demo made.")
+	s.printLine("\nDeleting everything that the demo created.")
 	return s.deleteDemoNamespace(ctx)
 }
 
-// stopHub ends the hub that the demo started. Its folder stays only for somebody to look
-// into what went wrong.
+// stopHub stops the hub that the demo started. It keeps the data folder only after an error, for
+// debugging.
 func (s *demoRunner) stopHub(ctx context.Context, why error) error {
 	if s.hubExited == nil {
 		return os.RemoveAll(s.Flags.DataDir)
 	}
-	s.printLine("\nStopping the hub, and all its clusters.")
+	s.printLine("\nStopping the hub and all its clusters.")
 	err := s.stdin.Close()
 	select {
 	case <-s.hubExited:
@@ -251,7 +252,7 @@ func (s *demoRunner) stopHub(ctx context.Context, why error) error {
 	}
 	var by base.InterruptError
 	if why != nil && !errors.As(why, &by) && !errors.Is(why, context.Canceled) {
-		s.printLine("What went wrong may be in " + filepath.Join(s.Flags.DataDir, "hotspare.log") + ". Delete that folder when you have looked.")
+		s.printLine("See " + filepath.Join(s.Flags.DataDir, "hotspare.log") + " for the cause, then delete that folder.")
 		return err
 	}
 	return errors.Join(err, os.RemoveAll(s.Flags.DataDir))

@@ -33,47 +33,47 @@ type demoStep struct {
 var demoSteps = []demoStep{
 	{
 		"A pool of spare clusters",
-		"You say how many clusters you want in reserve, and how many of them running. Here two,\none of them running; the other hibernates. Each is a Kubernetes of its own.",
+		"You set the number of spare clusters and how many of them run. This pool has two: one\nruns, the other hibernates. Each is a separate Kubernetes cluster.",
 		(*demoRunner).createPool,
 	},
 	{
 		"A claim",
-		"Whoever needs a cluster claims one. One runs already, so it is there at once.",
+		"You claim a cluster when you need one. One is already running, so you get it immediately.",
 		(*demoRunner).claimFirstCluster,
 	},
 	{
 		"The pool refills",
-		"The sleeping cluster was woken to take the place of the one that you have, and a new\none is installed.",
+		"The pool resumes the hibernating cluster to replace the one that you claimed, and\ninstalls a new one.",
 		(*demoRunner).waitUntilSettled,
 	},
 	{
-		"Given back",
-		"What is released is destroyed: nobody gets a used cluster. The pool is told to keep none\nrunning, so that the next claim must wake one.",
+		"Release",
+		"A released cluster is destroyed: nobody gets a used cluster. The pool is then scaled to\nkeep no cluster running, so that the next claim must resume one.",
 		(*demoRunner).releaseFirstClaim,
 	},
 	{
-		"A stand-by breaks",
-		"The cluster that would be woken next loses its disk while it sleeps. Nobody knows yet.",
+		"A standby cluster breaks",
+		"The cluster that would be resumed next loses its disk while it hibernates. The failure is\nnot detected yet.",
 		(*demoRunner).breakStandby,
 	},
 	{
-		"The next claim gets a cluster all the same",
-		"The pool wakes the broken one, sees that it does not start, and wakes the next beside it.",
+		"The next claim gets a cluster anyway",
+		"The pool resumes the broken cluster, detects that it does not start, and also resumes the\nnext one.",
 		(*demoRunner).claimSecondCluster,
 	},
 	{
-		"The broken one is replaced",
-		"It is given up half a minute after it failed, and destroyed. Nobody has to do anything.",
+		"The broken cluster is replaced",
+		"The pool gives up on it half a minute after it failed, and destroys it automatically.",
 		(*demoRunner).waitUntilSettled,
 	},
 	{
-		"Sleep and wake",
-		"A cluster that you have can hibernate over night. All that is in it stays.",
+		"Hibernate and resume",
+		"You can hibernate a claimed cluster overnight. It keeps all its data.",
 		(*demoRunner).hibernateAndResume,
 	},
 }
 
-// runStep tells of an act, plays it, and says how long it took.
+// runStep prints the description of a step, runs it, and prints how long it took.
 func (s *demoRunner) runStep(ctx context.Context, number int, a demoStep) error {
 	title := fmt.Sprintf("%d. %s", number, a.title)
 	if s.PaletteFor(s.Stdout) != nil {
@@ -112,7 +112,7 @@ func (s *demoRunner) claimFirstCluster(ctx context.Context) error {
 	}
 	dir, err := os.MkdirTemp("", "hotspare-demo-")
 	if err != nil {
-		return fmt.Errorf("making a private folder: %w", err)
+		return fmt.Errorf("creating a private folder: %w", err)
 	}
 	file := filepath.Join(dir, "first.kubeconfig")
 	err = s.runCommand(ctx, "cluster kubeconfig first -o "+file)
@@ -164,13 +164,13 @@ func (s *demoRunner) hibernateAndResume(ctx context.Context) error {
 	return s.runCommand(ctx, "cluster resume second --wait --timeout 5m")
 }
 
-// waitForSnapshot looks at what there is in the demo's namespace until that will do.
+// waitForSnapshot reads the objects in the demo's namespace until done returns true.
 func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*base.HubSnapshot) bool) error {
 	news := s.WatchForChanges(ctx, s.hub, &hivev1.ClusterPoolList{}, &hivev1.ClusterDeploymentList{})
 	ticker := s.Clock.NewTicker(base.RedrawInterval)
 	defer ticker.Stop()
 	for {
-		sc, err := s.hub.ReadSnapshot(ctx, s.hub.Namespace) // a hub that does not answer may do so the next time
+		sc, err := s.hub.ReadSnapshot(ctx, s.hub.Namespace) // ignore errors: the next read may succeed
 		if err == nil && done(sc) {
 			return nil
 		}
@@ -183,7 +183,7 @@ func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*base.HubSna
 	}
 }
 
-// runCommand runs a command of ours as a person would, and shows both.
+// runCommand runs a hotspare command as a user would, and prints the command and its output.
 func (s *demoRunner) runCommand(ctx context.Context, command string, env ...string) error {
 	words := strings.Fields(command)
 	shown := s.Name + " " + command
@@ -212,7 +212,8 @@ func (s *demoRunner) runCommand(ctx context.Context, command string, env ...stri
 	return cmp.Or(context.Cause(ctx), fmt.Errorf("the command above: %w", err))
 }
 
-// waitForInterrupt waits a moment for the Ctrl-C that a command has heard: we should hear it, too.
+// waitForInterrupt waits a second for a Ctrl-C that a command has received: this process receives
+// it too.
 func (s *demoRunner) waitForInterrupt(ctx context.Context) {
 	moment := s.Clock.NewTimer(time.Second)
 	defer moment.Stop()
@@ -222,8 +223,8 @@ func (s *demoRunner) waitForInterrupt(ctx context.Context) {
 	}
 }
 
-// indentWriter writes lines with an indentation. What a program writes to its two outputs
-// comes in the order in which it was written.
+// indentWriter indents lines. As the standard output and standard error of a program, it keeps
+// their order.
 type indentWriter struct {
 	to          commands
 	partialLine []byte
@@ -255,7 +256,7 @@ func (w *indentWriter) printIndented(line []byte) {
 	fmt.Fprintln(w.to.Stdout)
 }
 
-// deleteDemoNamespace takes away what is in the demo's namespace, and that.
+// deleteDemoNamespace deletes the claims and pools of the demo, and then its namespace.
 func (s *demoRunner) deleteDemoNamespace(ctx context.Context) error {
 	sc, err := s.hub.ReadSnapshot(ctx, demoNamespace)
 	if err != nil {
@@ -279,7 +280,7 @@ func (s *demoRunner) deleteDemoNamespace(ctx context.Context) error {
 		return len(sc.Pools.Items)+len(sc.Claims.Items)+len(sc.Clusters.Items) == 0
 	})
 	if err != nil {
-		s.printLine("Its clusters are still being destroyed; the hub goes on with that.")
+		s.printLine("The hub is still destroying the demo's clusters.")
 	}
 	return nil
 }

@@ -13,14 +13,13 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
-// Execute runs cmd, which New has made, on the process's arguments or those
-// given to cmd.SetArgs. It prints an error once and returns the exit code: 0 for
-// success, 1 for failure, 2 for wrong usage, 3 when waiting timed out, 130 when
-// interrupted (143 by SIGTERM, 129 by SIGHUP). claim run has the code of its
-// command.
+// Execute runs cmd, which New has returned, with the arguments of the process or those of
+// cmd.SetArgs. It prints an error once and returns the exit code: 0 for success, 1 for failure,
+// 2 for a usage error, 3 for a timeout, 130 for an interrupt (143 for SIGTERM, 129 for SIGHUP).
+// claim run returns the code of its command.
 //
-// The first of these signals cancels the command's context; a second one ends
-// the process at once, except while claim run gives its cluster back.
+// The first signal cancels the command's context. A second one terminates the process, except
+// while claim run releases its claim.
 func Execute(ctx context.Context, cmd *cobra.Command) int {
 	ctx, stop := contextUntilSignal(ctx)
 	defer stop()
@@ -38,7 +37,7 @@ func Execute(ctx context.Context, cmd *cobra.Command) int {
 	return exitCode(ctx, err)
 }
 
-// commandStartedKey finds, in a command's context, the mark that it has begun.
+// commandStartedKey is the context key of the variable that is set when the command starts.
 type commandStartedKey struct{}
 
 func markCommandStarted(ctx context.Context) {
@@ -62,8 +61,8 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// contextUntilSignal returns a context that the first signal cancels. The second one
-// has its usual effect again.
+// contextUntilSignal returns a context that the first signal cancels. A second signal has its
+// default effect.
 func contextUntilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	heard := make(chan os.Signal, 1)
@@ -71,7 +70,7 @@ func contextUntilSignal(parent context.Context) (context.Context, func()) {
 	go func() {
 		select {
 		case s := <-heard:
-			cancel(base.InterruptError{Signal: s.(syscall.Signal)}) // stops holds nothing else
+			cancel(base.InterruptError{Signal: s.(syscall.Signal)}) // base.StopSignals has no other type
 			signal.Stop(heard)
 		case <-ctx.Done():
 		}

@@ -17,33 +17,33 @@ import (
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
-const explainLong = `Tell in words why a pool, a claim or a cluster is as it is: what is done next and
-why, what waits for what and until when, what is broken and what becomes of it, and
-what a person can do.
+const explainLong = `Explain the state of a pool, a claim or a cluster: the next steps with their reasons,
+what each object waits for and until when, which clusters are broken and how they are
+replaced, and what you can do.
 
-It is decided now, from what the hub has, with the code of the hub's controllers. Of
-regions of a fleet, "hotspare fleet explain" tells.`
+The explanation is computed now from the objects on the hub, with the code of the
+controllers. For the regions of a fleet, use "hotspare fleet explain".`
 
 func (a commands) explainCommand() *cobra.Command {
-	cmd := a.NewCommandGroup("explain", "Tell why things are as they are, and what to do",
+	cmd := a.NewCommandGroup("explain", "Explain the state of pools, claims and clusters, and what you can do",
 		a.explainPoolCommand(), a.explainClaimCommand(), a.explainClusterCommand())
 	cmd.Long = explainLong
 	return cmd
 }
 
-const explainPoolLong = `Tell in words why a pool does what it does: the next steps with their reasons, what
-each cluster is to the pool and what becomes of it, what each claim waits for and until
-when, which conditions are not as they should be, and what a person can do.
+const explainPoolLong = `Explain the state of a pool: the next steps with their reasons, the phase and the next
+step of each cluster, what each claim waits for and until when, the conditions that
+report a problem, and what you can do.
 
-It is decided now, from what the hub has, with the code of the pool's controller. What
-only the controller can see, such as Secrets and the room of a platform, is taken from
-the pool's conditions. With -o json or -o yaml the output is for programs; docs/cli.md
-describes its fields.`
+The explanation is computed now from the objects on the hub, with the code of the pool's
+controller. Facts that only the controller can read, such as Secrets and the capacity of
+a platform, come from the pool's conditions. With -o json or -o yaml, the output is for
+programs; docs/cli.md describes its fields.`
 
 func (a commands) explainPoolCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "pool POOL",
-		Short:             "Tell why a pool does what it does, and what to do",
+		Short:             "Explain the state of a pool, and what you can do",
 		Long:              explainPoolLong,
 		Example:           "  hotspare explain pool dev\n  hotspare explain pool dev -o json",
 		Args:              base.RequireOneName("pool"),
@@ -79,13 +79,13 @@ func (a commands) printPoolExplanation(f poolforecast.Preview) error {
 	}
 	about.AddRow("Plan", v.Plan)
 	if f.Plan.Next > 0 {
-		about.AddRow("Looks again", "in "+duration.HumanDuration(f.Plan.Next))
+		about.AddRow("Next check", "in "+duration.HumanDuration(f.Plan.Next))
 	}
 	return a.writeExplanation(a.Stdout, v.ToDo, about, pool.BuildStepTable(f),
 		a.buildClusterReasonTable(v.Clusters), a.buildClaimReasonTable(v.Claims, v.Now), pool.BuildConditionTable(f))
 }
 
-// writeExplanation writes tables as narrow as the terminal, and what there is to do.
+// writeExplanation writes tables that fit into the terminal, and the actions for the user.
 func (a commands) writeExplanation(w io.Writer, duties []poolforecast.Action, tables ...*base.Table) error {
 	var list remedy.TaskList
 	for _, d := range duties {
@@ -97,7 +97,7 @@ func (a commands) writeExplanation(w io.Writer, duties []poolforecast.Action, ta
 	return a.WriteSections(w, append(tables, base.BuildTaskTable(list.Act, list.Wait))...)
 }
 
-// buildClusterReasonTable says what becomes of each cluster.
+// buildClusterReasonTable lists the phase and the next step of each cluster.
 func (a commands) buildClusterReasonTable(clusters []poolforecast.Cluster) *base.Table {
 	t := base.NewTable("CLUSTER", "PHASE", "AGE", "WHY")
 	for _, c := range clusters {
@@ -106,7 +106,7 @@ func (a commands) buildClusterReasonTable(clusters []poolforecast.Cluster) *base
 	return t
 }
 
-// buildClaimReasonTable says what each claim waits for.
+// buildClaimReasonTable lists what each claim waits for.
 func (a commands) buildClaimReasonTable(claims []poolforecast.Claim, now time.Time) *base.Table {
 	t := base.NewTable("CLAIM", "STATE", "AGE", "PLACE", "EXPECTED", "WHY")
 	for _, c := range claims {
@@ -131,11 +131,11 @@ func formatExpectedTime(v poolforecast.Claim, now time.Time) string {
 	case now.Sub(*v.Ready) < time.Second:
 		return "now"
 	default:
-		return "overdue for " + duration.HumanDuration(now.Sub(*v.Ready))
+		return "overdue by " + duration.HumanDuration(now.Sub(*v.Ready))
 	}
 }
 
-// findPool reads a pool; nil when there is none of that name.
+// findPool reads a pool; nil if it does not exist.
 func findPool(ctx context.Context, h *base.Hub, namespace, name string) (*hivev1.ClusterPool, error) {
 	var list hivev1.ClusterPoolList
 	if err := h.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -146,5 +146,5 @@ func findPool(ctx context.Context, h *base.Hub, namespace, name string) (*hivev1
 			return &list.Items[i], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // it says so
+	return nil, nil //nolint:nilnil // documented above
 }

@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
-// objectExplanation tells of one claim, or of one cluster. It is what explain -o json prints:
-// docs/cli.md describes it, and fields are only ever added.
+// objectExplanation explains one claim or one cluster. It is the output of explain -o json and a
+// public interface: docs/cli.md describes it. Fields may be added, but never changed or removed.
 type objectExplanation struct {
 	Now       time.Time             `json:"now"`
 	Namespace string                `json:"namespace"`
@@ -26,14 +26,14 @@ type objectExplanation struct {
 	Amiss     []hivev1.Condition    `json:"conditions"`
 	ToDo      []poolforecast.Action `json:"toDo"`
 
-	expires string // in how long a claim's lifetime ends
+	expires string // time until the claim's lifetime ends
 }
 
 func (a commands) explainClaimCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "claim CLAIM",
-		Short:             "Tell what a claim waits for, and what to do",
-		Long:              "Tell what a claim waits for and until when, or what becomes of its cluster, and what a person can do.",
+		Short:             "Explain what a claim waits for, and what you can do",
+		Long:              "Explain what a claim waits for and until when, or the next step of its cluster, and what you can do.",
 		Example:           "  hotspare explain claim mine",
 		Args:              base.RequireOneName("claim"),
 		ValidArgsFunction: a.CompleteOneClaim,
@@ -64,8 +64,8 @@ func (a commands) explainClaimCommand() *cobra.Command {
 func (a commands) explainClusterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "cluster NAME",
-		Short:             "Tell what becomes of a cluster, or of a claim's cluster",
-		Long:              "Tell what a cluster is to its pool, what becomes of it, and what a person can do.\nNAME is a claim of the namespace or, failing that, a cluster.",
+		Short:             "Explain the state of a cluster, or of a claim's cluster",
+		Long:              "Explain the phase of a cluster in its pool, its next step, and what you can do.\nNAME is the name of a claim in the namespace or, failing that, of a cluster.",
 		Example:           "  hotspare explain cluster mine",
 		Args:              base.RequireOneName("cluster or claim"),
 		ValidArgsFunction: a.CompleteClusters,
@@ -90,7 +90,7 @@ func (a commands) explainClusterCommand() *cobra.Command {
 	}
 }
 
-// writeObjectExplanation prints an account; head writes its first lines.
+// writeObjectExplanation prints an explanation; head adds its first rows.
 func (a commands) writeObjectExplanation(t objectExplanation, head func(*base.Table)) error {
 	if a.Flags.Output == base.AsJSON || a.Flags.Output == base.AsYAML {
 		return a.PrintEncoded(t)
@@ -144,7 +144,7 @@ func (a commands) explainClaim(ctx context.Context, h *base.Hub, c *hivev1.Clust
 		t.explainMember(f, cd, a.FormatCommandIn)
 	}
 	if v.State == clusterstate.Waiting {
-		for _, do := range f.BuildView(t.Now, a.FormatCommandIn).ToDo { // what keeps the pool keeps the claim
+		for _, do := range f.BuildView(t.Now, a.FormatCommandIn).ToDo { // what blocks the pool blocks the claim
 			if do.Of == p.Name {
 				t.ToDo = append(t.ToDo, do)
 			}
@@ -153,15 +153,15 @@ func (a commands) explainClaim(ctx context.Context, h *base.Hub, c *hivev1.Clust
 	return t, nil
 }
 
-// explainOrphanedClaim tells of a claim whose pool does not exist.
+// explainOrphanedClaim explains a claim whose pool does not exist.
 func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) {
 	t.Claim = &poolforecast.Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	if t.Claim.State != clusterstate.Waiting {
-		t.Claim.Message = "its pool is gone"
+		t.Claim.Message = "its pool was deleted"
 		return
 	}
 	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
-	t.appendRemedy(c.Name, remedy.New("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+	t.appendRemedy(c.Name, remedy.New("Create the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
 }
 
 func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment) (objectExplanation, error) {
@@ -187,7 +187,7 @@ func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.Cl
 	return t, err
 }
 
-// explainMember tells what a cluster is to its pool.
+// explainMember explains the phase of a cluster in its pool.
 func (t *objectExplanation) explainMember(f poolforecast.Preview, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) {
 	i := slices.IndexFunc(f.PlannedClusters(), func(c poolforecast.PlannedCluster) bool { return c.Name == cd.Name })
 	if i < 0 {
@@ -199,7 +199,8 @@ func (t *objectExplanation) explainMember(f poolforecast.Preview, cd *hivev1.Clu
 	t.appendRemedy(cd.Name, v.ToDo)
 }
 
-// badConditionStatus are the conditions of a cluster that people should know of, with the status that is bad.
+// badConditionStatus maps the conditions of a cluster that can report a problem to the status that
+// does.
 var badConditionStatus = map[string]corev1.ConditionStatus{
 	hivev1.ClusterRequirementsMet:        corev1.ConditionFalse,
 	hivev1.ClusterProvisionFailed:        corev1.ConditionTrue,
@@ -209,11 +210,12 @@ var badConditionStatus = map[string]corev1.ConditionStatus{
 	hivev1.ClusterReady:                  corev1.ConditionFalse,
 }
 
-// failedPowerReasons are the reasons of the condition Hibernating with which a change of power has failed.
+// failedPowerReasons are the reasons of the condition Hibernating for a failed change of the power
+// state.
 var failedPowerReasons = []string{hivev1.ReasonFailedToStop, hivev1.ReasonFailedToStart}
 
-// listUnhealthyConditions are the conditions of a cluster that are not as people like them. One that is
-// to sleep need not be ready, nor answer.
+// listUnhealthyConditions returns the conditions of a cluster that report a problem. A cluster that
+// should hibernate need be neither ready nor reachable.
 func listUnhealthyConditions(cd *hivev1.ClusterDeployment) []hivev1.Condition {
 	awake := []string{hivev1.ClusterUnreachable, hivev1.ClusterReady}
 	var out []hivev1.Condition

@@ -9,12 +9,12 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
-// pluginName is the name of the file by which kubectl finds us.
+// pluginName is the file name by which kubectl finds the plugin.
 const pluginName = "kubectl-hotspare"
 
-// ProgramName is how people call a program that was started as file, the first word of its
-// command line: a plugin of kubectl as kubectl's command, and one that is not in the PATH by
-// its path. What we advise is there to be copied.
+// ProgramName returns the command by which the user runs this program, from the first word of its
+// command line: a kubectl plugin as a kubectl command, and a program outside of the PATH by its
+// path. Hints contain it, so that the user can copy them.
 func ProgramName(file string) string {
 	switch {
 	case strings.TrimSuffix(filepath.Base(file), ".exe") == pluginName:
@@ -26,8 +26,8 @@ func ProgramName(file string) string {
 	}
 }
 
-// helpName is the name in usage lines and examples: help is read, and quoted, elsewhere, and
-// no path of this machine belongs there. What messages propose has the path, to be copied.
+// helpName returns the name for usage lines and examples. Help texts are quoted elsewhere, so they
+// contain no path of this machine. Hints in messages contain the path.
 func helpName(name string) string {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return base.ProgramName
@@ -35,7 +35,7 @@ func helpName(name string) string {
 	return name
 }
 
-// renameInHelp has the help of all commands show the name by which people call them.
+// renameInHelp replaces the program's name in the help of all commands.
 func renameInHelp(cmd *cobra.Command, name string) {
 	if !cmd.HasParent() {
 		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/poolforecast"
 )
 
-// previewPool decides about a pool of the hub as its controller does.
+// previewPool computes the plan for a pool of the hub as its controller does.
 func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now time.Time) (poolforecast.Preview, error) {
 	s, err := h.ReadSnapshot(ctx, p.Namespace)
 	if err != nil {
@@ -27,10 +27,10 @@ func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now ti
 	part := s.SelectPool(p)
 	f := poolforecast.New(p, part.Claims.Items, part.Clusters.Items, customizations.Items)
 	if p.Unreadable != "" {
-		return f, nil // the controller decides nothing either
+		return f, nil // the controller makes no plan either
 	}
 	if err := f.Decide(now); err != nil {
-		return f, fmt.Errorf("deciding about pool %s: %w", p.Name, err)
+		return f, fmt.Errorf("planning pool %s: %w", p.Name, err)
 	}
 	return f, nil
 }

@@ -23,20 +23,20 @@ func New(o base.Options) *cobra.Command {
 // commands has a method for each command of this package. The methods share the App.
 type commands struct{ *base.App }
 
-const rootLong = `hotspare keeps hot spare Kubernetes clusters: pools of them, ready to be claimed.
+const rootLong = `hotspare keeps pools of spare Kubernetes clusters that you can claim immediately.
 
-The hub is found by --kubeconfig, else by $KUBECONFIG, else by the file
-kubeconfig in the data folder, which is --data-dir, else $HOTSPARE_DATA_DIR,
-else ./.hotspare, else ~/.hotspare.
+hotspare reads the address of the hub from --kubeconfig, else from $KUBECONFIG, else from
+the file kubeconfig in the data folder. The data folder is --data-dir, else
+$HOTSPARE_DATA_DIR, else ./.hotspare, else ~/.hotspare.
 
 Exit codes:
-  0    done
-  1    failed
-  2    wrong usage
-  3    timed out waiting
-  4    there are steps to take (pool plan, fleet evaluate: --detailed-exitcode)
+  0    success
+  1    failure
+  2    usage error
+  3    timeout while waiting
+  4    the plan has steps (pool plan, fleet evaluate: --detailed-exitcode)
   130  interrupted by Ctrl-C (143 by SIGTERM, 129 by SIGHUP)
-"claim run" exits as its command does, or 127 when there is no such command.`
+"claim run" returns the exit code of its command, or 127 if the command does not exist.`
 
 func newRootCommand(app *base.App) *cobra.Command {
 	a := commands{app}
@@ -52,15 +52,15 @@ func newRootCommand(app *base.App) *cobra.Command {
 	cmd.SetErr(a.Stderr)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return base.ExplainFlagError(err) })
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.TraverseChildren = true // so that flags before kubectl are ours, and those after it are its own
+	cmd.TraverseChildren = true // flags before "kubectl" belong to hotspare, flags after it to kubectl
 	cmd.PersistentPreRun = func(cmd *cobra.Command, _ []string) { markCommandStarted(cmd.Context()) }
 
 	f := cmd.PersistentFlags()
-	f.StringVar(&a.Flags.Kubeconfig, "kubeconfig", "", "file that tells how to reach the hub")
-	f.StringVar(&a.Flags.Context, "context", "", "context of the kubeconfig to use")
-	f.StringVarP(&a.Flags.Namespace, "namespace", "n", "", "namespace of pools and claims (default: the context's, else \"default\")")
-	f.StringVar(&a.Flags.DataDir, "data-dir", "", "folder of the hub that runs on this machine")
-	f.VarP(&a.Flags.Output, "output", "o", "format: table, json, yaml or name")
+	f.StringVar(&a.Flags.Kubeconfig, "kubeconfig", "", "kubeconfig file of the hub")
+	f.StringVar(&a.Flags.Context, "context", "", "kubeconfig context to use")
+	f.StringVarP(&a.Flags.Namespace, "namespace", "n", "", "namespace of pools and claims (default: the context's namespace, else \"default\")")
+	f.StringVar(&a.Flags.DataDir, "data-dir", "", "data folder of the hub on this machine")
+	f.VarP(&a.Flags.Output, "output", "o", "output format: table, json, yaml or name")
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(base.Formats, cobra.ShellCompDirectiveNoFileComp)))
 	if a.Name != base.ProgramName {
 		renameInHelp(cmd, helpName(a.Name))
@@ -71,7 +71,7 @@ func newRootCommand(app *base.App) *cobra.Command {
 func (a commands) kubectlCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl ...",
-		Short:              "kubectl for the hub; flags go to it as they are",
+		Short:              "Run kubectl against the hub",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runKubectl(cmd.Context(), args)

@@ -18,7 +18,7 @@ import (
 )
 
 func (a commands) scheduleCommand() *cobra.Command {
-	cmd := a.NewCommandGroup("schedule", "Clusters that sleep by the clock", a.scheduleListCommand())
+	cmd := a.NewCommandGroup("schedule", "Schedules that hibernate and resume clusters", a.scheduleListCommand())
 	cmd.Aliases = []string{"schedules"}
 	return cmd
 }
@@ -28,7 +28,7 @@ func (a commands) scheduleListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "list",
 		Aliases:           []string{"ls"},
-		Short:             "List schedules, and what they do next",
+		Short:             "List schedules with their last and next power changes",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
@@ -66,10 +66,11 @@ func (a commands) buildScheduleTable(schedules []v1alpha1.PowerSchedule, namespa
 	return t
 }
 
-// slotVerbs are what a slot does, as commands call it.
+// slotVerbs maps the power state of a slot to the command that sets it.
 var slotVerbs = map[hivev1.PowerState]string{hivev1.PowerRunning: "resume", hivev1.PowerHibernating: "hibernate"}
 
-// formatLastSlot is "hibernate 17h ago", with the outcome if it is not the usual one.
+// formatLastSlot returns the last power change, such as "hibernate 17h ago", with its outcome
+// unless it was taken.
 func formatLastSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	last := ps.Status.LastSlot
 	if last == nil {
@@ -82,7 +83,8 @@ func formatLastSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	return text
 }
 
-// formatNextSlot is "resume in 3h", and whether that will be skipped.
+// formatNextSlot returns the next power change, such as "resume in 3h", and whether it will be
+// skipped.
 func formatNextSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	next := ps.Status.NextSlot
 	if next == nil {
@@ -90,12 +92,12 @@ func formatNextSlot(ps *v1alpha1.PowerSchedule, now time.Time) string {
 	}
 	text := slotVerbs[next.PowerState] + " in " + duration.HumanDuration(next.Time.Sub(now))
 	if until := ps.Spec.SkipUntil; until != nil && next.Time.Before(until) {
-		text += ", to be skipped"
+		text += ", will be skipped"
 	}
 	return text
 }
 
-// scheduleProblem is what somebody has to see to.
+// scheduleProblem returns the problem of a schedule that needs attention; "" if there is none.
 func scheduleProblem(ps *v1alpha1.PowerSchedule) string {
 	if c := meta.FindStatusCondition(ps.Status.Conditions, v1alpha1.ScheduleValid); c != nil && c.Status == metav1.ConditionFalse {
 		return c.Message

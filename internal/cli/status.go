@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// versionTimeout is how long status waits for a hub to say which version it is.
+// versionTimeout is the maximum time to wait for the version of the hub.
 const versionTimeout = 5 * time.Second
 
 func (a commands) statusCommand() *cobra.Command {
@@ -26,7 +26,7 @@ func (a commands) statusCommand() *cobra.Command {
 	}
 }
 
-// statusReport is what status tells, of all namespaces.
+// statusReport is the output of status, for all namespaces.
 type statusReport struct {
 	URL      string         `json:"url"`
 	Version  string         `json:"version"`
@@ -51,7 +51,7 @@ func (a commands) runStatus(ctx context.Context, h *base.Hub, _ []string) error 
 	defer cancel()
 	version, err := h.FetchVersion(soon)
 	if err != nil {
-		return fmt.Errorf("asking the hub at %s which version it is: %w", h.URL, err)
+		return fmt.Errorf("reading the version of the hub at %s: %w", h.URL, err)
 	}
 	s, err := h.ReadSnapshot(ctx, "")
 	if err != nil {
@@ -94,12 +94,12 @@ func newStatusReport(s *base.HubSnapshot, now time.Time) statusReport {
 
 func (a commands) writeStatusReport(w io.Writer, r statusReport, s *base.HubSnapshot) error {
 	top := base.NewTable()
-	top.AddRow("Hub", fmt.Sprintf("%s, Kubernetes %s, answers", r.URL, r.Version))
+	top.AddRow("Hub", fmt.Sprintf("%s, Kubernetes %s, reachable", r.URL, r.Version))
 	if r.Metrics != "" {
 		top.AddRow("Metrics", r.Metrics)
 	}
 	if r.Console != "" {
-		top.AddRow("Console", r.Console+", opened by: "+a.FormatCommand("console"))
+		top.AddRow("Console", r.Console+", open it with: "+a.FormatCommand("console"))
 	}
 	top.AddRow("Clusters", r.describeClusters())
 	top.AddRow("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))
@@ -107,7 +107,7 @@ func (a commands) writeStatusReport(w io.Writer, r statusReport, s *base.HubSnap
 		return err
 	}
 	if len(r.Pools) == 0 {
-		_, err := fmt.Fprintf(w, "\nNo pools yet. Make one with:\n  %s\n", a.FormatCommand("pool create dev --size 2"))
+		_, err := fmt.Fprintf(w, "\nNo pools yet. Create one with:\n  %s\n", a.FormatCommand("pool create dev --size 2"))
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {

@@ -32,9 +32,9 @@ func TestTheDemoOnARunningHub(t *testing.T) {
 	}
 	t.Logf("%s", out)
 	says(t, string(out),
-		"The demo plays there, in namespace hotspare-demo", " pool create demo --size 2 --running 1 --workers 0 -n hotspare-demo",
+		"in namespace hotspare-demo.", " pool create demo --size 2 --running 1 --workers 0 -n hotspare-demo",
 		"claim first has cluster demo-", "control-plane", "has fault disk-lost", "claim second has cluster demo-",
-		"it does not start: ", "it is given up in ", "deleting 1", " sleeps\n", " runs\n", "To go on by yourself:")
+		"it does not start: ", "it is given up in ", "deleting 1", " is hibernating\n", " is running\n", "Commands to try next:")
 	broken, rescued := named(out, `local break (\S+) disk-lost`), named(out, `claim second has cluster (\S+)`)
 	if broken == "" || broken == rescued {
 		t.Errorf("cluster %q was broken, and the claim was given %q", broken, rescued)
@@ -113,5 +113,5 @@ func TestADemoNamesWhatItCannotUse(t *testing.T) {
 	if err == nil {
 		t.Error("it plays without a hub")
 	}
-	says(t, string(out), "no hub runs on", "up --detach")
+	says(t, string(out), "no hub is running on", "up --detach")
 }

@@ -16,18 +16,19 @@ import (
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
-const fleetExplainLong = `Tell in words why a region does what it does: for each type whether a data plane is
-made, and by which figures; what becomes of each data plane; why instances fail or wait;
-and what a person can do. Without REGION, of all regions of the namespace.
+const fleetExplainLong = `Explain the decisions for a region: for each type whether a data plane is created, with
+the figures; the next step of each data plane; why instances fail or wait; and what you
+can do. Without REGION, explain all regions of the namespace.
 
-It is decided now, from what the hub has, with the code of the hub's controllers. With
--o json or -o yaml it prints what fleet status prints; docs/fleet.md describes the fields.`
+The explanation is computed now from the objects on the hub, with the code of the
+controllers. With -o json or -o yaml, the output is the same as that of fleet status;
+docs/fleet.md describes the fields.`
 
 func (a commands) explainCommand() *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use:     "explain [REGION]",
-		Short:   "Tell why regions do what they do, and what to do",
+		Short:   "Explain the decisions for regions, and what you can do",
 		Long:    fleetExplainLong,
 		Example: "  hotspare fleet explain use1 -n fleet\n  hotspare fleet explain -A",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +42,7 @@ func (a commands) explainCommand() *cobra.Command {
 	base.AddAllNamespacesFlag(cmd, &everywhere)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if everywhere && len(args) > 0 {
-			return base.UsageErrorFor(errors.New("name a region or give -A, not both"), cmd)
+			return base.UsageErrorFor(errors.New("specify a region or -A, not both"), cmd)
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
 			f, err := a.readFleet(ctx, h, base.ListNamespace(h, everywhere))
@@ -88,7 +89,7 @@ func (a commands) writeRegionExplanations(w io.Writer, v fleetforecast.Fleet) er
 			}
 		}
 		tables := a.buildRegionTables(r, v.Now)
-		for _, t := range tables[:len(tables)-1] { // the last has commands, to be copied
+		for _, t := range tables[:len(tables)-1] { // do not wrap the last table: it has commands to copy
 			t.WrapLastColumn(a.Width(w), "UNITS", "SIZE", "INSTANCES", "AGE", "FOR")
 		}
 		if err := a.WriteSections(w, tables...); err != nil {
@@ -98,7 +99,7 @@ func (a commands) writeRegionExplanations(w io.Writer, v fleetforecast.Fleet) er
 	return a.writeUnmatchedPlanes(w, v)
 }
 
-// writeUnmatchedPlanes lists the data planes without a region, with what to do about them.
+// writeUnmatchedPlanes lists the data planes without a region, and the actions for them.
 func (a commands) writeUnmatchedPlanes(w io.Writer, v fleetforecast.Fleet) error {
 	strays := v.PlanesWithoutRegion()
 	if len(strays) == 0 {
@@ -121,13 +122,14 @@ func (a commands) writeUnmatchedPlanes(w io.Writer, v fleetforecast.Fleet) error
 	return a.WriteSections(w, planes, base.BuildTaskTable(list.Act, list.Wait))
 }
 
-// buildRegionTables tells of a region: its plan, its types, its data planes, who waits, what to do.
+// buildRegionTables describes a region: its plan, types, data planes, waiting instances and the
+// actions for the user.
 func (a commands) buildRegionTables(r fleetforecast.Region, now time.Time) []*base.Table {
 	about := base.NewTable()
 	about.AddRow("Region", fmt.Sprintf("%s/%s, %s %s", r.Namespace, r.Name, r.Provider, r.Region))
 	about.AddRow("Plan", r.Brief)
 	if r.LooksAgain > 0 {
-		about.AddRow("Looks again", "in "+duration.HumanDuration(r.LooksAgain))
+		about.AddRow("Next check", "in "+duration.HumanDuration(r.LooksAgain))
 	}
 	if r.Parked != "" {
 		return []*base.Table{about, base.NewTable()}
@@ -139,8 +141,7 @@ func (a commands) buildRegionTables(r fleetforecast.Region, now time.Time) []*ba
 	return append(out, a.buildPlaneOutcomeTable(r, now), buildWarmInstanceTable(r), buildFailureTable(r), a.buildPendingInstanceTable(r), base.BuildTaskTable(r.ListTasks()))
 }
 
-// buildTypeExplanation tells what is decided about a type, what there is of it, and what there
-// should be.
+// buildTypeExplanation describes the decision for a type, and its current and desired capacity.
 func buildTypeExplanation(v fleetforecast.Type) *base.Table {
 	t := base.NewTable()
 	t.Colours = fleetColours
@@ -153,7 +154,7 @@ func buildTypeExplanation(v fleetforecast.Type) *base.Table {
 	return t
 }
 
-// buildPlaneOutcomeTable says what becomes of each data plane.
+// buildPlaneOutcomeTable lists the decision for each data plane.
 func (a commands) buildPlaneOutcomeTable(r fleetforecast.Region, now time.Time) *base.Table {
 	t := base.NewTable("DATA PLANE", "PHASE", "FOR", "INSTANCES", "UNITS", "SCALE DOWN", "REASON", "WHY")
 	t.Colours = fleetColours
@@ -164,7 +165,7 @@ func (a commands) buildPlaneOutcomeTable(r fleetforecast.Region, now time.Time) 
 	return t
 }
 
-// buildWarmInstanceTable says what is kept warm, or why nothing is.
+// buildWarmInstanceTable lists the reserved instances of each data plane, or why it has none.
 func buildWarmInstanceTable(r fleetforecast.Region) *base.Table {
 	t := base.NewTable("KEPT WARM ON", "INSTANCES", "REASON", "WHY")
 	for _, p := range r.Reserved {
@@ -173,7 +174,7 @@ func buildWarmInstanceTable(r fleetforecast.Region) *base.Table {
 	return t
 }
 
-// buildFailureTable says of each instance that fails on its data plane why it does.
+// buildFailureTable lists the instances that fail on their data plane, with the reasons.
 func buildFailureTable(r fleetforecast.Region) *base.Table {
 	t := base.NewTable("FAILING INSTANCE", "SIZE", "DATA PLANE", "PHASE", "REASON", "WHY")
 	t.Colours = fleetColours
@@ -183,7 +184,8 @@ func buildFailureTable(r fleetforecast.Region) *base.Table {
 	return t
 }
 
-// buildPendingInstanceTable says where each instance without a data plane goes, or why nowhere.
+// buildPendingInstanceTable lists the placement of each instance without a data plane, or why it
+// cannot be placed.
 func (a commands) buildPendingInstanceTable(r fleetforecast.Region) *base.Table {
 	t := base.NewTable("INSTANCE", "TYPE", "SIZE", "UNITS", "AGE", "DATA PLANE", "REASON", "WHY")
 	t.Colours = fleetColours

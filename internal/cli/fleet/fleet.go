@@ -1,4 +1,4 @@
-// Package fleet has the commands of the data-plane fleet.
+// Package fleet implements the commands for the data-plane fleet.
 package fleet
 
 import (
@@ -29,34 +29,34 @@ type commands struct{ *base.App }
 // NewCommand returns the command "hotspare fleet" with its subcommands.
 func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
-	return a.NewCommandGroup("fleet", "Data planes that grow in number before they are full",
+	return a.NewCommandGroup("fleet", "Inspect and plan the data-plane fleet",
 		a.statusCommand(), a.explainCommand(), a.evaluateCommand(), a.importCommand())
 }
 
-// evaluateOptions is what fleet evaluate is asked.
+// evaluateOptions are the flags of fleet evaluate.
 type evaluateOptions struct {
 	files     []string
 	recursive bool
-	// region is the name of the one to evaluate; all when empty.
+	// region is the name of the region to evaluate; all regions if empty.
 	region string
 	now    time.Time
-	// complete says that pools that the files do not hold do not exist.
+	// complete is set if pools that are not in the files do not exist.
 	complete bool
-	// detailed asks for an exit code of its own when there is something to do.
+	// detailed is set to exit with ExitSteps if a plan has steps.
 	detailed bool
 }
 
-const evaluateLong = `Print what the controllers would decide next about the regions in these manifests:
-whether a data plane is made for each type, which ones are removed, where each
-instance goes, which reserved instances there should be, and why. It decides with the
-same code as the controllers, and needs no hub: it reads FleetRegions, InstanceTypes,
-DataPlanes and ServiceInstances, with their status, and writes nothing.
+const evaluateLong = `Print the next decisions of the controllers for the regions in manifests: for each
+type whether a data plane is created, which data planes are removed, where each
+instance is placed, how many reserved instances are kept, and why. The command uses
+the controllers' own code and needs no hub: it reads FleetRegions, InstanceTypes,
+DataPlanes and ServiceInstances with their status, and writes nothing.
 
-The objects are read as the API server reads them: with its defaults, and with a
-warning for what it would refuse. ClusterPools are looked at if they are in the
-files, and otherwise taken to be there. With --complete they are missing.
+Objects are read as the API server reads them: with its defaults, and with a warning
+for each object that it would reject. ClusterPools are checked if they are in the
+files, and otherwise assumed to exist. With --complete they are missing.
 
-With -o json or -o yaml the output is for programs; docs/fleet.md describes its fields.`
+With -o json or -o yaml, the output is for programs; docs/fleet.md describes its fields.`
 
 const evaluateExample = `  hotspare fleet evaluate -f fleet.yaml
   hotspare fleet evaluate -f fleet/ -R --now 2026-03-01T12:00:00Z -o json
@@ -67,24 +67,24 @@ func (a commands) evaluateCommand() *cobra.Command {
 	var now string
 	cmd := &cobra.Command{
 		Use:               "evaluate -f FILE...",
-		Short:             "Print what would be decided about the regions in manifests",
+		Short:             "Print the next decisions for the regions in manifests",
 		Long:              evaluateLong,
 		Example:           evaluateExample,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&q.files, "filename", "f", nil, "file, folder or - (standard input) of YAML or JSON; may be given again")
-	f.BoolVarP(&q.recursive, "recursive", "R", false, "look into the folders of folders too")
+	f.StringArrayVarP(&q.files, "filename", "f", nil, "file, folder or - (standard input) of YAML or JSON; may be repeated")
+	f.BoolVarP(&q.recursive, "recursive", "R", false, "read subfolders too")
 	f.StringVar(&q.region, "region", "", "evaluate the FleetRegions of this name only (with -n: of that namespace)")
-	f.StringVar(&now, "now", "", "time to decide at, such as 2026-03-01T12:00:00Z; objects without an age are made then (default: the clock's)")
-	f.BoolVar(&q.complete, "complete", false, "ClusterPools that the files do not hold do not exist")
+	f.StringVar(&now, "now", "", "time to decide at, such as 2026-03-01T12:00:00Z; also the creation time of objects that have none (default: current time)")
+	f.BoolVar(&q.complete, "complete", false, "treat ClusterPools that are not in the files as missing")
 	f.BoolVar(&q.detailed, "detailed-exitcode", false, fmt.Sprintf("exit with %d when there are steps to take", base.ExitSteps))
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if len(q.files) == 0 {
-			return base.UsageErrorFor(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
+			return base.UsageErrorFor(errors.New("specify the manifests to read with -f: a file, a folder, or - for standard input"), cmd)
 		}
 		var err error
 		if q.now, err = a.ParseNow(now); err != nil {
@@ -129,7 +129,7 @@ func (a commands) runFleetEvaluate(ctx context.Context, q *evaluateOptions) erro
 
 func (a commands) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]fleetforecast.Evaluation, error) {
 	if len(set.Regions) == 0 {
-		return nil, base.WithRemedy(errors.New("the files hold no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
+		return nil, base.WithRemedy(errors.New("the files contain no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
 	}
 	var out []fleetforecast.Evaluation
 	for _, key := range base.SortedKeys(set.Regions) {
@@ -148,7 +148,7 @@ func (a commands) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]fl
 		for _, key := range base.SortedKeys(set.Regions) {
 			names = append(names, key.String())
 		}
-		return nil, base.WithRemedy(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+humanize.JoinFirstWords(names))
+		return nil, base.WithRemedy(fmt.Errorf("the files contain no FleetRegion %q", q.region), "they contain "+humanize.JoinFirstWords(names))
 	}
 	return out, nil
 }
@@ -159,7 +159,7 @@ func (q *evaluateOptions) evaluateRegion(set *manifest.Fleet, key types.Namespac
 	return fleetforecast.EvaluateRegion(o, sortedValues(set.Regions), q.now)
 }
 
-// regionObjects are a region and all that may have to do with it.
+// regionObjects returns a region and the objects that can affect its decisions.
 func regionObjects(set *manifest.Fleet, key types.NamespacedName) facts.Objects {
 	o := facts.Objects{Region: set.Regions[key], Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{}}
 	for at, it := range set.Types {
@@ -187,7 +187,7 @@ func sortedValues[T any](m map[types.NamespacedName]T) []T {
 	return out
 }
 
-// describeUnmatchedObjects tell of objects that belong to no region of the files.
+// describeUnmatchedObjects lists the objects that belong to no region of the files.
 func describeUnmatchedObjects(set *manifest.Fleet) []string {
 	var planes, instances []string
 	for _, key := range base.SortedKeys(set.Planes) {
@@ -208,10 +208,10 @@ func describeUnmatchedObjects(set *manifest.Fleet) []string {
 	}
 	var out []string
 	if len(planes) > 0 {
-		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+humanize.JoinFirstWords(planes))
+		out = append(out, "ignored data planes without a FleetRegion of their namespace in the files: "+humanize.JoinFirstWords(planes))
 	}
 	if len(instances) > 0 {
-		out = append(out, "instances of no FleetRegion in the files, left out: "+humanize.JoinFirstWords(instances))
+		out = append(out, "ignored instances without a FleetRegion in the files: "+humanize.JoinFirstWords(instances))
 	}
 	return out
 }
@@ -244,12 +244,12 @@ func (a commands) writeEvaluation(w io.Writer, e fleetforecast.Evaluation) error
 	about := base.NewTable()
 	about.AddRow("Region", fmt.Sprintf("%s/%s, %s %s", e.Region.Namespace, e.Region.Name, e.Region.Spec.Provider, e.Region.Spec.Region))
 	if e.Parked != "" {
-		about.AddRow("Plan", "nothing is decided: "+e.Parked)
+		about.AddRow("Plan", "no decisions: "+e.Parked)
 		return a.WriteSections(w, about)
 	}
 	about.AddRow("Plan", e.Plan.Summarize())
 	if e.Plan.Next > 0 {
-		about.AddRow("Looks again", "in "+e.Plan.Next.String())
+		about.AddRow("Next check", "in "+e.Plan.Next.String())
 	}
 	return a.WriteSections(w, about, buildFleetStepTable(e), buildTypeTable(e), buildPlaneTable(e), buildPlacementTable(e), buildReserveTable(e))
 }
@@ -295,8 +295,8 @@ func buildReserveTable(e fleetforecast.Evaluation) *base.Table {
 	return t
 }
 
-// fleetEvaluationReport is what -o json prints. It is an interface: docs/fleet.md describes it, and
-// fields are only ever added.
+// fleetEvaluationReport is the output of fleet evaluate -o json. It is a public interface:
+// docs/fleet.md describes it. Fields may be added, but never changed or removed.
 type fleetEvaluationReport struct {
 	Now      time.Time          `json:"now"`
 	Regions  []evaluatedRegion  `json:"regions"`
@@ -314,12 +314,12 @@ type evaluatedRegion struct {
 	DataPlanes []scaling.PlaneReport   `json:"dataPlanes"`
 	Placements []scaling.Placement     `json:"placements"`
 	Reserved   []fleetforecast.Reserve `json:"reserved"`
-	// Status is what the controller would write.
+	// Status is the status that the controller would write.
 	Status v1alpha1.FleetRegionStatus `json:"status"`
 	Next   string                     `json:"next,omitempty"`
 }
 
-// newEvaluationReport has no null lists: programs need not tell none from null.
+// newEvaluationReport uses empty lists instead of null, so that programs need not handle both.
 func newEvaluationReport(all []fleetforecast.Evaluation, warnings []manifest.Warning, now time.Time) fleetEvaluationReport {
 	out := fleetEvaluationReport{Now: now, Regions: []evaluatedRegion{}, Warnings: base.EmptyIfNil(warnings)}
 	for _, e := range all {

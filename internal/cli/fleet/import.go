@@ -22,7 +22,7 @@ import (
 	"hotspare.io/hotspare/internal/fleet/kasconfig"
 )
 
-// importOptions is what fleet import is asked.
+// importOptions are the flags of fleet import.
 type importOptions struct {
 	files []string
 	dir   string
@@ -30,21 +30,21 @@ type importOptions struct {
 	kasconfig.Options
 }
 
-const importLong = `Read the configuration files of kas-fleet-manager, and print the InstanceTypes and
-FleetRegions that they mean; with --apply, write them to the hub. The files are known
-by their names:
+const importLong = `Convert the configuration files of kas-fleet-manager to InstanceTypes and FleetRegions,
+and print them; with --apply, write them to the hub. The files are identified by name:
 
   kafka-instance-types-configuration.yaml   types, sizes and their units
   provider-configuration.yaml               regions with limit and slack
   dynamic-scaling-configuration.yaml        nodes; whether decisions are carried out
   node-prewarming-configuration.yaml        reserved instances
 
-The first has to be there; what comes of the others is left out without them. A key
-that is not known, a type or a size that there is not, slack above the limit, a
-negative number and a minimum above its maximum are errors. Nothing is written then.
+The first file is required; the others are optional. An unknown key, an undefined type
+or size, slack above the limit, a negative number and a minimum above its maximum are
+errors. The command writes nothing if there is an error.
 
-The files do not say where clusters come from: the regions claim from ClusterPools
-that are called after them, or that --pool and --multi-zone-pool name.`
+The files do not define the source of clusters: the regions claim clusters from
+ClusterPools with the names of the regions, or from those of --pool and
+--multi-zone-pool.`
 
 const importExample = `  hotspare fleet import --dir config/
   hotspare fleet import --dir config/ --pool spares --multi-zone-pool spares-multi-zone --apply -n fleet`
@@ -53,25 +53,25 @@ func (a commands) importCommand() *cobra.Command {
 	q := &importOptions{}
 	cmd := &cobra.Command{
 		Use:               "import -f FILE...|--dir DIR",
-		Short:             "Print or apply what configuration files of kas-fleet-manager mean",
+		Short:             "Convert configuration files of kas-fleet-manager, and print or apply the result",
 		Long:              importLong,
 		Example:           importExample,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&q.files, "filename", "f", nil, "one of the files; may be given again")
-	f.StringVar(&q.dir, "dir", "", "folder that the files are in")
-	f.BoolVar(&q.apply, "apply", false, "write them to the hub; a specification that is there is replaced")
-	f.StringVar(&q.Pool, "pool", "", "ClusterPool for data planes in a single zone (default: called as the region)")
-	f.StringVar(&q.MultiZonePool, "multi-zone-pool", "", "ClusterPool for those in several zones (default: the region's name with -multi-zone)")
-	f.StringToStringVar(&q.NodesPerUnit, "nodes-per-unit", nil, "nodes that a streaming unit takes, by type (default: standard=3,developer=0.1)")
+	f.StringArrayVarP(&q.files, "filename", "f", nil, "configuration file to read; may be repeated")
+	f.StringVar(&q.dir, "dir", "", "folder with the configuration files")
+	f.BoolVar(&q.apply, "apply", false, "write the objects to the hub; the spec of an existing object is replaced")
+	f.StringVar(&q.Pool, "pool", "", "ClusterPool for data planes in a single zone (default: the region's name)")
+	f.StringVar(&q.MultiZonePool, "multi-zone-pool", "", "ClusterPool for data planes in several zones (default: the region's name with -multi-zone)")
+	f.StringToStringVar(&q.NodesPerUnit, "nodes-per-unit", nil, "number of nodes for a streaming unit, by type (default: standard=3,developer=0.1)")
 	for _, name := range []string{"pool", "multi-zone-pool", "nodes-per-unit"} {
 		base.MustSucceed(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(q.files) == 0 && q.dir == "" {
-			return base.UsageErrorFor(errors.New("name the files to read: -f FILE, or --dir DIR for the folder that they are in"), cmd)
+			return base.UsageErrorFor(errors.New("specify the files to read: -f FILE, or --dir DIR for their folder"), cmd)
 		}
 		m, err := q.readConfigFiles(a.targetNamespace())
 		if err != nil {
@@ -88,7 +88,7 @@ func (a commands) importCommand() *cobra.Command {
 	return cmd
 }
 
-// targetNamespace is the namespace to write to: as flag and kubeconfig have it.
+// targetNamespace returns the namespace to write to: from the flag, else from the kubeconfig.
 func (a commands) targetNamespace() string {
 	_, namespace, err := a.LoadClientConfig()
 	if err != nil {
@@ -117,17 +117,17 @@ func (q *importOptions) readConfigFiles(namespace string) (kasconfig.Result, err
 			}
 		}
 		if !found {
-			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+humanize.JoinWords(kasconfig.Names))
+			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("folder %s contains none of the configuration files", q.dir), "expected "+humanize.JoinWords(kasconfig.Names))
 		}
 	}
 	files := map[string]kasconfig.File{}
 	for _, path := range paths {
 		name := filepath.Base(path)
 		if !slices.Contains(kasconfig.Names, name) {
-			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+humanize.JoinWords(kasconfig.Names))
+			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("%s is not a known configuration file", path), "files are identified by name: "+humanize.JoinWords(kasconfig.Names))
 		}
 		if other, twice := files[name]; twice {
-			return kasconfig.Result{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
+			return kasconfig.Result{}, fmt.Errorf("%s and %s have the same name: specify one of them", other.Name, path)
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -138,7 +138,7 @@ func (q *importOptions) readConfigFiles(namespace string) (kasconfig.Result, err
 	return kasconfig.Read(files, q.Options)
 }
 
-// objects are all that there is to write, types first.
+// listImportedObjects returns the objects to write, types first.
 func listImportedObjects(m kasconfig.Result) []client.Object {
 	var out []client.Object
 	for _, t := range m.Types {
@@ -150,7 +150,7 @@ func listImportedObjects(m kasconfig.Result) []client.Object {
 	return out
 }
 
-// printManifests prints manifests, as YAML unless another format is asked for.
+// printManifests prints manifests, as YAML unless -o sets another format.
 func (a commands) printManifests(m kasconfig.Result) error {
 	items := []any{}
 	for _, o := range listImportedObjects(m) {
@@ -184,7 +184,7 @@ func (a commands) printManifests(m kasconfig.Result) error {
 	return nil
 }
 
-// fieldsWithoutStatus is what is to be applied: of a status nothing is known.
+// fieldsWithoutStatus returns the fields of an object without its status, so that it can be applied.
 func fieldsWithoutStatus(o client.Object) (map[string]any, error) {
 	if err := base.SetTypeMeta(o); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func fieldsWithoutStatus(o client.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// applyManifests writes what differs from what is there.
+// applyManifests creates missing objects and replaces the spec of existing ones.
 func (a commands) applyManifests(ctx context.Context, h *base.Hub, m kasconfig.Result) error {
 	for _, o := range listImportedObjects(m) {
 		what := strings.ToLower(importedKind(o)) + " " + o.GetName()
@@ -234,7 +234,7 @@ func importedKind(o client.Object) string {
 	return "FleetRegion"
 }
 
-// replaceSpec gives an object the specification of another of its kind.
+// replaceSpec copies the spec of an object to another object of its kind.
 func replaceSpec(was, next client.Object) {
 	switch was := was.(type) {
 	case *v1alpha1.InstanceType:

@@ -14,11 +14,11 @@ import (
 	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
-// readFleet reads the data planes and pools of a namespace, or of all when it is empty, and
-// what decides about them: regions and instances are those of all namespaces, since a
-// region may have an older twin, and instances are ordered from anywhere.
+// readFleet reads the data planes and pools of a namespace, or of all namespaces if it is empty.
+// It reads regions and instances of all namespaces, because an older region of the same provider
+// and region takes precedence, and instances can be created in any namespace.
 //
-// Who may not list those of all namespaces sees those of the one, and is told so.
+// If the user may not list all namespaces, it reads the one namespace and prints a note.
 func (a commands) readFleet(ctx context.Context, h *base.Hub, namespace string) (*fleetforecast.Hub, error) {
 	var (
 		regions   v1alpha1.FleetRegionList
@@ -49,8 +49,8 @@ func (a commands) readFleet(ctx context.Context, h *base.Hub, namespace string) 
 		}
 	}
 	if len(unseen) > 0 {
-		fmt.Fprintf(a.Stderr, "note: you may not list %s of all namespaces: those of others are left out here, "+
-			"so there may be less room than is shown, and the hub may decide otherwise\n", humanize.JoinWords(unseen))
+		fmt.Fprintf(a.Stderr, "note: you are not allowed to list %s in all namespaces: the output ignores those in other namespaces, "+
+			"so the free capacity may be lower, and the hub may decide differently\n", humanize.JoinWords(unseen))
 	}
 	return &fleetforecast.Hub{
 		Regions: pointersTo(regions.Items), Types: pointersTo(types.Items), Planes: pointersTo(planes.Items),
@@ -66,7 +66,7 @@ func pointersTo[T any](items []T) []*T {
 	return out
 }
 
-// findRegion finds one region; the error for one that does not exist names those that do.
+// findRegion returns a region. If it does not exist, the error lists the regions of the namespace.
 func (a commands) findRegion(f *fleetforecast.Hub, h *base.Hub, name string) (*v1alpha1.FleetRegion, error) {
 	here := f.RegionsInNamespace(h.Namespace)
 	for _, r := range here {
@@ -82,7 +82,7 @@ func (a commands) findRegion(f *fleetforecast.Hub, h *base.Hub, name string) (*v
 	if len(names) == 0 {
 		has = "it has none"
 	}
-	return nil, base.WithRemedy(fmt.Errorf("namespace %s has no FleetRegion %q", h.Namespace, name), has+"; look into the others with: "+a.FormatCommand("fleet status -A"))
+	return nil, base.WithRemedy(fmt.Errorf("namespace %s has no FleetRegion %q", h.Namespace, name), has+"; list the regions of all namespaces with: "+a.FormatCommand("fleet status -A"))
 }
 
 func listRegionNames(ctx context.Context, h *base.Hub) ([]string, error) {

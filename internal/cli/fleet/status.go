@@ -15,23 +15,24 @@ import (
 	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
-const fleetStatusLong = `Show what each FleetRegion has of each type, and its data planes.
+const fleetStatusLong = `Show the capacity of each FleetRegion by type, and its data planes.
 
-FREE is what instances may still take, SLACK how much of it is kept: when FREE is not
-above SLACK a data plane is made. LIMIT is how many units may be used, PENDING what
-instances take that have no place. COMING are data planes on their way; what they will
-have counts. REASON is why a data plane is made, or why not.
-On a terminal USED is also drawn; on a narrow one columns are left out.
+FREE is the number of units that instances can still use. SLACK is the reserve: if FREE
+is not above SLACK, a data plane is created. LIMIT is the maximum number of used units.
+PENDING is the number of units of instances that are not placed. COMING is the number of
+data planes in progress; their units count as capacity. REASON explains why a data plane
+is created, or why not.
+On a terminal, USED is also drawn as a bar. A narrow terminal omits columns.
 
-What is shown is decided now, from what the hub has, with the code of its controllers.
-It reads the FleetRegions and ServiceInstances of all namespaces, or, if you may not,
-of this one only, and says so.`
+The output is computed now from the objects on the hub, with the code of the controllers.
+The command reads the FleetRegions and ServiceInstances of all namespaces. If you lack
+the permission, it reads only those of the current namespace and prints a note.`
 
 func (a commands) statusCommand() *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Show regions, the room in them, and their data planes",
+		Short:   "Show regions, their capacity and their data planes",
 		Long:    fleetStatusLong,
 		Example: "  hotspare fleet status -n fleet\n  hotspare fleet status -A -o json",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
@@ -58,7 +59,7 @@ func (a commands) statusCommand() *cobra.Command {
 	return cmd
 }
 
-// printFleet prints regions in the format asked for; text prints them for people.
+// printFleet prints regions in the format of --output; text prints the default format, for people.
 func (a commands) printFleet(v fleetforecast.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
@@ -75,8 +76,8 @@ func (a commands) printFleet(v fleetforecast.Fleet, regions []*v1alpha1.FleetReg
 	}
 }
 
-// fleetColours are those of reasons and phases: green is well, yellow under way, red
-// wants a person.
+// fleetColours are the colours of reasons and phases: green is healthy, yellow is in progress,
+// red needs attention.
 var fleetColours = base.Palette{
 	string(scaling.Sufficient):         "\x1b[32m",
 	string(scaling.LimitCovered):       "\x1b[32m",
@@ -116,7 +117,7 @@ func (a commands) writeFleetTables(w io.Writer, v fleetforecast.Fleet, namespace
 	return a.writeFleetHints(w, v, namespaces)
 }
 
-// buildCapacityTable has a line for each region and type. On a terminal there is a bar.
+// buildCapacityTable has a row for each region and type. On a terminal, each row has a usage bar.
 func (a commands) buildCapacityTable(w io.Writer, v fleetforecast.Fleet, namespaces bool) *base.Table {
 	t := base.NewTable("REGION", "TYPE", "DATA PLANES", "COMING", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
 	t.Colours = fleetColours
@@ -148,8 +149,8 @@ func formatLimit(limit *int) string {
 	return base.FormatNumber(*limit)
 }
 
-// drawUsageBar draws how much of something is used. Neither a little use nor a little room is
-// rounded away.
+// drawUsageBar draws the used share of a capacity. It rounds neither little use nor little free
+// capacity to nothing.
 func drawUsageBar(used, most int) string {
 	const width = 12
 	if most <= 0 {
@@ -162,7 +163,7 @@ func drawUsageBar(used, most int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-// buildDataPlaneTable has a line for each data plane, also for those about which nothing is decided.
+// buildDataPlaneTable has a row for each data plane, including those without decisions.
 func (a commands) buildDataPlaneTable(w io.Writer, v fleetforecast.Fleet, namespaces bool) *base.Table {
 	t := base.NewTable("DATA PLANE", "REGION", "PHASE", "AGE", "LIVE", "INSTANCES", "UNITS", "WHY")
 	t.Colours = fleetColours
@@ -183,21 +184,22 @@ func (a commands) buildDataPlaneTable(w io.Writer, v fleetforecast.Fleet, namesp
 	return t
 }
 
-// writeFleetHints names regions that nothing is decided about, and where to read why instances wait.
+// writeFleetHints lists regions without decisions, and the commands that explain waiting and
+// failing instances.
 func (a commands) writeFleetHints(w io.Writer, v fleetforecast.Fleet, namespaces bool) error {
 	var lines []string
 	for _, r := range v.Regions {
 		waiting := r.WaitingInstances()
 		if failing := len(r.Failures); failing > 0 {
-			lines = append(lines, fmt.Sprintf("%s on a data plane of %s/%s. To see why, and what to do:\n  %s",
+			lines = append(lines, fmt.Sprintf("%s on a data plane of %s/%s. To see why and what you can do:\n  %s",
 				humanize.FormatPlural(failing, "instance fails", "instances fail"), r.Namespace, r.Name, a.FormatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 		switch {
 		case r.Parked != "":
-			lines = append(lines, fmt.Sprintf("Nothing is decided about %s/%s: %s", r.Namespace, r.Name, r.Parked))
+			lines = append(lines, fmt.Sprintf("No decisions for %s/%s: %s", r.Namespace, r.Name, r.Parked))
 		case len(waiting) > 0:
-			lines = append(lines, fmt.Sprintf("%s no place in %s/%s. To see why, and what to do:\n  %s",
-				humanize.FormatPlural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.FormatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
+			lines = append(lines, fmt.Sprintf("%s not placed in %s/%s. To see why and what you can do:\n  %s",
+				humanize.FormatPlural(len(waiting), "instance is", "instances are"), r.Namespace, r.Name, a.FormatCommandIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 	}
 	if strays := len(v.PlanesWithoutRegion()); strays > 0 {
@@ -205,7 +207,7 @@ func (a commands) writeFleetHints(w io.Writer, v fleetforecast.Fleet, namespaces
 		if namespaces {
 			command += " -A"
 		}
-		lines = append(lines, fmt.Sprintf("%s no FleetRegion. To see what to do:\n  %s",
+		lines = append(lines, fmt.Sprintf("%s no FleetRegion. To see what you can do:\n  %s",
 			humanize.FormatPlural(strays, "data plane has", "data planes have"), a.FormatCommand("%s", command)))
 	}
 	if len(lines) == 0 {

@@ -2,7 +2,7 @@ package fleet
 
 import "testing"
 
-func TestBarsShowLittle(t *testing.T) {
+func TestUsageBarsShowSmallShares(t *testing.T) {
 	for _, tt := range []struct {
 		used, most int
 		want       string

@@ -23,11 +23,11 @@ import (
 func (a commands) describeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show all there is to know of a customization",
-		Long: `Show what a customization changes, who uses it, and what each pool that has it
-says of it, with what to do about it.
+		Short: "Show the details of a customization",
+		Long: `Show the patches of a customization, the cluster that uses it, its status in each pool
+that lists it, and what you can do.
 
-Values that look like secrets are not shown; -o yaml prints the object as it is.`,
+Values that look like secrets are hidden; -o yaml prints the object unchanged.`,
 		Example: `  hotspare inventory describe foo
   hotspare inventory describe foo -o yaml`,
 		Args:              base.RequireOneName("customization"),
@@ -46,7 +46,8 @@ Values that look like secrets are not shown; -o yaml prints the object as it is.
 	}
 }
 
-// customizationNotFound names those that exist, and the pools that miss this one.
+// customizationNotFound lists the existing customizations, or the pools whose inventory lists the
+// missing one.
 func (a commands) customizationNotFound(s *inventoryview.Objects, namespace, name string) error {
 	err := fmt.Errorf("namespace %s has no customization %q", namespace, name)
 	var pools []string
@@ -54,8 +55,8 @@ func (a commands) customizationNotFound(s *inventoryview.Objects, namespace, nam
 		pools = append(pools, e.Pool)
 	}
 	if len(pools) > 0 {
-		return base.WithRemedy(fmt.Errorf("%w, though the inventory of %s has it", err, humanize.JoinWords(pools)),
-			"make it with: "+a.FormatCommand("kubectl apply -f customization.yaml"))
+		return base.WithRemedy(fmt.Errorf("%w, but the inventory of %s lists it", err, humanize.JoinWords(pools)),
+			"create it with: "+a.FormatCommand("kubectl apply -f customization.yaml"))
 	}
 	var others []string
 	for _, c := range s.Customizations {
@@ -65,11 +66,11 @@ func (a commands) customizationNotFound(s *inventoryview.Objects, namespace, nam
 	if len(others) == 0 {
 		has = "it has none"
 	}
-	return base.WithRemedy(err, has+"; look into the others with: "+a.FormatCommand("inventory list -A"))
+	return base.WithRemedy(err, has+"; list the customizations of all namespaces with: "+a.FormatCommand("inventory list -A"))
 }
 
-// writeCustomization writes its facts, then what pools say of it, its patches and
-// its conditions.
+// writeCustomization writes the facts of a customization, then its status in pools, its patches
+// and its conditions.
 func (a commands) writeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *inventoryview.Objects) error {
 	tables := []*base.Table{a.buildCustomizationFacts(c, s)}
 	for _, e := range s.EntriesNamed(c.Name) {
@@ -84,14 +85,14 @@ func (a commands) buildCustomizationFacts(c *hivev1.ClusterDeploymentCustomizati
 	t.AddRow("Customization", c.Namespace+"/"+c.Name)
 	t.AddRow("Age", a.FormatAge(c.CreationTimestamp.Time))
 	if c.DeletionTimestamp != nil {
-		t.AddRow("Deleted", a.FormatAge(c.DeletionTimestamp.Time)+" ago; it stays until no cluster uses it")
+		t.AddRow("Deleted", a.FormatAge(c.DeletionTimestamp.Time)+" ago; the deletion completes when no cluster uses it")
 	}
 	t.AddRow("Used by", s.DescribeHolder(c))
 	if c.Status.ClusterDeploymentRef != nil {
 		t.AddRow("Used for", a.timeInUse(c))
 	}
 	if len(s.EntriesNamed(c.Name)) == 0 {
-		t.AddRow("Pools", "none: add it to the spec.inventory of one")
+		t.AddRow("Pools", "none: add it to the spec.inventory of a pool")
 		t.AddRow("", a.FormatCommand("kubectl edit clusterpool POOL"))
 	}
 	if c.Unreadable != "" {
@@ -100,7 +101,7 @@ func (a commands) buildCustomizationFacts(c *hivev1.ClusterDeploymentCustomizati
 	return t
 }
 
-// timeInUse is how long it has not been available.
+// timeInUse returns how long the customization has been unavailable.
 func (a commands) timeInUse(c *hivev1.ClusterDeploymentCustomization) string {
 	available := meta.FindStatusCondition(c.Status.Conditions, hivev1.CustomizationAvailable)
 	if available == nil || available.Status != metav1.ConditionFalse {
@@ -109,12 +110,12 @@ func (a commands) timeInUse(c *hivev1.ClusterDeploymentCustomization) string {
 	return a.FormatAge(available.LastTransitionTime.Time)
 }
 
-// buildEntryFacts is what a pool says of a customization, and what that means. It has no
-// columns but two, so that it can be read on a narrow terminal.
+// buildEntryFacts lists the status of a customization in a pool, its meaning and the actions for
+// the user. It has only two columns, so that it is readable on a narrow terminal.
 func (a commands) buildEntryFacts(e inventoryview.Entry) *base.Table {
 	t := base.NewTable()
 	t.Colours = base.InventoryColours
-	sense := e.ExplainStatus(func(_, format string, args ...any) string { return a.FormatCommand(format, args...) }) // it is of the namespace that this command works in
+	sense := e.ExplainStatus(func(_, format string, args ...any) string { return a.FormatCommand(format, args...) }) // the pool is in the command's namespace
 	t.AddRow("Pool", e.Pool)
 	t.AddRow("Status", base.ValueOrNone(string(e.Status)))
 	addMultilineFact(t, "Meaning", sense.Meaning)
@@ -128,7 +129,7 @@ func (a commands) buildEntryFacts(e inventoryview.Entry) *base.Table {
 	return t
 }
 
-// formatRemedies are remedies with their commands below them.
+// formatRemedies formats remedies, each followed by its command.
 func formatRemedies(all []remedy.Remedy) string {
 	var lines []string
 	for _, do := range all {
@@ -140,7 +141,7 @@ func formatRemedies(all []remedy.Remedy) string {
 	return strings.Join(lines, "\n")
 }
 
-// addMultilineFact adds a fact of several lines; none when it is empty.
+// addMultilineFact adds a fact with one row for each line; no rows if it is empty.
 func addMultilineFact(t *base.Table, name, text string) {
 	if text == "" {
 		return
@@ -151,7 +152,8 @@ func addMultilineFact(t *base.Table, name, text string) {
 	}
 }
 
-// buildLastAppliedTable are the patches of the cluster that used it last, if they are not those of now.
+// buildLastAppliedTable lists the patches of the last cluster that used the customization, if they
+// differ from the current ones.
 func (a commands) buildLastAppliedTable(c *hivev1.ClusterDeploymentCustomization) *base.Table {
 	const title = "LAST APPLIED"
 	before, err := parseAppliedPatches(c.Status.LastAppliedConfiguration)
@@ -168,7 +170,7 @@ func (a commands) buildLastAppliedTable(c *hivev1.ClusterDeploymentCustomization
 	return a.buildPatchTable(title, before)
 }
 
-// toHiveConditions are conditions in the form of Hive's other kinds.
+// toHiveConditions converts conditions to the type that Hive's other kinds use.
 func toHiveConditions(conditions []metav1.Condition) []hivev1.Condition {
 	var out []hivev1.Condition
 	for _, c := range conditions {

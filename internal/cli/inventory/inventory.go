@@ -1,4 +1,5 @@
-// Package inventory has the commands of customizations, which are the inventory of pools.
+// Package inventory implements the commands for customizations, which make up the inventory of
+// pools.
 package inventory
 
 import (
@@ -21,12 +22,12 @@ type commands struct{ *base.App }
 // NewCommand returns the command "hotspare inventory" with its subcommands.
 func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
-	cmd := a.NewCommandGroup("inventory", "Prepared names and addresses that pools' clusters take",
+	cmd := a.NewCommandGroup("inventory", "Prepared names and addresses for the clusters of pools",
 		a.listCommand(), a.describeCommand())
 	cmd.Aliases = []string{"inventories"}
-	cmd.Long = `A ClusterDeploymentCustomization is what was prepared for one cluster: its name,
-its addresses, as patches to its install-config. A pool lists customizations in
-spec.inventory, and each of its clusters takes one.`
+	cmd.Long = `A ClusterDeploymentCustomization contains the settings that are prepared for one
+cluster, such as its name and addresses, as patches to its install-config. A pool lists
+customizations in spec.inventory, and each of its clusters uses one.`
 	return cmd
 }
 
@@ -35,14 +36,14 @@ func (a commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list [POOL]",
 		Aliases: []string{"ls"},
-		Short:   "List the customizations that pools have, and who uses them",
-		Long: `List the customizations of a pool's inventory, or of all pools, in the order in
-which spec.inventory has them. Those of the namespace that no pool lists come last,
-below "-".
+		Short:   "List the customizations of pools and the clusters that use them",
+		Long: `List the customizations in the inventory of a pool, or of all pools, in the order of
+spec.inventory. Customizations of the namespace that no pool lists come last, with "-"
+as their pool.
 
-CLUSTER is who uses a customization, be it a cluster of this pool or of another.
-ATTEMPTS is how many more installs may fail with it before the pool gives it up.
-On a narrow terminal columns are left out; describe has everything.`,
+CLUSTER is the cluster that uses a customization, of this pool or of another. ATTEMPTS
+is the number of installs that can still fail before the pool stops using the
+customization. A narrow terminal omits columns; "inventory describe" shows all fields.`,
 		Example: `  hotspare inventory list
   hotspare inventory list vsphere
   hotspare inventory list -A -o json`,
@@ -52,7 +53,7 @@ On a narrow terminal columns are left out; describe has everything.`,
 	base.AddAllNamespacesFlag(cmd, &everywhere)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if everywhere && len(args) > 0 {
-			return base.UsageErrorFor(errors.New("name a pool or give -A, not both"), cmd)
+			return base.UsageErrorFor(errors.New("specify a pool or -A, not both"), cmd)
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
 			if len(args) > 0 {
@@ -72,7 +73,8 @@ func acceptOptionalPool(cmd *cobra.Command, args []string) error {
 	return base.RequireOneName("pool")(cmd, args)
 }
 
-// readInventory reads what there is of inventories; an empty namespace stands for all.
+// readInventory reads the pools, customizations and clusters; an empty namespace stands for all
+// namespaces.
 func readInventory(ctx context.Context, h *base.Hub, namespace string) (*inventoryview.Objects, error) {
 	var pools hivev1.ClusterPoolList
 	if err := h.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
@@ -121,20 +123,21 @@ func (a commands) printPoolInventory(ctx context.Context, h *base.Hub, pool stri
 	})
 }
 
-// adviseNoInventory says how to give a pool one, to people only.
+// adviseNoInventory prints to standard error how to add an inventory to a pool.
 func (a commands) adviseNoInventory(pool string, customizations []hivev1.ClusterDeploymentCustomization) error {
-	text := fmt.Sprintf("Pool %s has no inventory. To give it one, list customizations in its spec.inventory:\n  %s\n",
+	text := fmt.Sprintf("Pool %s has no inventory. To add one, list customizations in its spec.inventory:\n  %s\n",
 		pool, a.FormatCommand("kubectl edit clusterpool %s", pool))
 	if len(customizations) == 0 {
-		text += fmt.Sprintf("There are no customizations to list yet. To make one:\n  %s\n", a.FormatCommand("kubectl apply -f customization.yaml"))
+		text += fmt.Sprintf("The namespace has no customizations yet. To create one:\n  %s\n", a.FormatCommand("kubectl apply -f customization.yaml"))
 	} else {
-		text += fmt.Sprintf("To see which there are:\n  %s\n", a.FormatCommand("inventory list"))
+		text += fmt.Sprintf("To list the existing customizations:\n  %s\n", a.FormatCommand("inventory list"))
 	}
 	_, err := io.WriteString(a.Stderr, text)
 	return err
 }
 
-// printEntries prints entries in the format asked for; text prints them for people.
+// printEntries prints entries in the format of --output; text prints the default format, for
+// people.
 func (a commands) printEntries(entries []inventoryview.Entry, text func(io.Writer) error) error {
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
@@ -148,12 +151,12 @@ func (a commands) printEntries(entries []inventoryview.Entry, text func(io.Write
 
 // printEntryNames prints the customizations that exist, each once.
 func (a commands) printEntryNames(entries []inventoryview.Entry) error {
-	told := map[client.ObjectKey]bool{}
+	printed := map[client.ObjectKey]bool{}
 	for _, e := range entries {
-		if e.Customization == nil || told[client.ObjectKeyFromObject(e.Customization)] {
+		if e.Customization == nil || printed[client.ObjectKeyFromObject(e.Customization)] {
 			continue
 		}
-		told[client.ObjectKeyFromObject(e.Customization)] = true
+		printed[client.ObjectKeyFromObject(e.Customization)] = true
 		if err := a.PrintNames(e.Customization); err != nil {
 			return err
 		}
@@ -181,7 +184,7 @@ func (a commands) buildEntryTable(entries []inventoryview.Entry, namespaces bool
 	return t
 }
 
-// customizationAge is the age of a customization, which may not be there.
+// customizationAge returns the age of a customization, which may be nil.
 func (a commands) customizationAge(c *hivev1.ClusterDeploymentCustomization) string {
 	if c == nil {
 		return base.None

@@ -13,13 +13,13 @@ import (
 	"hotspare.io/hotspare/internal/redact"
 )
 
-// patchOperation is one operation and what it is done to.
+// patchOperation is one operation and the document that it changes.
 type patchOperation struct {
 	target string
 	hivev1.PatchEntity
 }
 
-// listPatches are all patches of a customization, in the order in which they are applied.
+// listPatches returns all patches of a customization, in the order in which they are applied.
 func listPatches(spec hivev1.ClusterDeploymentCustomizationSpec) []patchOperation {
 	var out []patchOperation
 	for _, p := range spec.InstallConfigPatches {
@@ -38,8 +38,8 @@ func listPatches(spec hivev1.ClusterDeploymentCustomizationSpec) []patchOperatio
 
 var errNeverApplied = errors.New("never applied")
 
-// parseAppliedPatches reads status.lastAppliedConfiguration: the lists of patches as the
-// spec has them, or, as Hive writes it, the list of those to the install-config.
+// parseAppliedPatches parses status.lastAppliedConfiguration. It contains the lists of patches in
+// the form of the spec or, if Hive wrote it, only the list of install-config patches.
 func parseAppliedPatches(raw string) ([]patchOperation, error) {
 	if strings.TrimSpace(raw) == "" {
 		return nil, errNeverApplied
@@ -54,7 +54,7 @@ func parseAppliedPatches(raw string) ([]patchOperation, error) {
 	return listPatches(spec), err
 }
 
-// equalPatches reports whether two lists do the same.
+// equalPatches reports whether two lists of patches have the same effect.
 func equalPatches(a, b []patchOperation) bool {
 	return slices.EqualFunc(a, b, func(a, b patchOperation) bool {
 		return a.target == b.target && a.Op == b.Op && addLeadingSlash(a.Path) == addLeadingSlash(b.Path) && addLeadingSlash(a.From) == addLeadingSlash(b.From) &&
@@ -62,7 +62,8 @@ func equalPatches(a, b []patchOperation) bool {
 	})
 }
 
-// addLeadingSlash gives a pointer its leading slash; an empty one stays: it is the whole document.
+// addLeadingSlash adds a missing leading slash to a JSON pointer. It keeps an empty pointer, which
+// stands for the whole document.
 func addLeadingSlash(pointer string) string {
 	if pointer == "" || strings.HasPrefix(pointer, "/") {
 		return pointer
@@ -70,8 +71,8 @@ func addLeadingSlash(pointer string) string {
 	return "/" + pointer
 }
 
-// canonicalValue is the operation's value as JSON in one line, with the keys of objects sorted;
-// empty when it has none.
+// canonicalValue returns the operation's value as JSON on one line, with sorted keys; empty if the
+// operation has no value.
 func (p patchOperation) canonicalValue() string {
 	raw := []byte(p.ValueJSON)
 	if p.ValueJSON == "" && p.Value != nil {
@@ -85,14 +86,14 @@ func (p patchOperation) canonicalValue() string {
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false) // for people
+	encoder.SetEscapeHTML(false) // the output is read by people
 	if encoder.Encode(v) != nil {
 		return string(raw)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// redactedValue is the value for people, without secrets.
+// redactedValue returns the value for display, without secrets.
 func (p patchOperation) redactedValue() string {
 	switch {
 	case p.From != "":
@@ -105,11 +106,12 @@ func (p patchOperation) redactedValue() string {
 	return redact.Text(p.canonicalValue())
 }
 
-// secretWords make a key of an install-config that of a secret. A key that refers to
-// a Secret of the API ends in Ref, and names it only.
+// secretWords identify the keys of an install-config whose values are secrets. A key that ends in
+// Ref contains only the name of a Secret.
 var secretWords = []string{"password", "passwd", "secret", "token", "credential", "privatekey", "accesskey", "auth"}
 
-// isSecretPath reports whether a pointer leads to, or into, what its name calls a secret.
+// isSecretPath reports whether a pointer refers to a value whose name, or whose parent's name,
+// identifies it as a secret.
 func isSecretPath(pointer string) bool {
 	for segment := range strings.SplitSeq(pointer, "/") {
 		key := strings.Map(keepLowerLetter, segment)
@@ -123,7 +125,7 @@ func isSecretPath(pointer string) bool {
 	return false
 }
 
-// keepLowerLetter is a lower-case letter; anything else goes.
+// keepLowerLetter converts letters to lower case and drops other characters.
 func keepLowerLetter(r rune) rune {
 	if !unicode.IsLetter(r) {
 		return -1
@@ -131,7 +133,7 @@ func keepLowerLetter(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// buildPatchTable has a line for each operation.
+// buildPatchTable has a row for each operation.
 func (a commands) buildPatchTable(title string, patches []patchOperation) *base.Table {
 	t := base.NewTable(title, "OP", "PATH", "VALUE")
 	for _, p := range patches {

@@ -19,19 +19,19 @@ func (a commands) breakCommand() *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use:   "break CLUSTER FAULT",
-		Short: "Give a local cluster, or a claim's cluster, a fault, to see what comes of it",
-		Long: `Give machines of a local cluster a fault, to see what hotspare does about it.
-CLUSTER is a claim of the namespace or, failing that, a cluster.
+		Short: "Inject a fault into a local cluster, or a claim's cluster",
+		Long: `Inject a fault into machines of a local cluster, to see how hotspare reacts. CLUSTER
+is the name of a claim in the namespace or, failing that, of a cluster.
 
 ` + faultHelp() + `
-"At a start" says that a machine which runs has nothing of it until it starts again.
-A fault that begins at once waits for the next start if the machine does not run.`,
+A fault that begins "at next start" does not affect a running machine until it restarts.
+A fault that begins "immediately" affects a stopped machine at its next start.`,
 		Example: `  hotspare local break mine machine-crash
   hotspare local break mine disk-lost --machine mine-x7k2p-worker-0
   hotspare local break --list`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if list && len(args) > 0 {
-				return errors.New("--list lists all faults: name nothing with it")
+				return errors.New("--list takes no arguments")
 			}
 			if list {
 				return nil
@@ -40,7 +40,7 @@ A fault that begins at once waits for the next start if the machine does not run
 		},
 		ValidArgsFunction: a.completeFaults,
 	}
-	cmd.Flags().StringVar(&name, "machine", "", "the machine to break (default: as the fault says)")
+	cmd.Flags().StringVar(&name, "machine", "", "machine to break (default: see STRIKES)")
 	cmd.Flags().BoolVar(&list, "list", false, "list all faults")
 	breakIt := a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
 		p, err := machine.Injection(args[1]).Profile()
@@ -68,19 +68,19 @@ A fault that begins at once waits for the next start if the machine does not run
 
 func faultHelp() string {
 	var b strings.Builder
-	base.MustSucceed(buildFaultTable().WriteTo(&b, nil)) // a builder takes everything
+	base.MustSucceed(buildFaultTable().WriteTo(&b, nil)) // writing to a strings.Builder cannot fail
 	return b.String()
 }
 
-// requireClusterAndFault accepts a cluster and a fault.
+// requireClusterAndFault accepts two arguments: a cluster and a fault.
 func requireClusterAndFault(args []string) error {
 	switch len(args) {
 	case 2:
 		return nil
 	case 0, 1:
-		return errors.New("name the cluster and the fault; --list lists the faults")
+		return errors.New("specify the cluster and the fault; --list lists the faults")
 	default:
-		return fmt.Errorf("name one cluster and one fault, not %d things: %s", len(args), strings.Join(args, " "))
+		return fmt.Errorf("specify one cluster and one fault, not %d arguments: %s", len(args), strings.Join(args, " "))
 	}
 }
 
@@ -96,7 +96,7 @@ func (a commands) printFaults() error {
 	}
 }
 
-// breakResult is what was done to a cluster.
+// breakResult describes the injected fault.
 type breakResult struct {
 	Cluster  string   `json:"cluster"`
 	InfraID  string   `json:"infraID"`
@@ -104,7 +104,7 @@ type breakResult struct {
 	machine.Profile
 }
 
-// breakCluster gives a fault to the machine of that name, or to those that the fault strikes.
+// breakCluster injects a fault into the named machine, or into the machines that the fault strikes.
 func (a commands) breakCluster(cd *hivev1.ClusterDeployment, p machine.Profile, name string) (breakResult, error) {
 	m, err := a.loadMachines(cd)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a commands) breakCluster(cd *hivev1.ClusterDeployment, p machine.Profile, 
 			return breakResult{}, base.NewUsageError(err)
 		}
 		if !p.AppliesTo(c.Role) {
-			return breakResult{}, base.NewUsageError(fmt.Errorf("machine %s is a %s, and %s is a fault of a %s", c.Name, c.Role, p.Fault, p.Only))
+			return breakResult{}, base.NewUsageError(fmt.Errorf("machine %s is a %s, but fault %s applies only to a %s", c.Name, c.Role, p.Fault, p.Only))
 		}
 		struck = []machine.Config{c}
 	}
@@ -129,7 +129,7 @@ func (a commands) breakCluster(cd *hivev1.ClusterDeployment, p machine.Profile, 
 	return breakResult{Cluster: cd.Name, InfraID: cd.Spec.ClusterMetadata.InfraID, Machines: sortedMachineNames(struck), Profile: p}, nil
 }
 
-// printBreakResult prints what was done in the format asked for.
+// printBreakResult prints the injected fault in the format of --output.
 func (a commands) printBreakResult(d breakResult, text func(io.Writer) error) error {
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
@@ -143,12 +143,12 @@ func (a commands) printBreakResult(d breakResult, text func(io.Writer) error) er
 }
 
 func (a commands) writeBreakResult(w io.Writer, name string, d breakResult) error {
-	when, heal := "now, or at its next start if it does not run", "Take it away again"
+	when, heal := "now, or at its next start if it is stopped", "Remove the fault"
 	if d.AtStart {
 		when = "at its next start"
 	}
 	if !d.Persistent {
-		heal = "It happens once. Until then it can be taken back"
+		heal = "The fault occurs once. To remove it before it occurs"
 	}
 	t := base.NewTable("MACHINE", "FAULT", "WHEN")
 	for _, m := range d.Machines {

@@ -17,15 +17,15 @@ import (
 func (a commands) healCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "heal CLUSTER [FAULT]",
-		Short: "Take a fault, or all, from a local cluster again",
-		Long: `Take the faults away that "local break" has put into a cluster: one, or all.
-CLUSTER is a claim of the namespace or, failing that, a cluster.
+		Short: "Remove injected faults from a local cluster",
+		Long: `Remove the faults that "local break" injected into a cluster: one fault, or all.
+CLUSTER is the name of a claim in the namespace or, failing that, of a cluster.
 
-Machines that hung go on from there, and a disk that was lost is back. A machine
-that has stopped is started by hotspare.`,
+Hung machines continue, and a lost disk is restored. hotspare restarts a stopped
+machine.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return errors.New("name the cluster, and the fault if not all are to go")
+				return errors.New("specify the cluster and, to remove only one fault, the fault")
 			}
 			return nil
 		},
@@ -52,13 +52,13 @@ that has stopped is started by hotspare.`,
 	}
 }
 
-// healedFault is a fault that a machine no longer has.
+// healedFault is a fault that was removed from a machine.
 type healedFault struct {
 	Machine string            `json:"machine"`
 	Fault   machine.Injection `json:"fault"`
 }
 
-// healMachines takes these faults from the machines of a cluster.
+// healMachines removes faults from the machines of a cluster.
 func (a commands) healMachines(cd *hivev1.ClusterDeployment, faults []string) ([]healedFault, error) {
 	m, err := a.loadMachines(cd)
 	if err != nil {
@@ -106,7 +106,7 @@ func writeHealedFaults(w io.Writer, cd *hivev1.ClusterDeployment, healed []heale
 		return err
 	}
 	for _, c := range healed {
-		if _, err := fmt.Fprintf(w, "machine %s has no fault %s any more\n", c.Machine, c.Fault); err != nil {
+		if _, err := fmt.Fprintf(w, "removed fault %[2]s from machine %[1]s\n", c.Machine, c.Fault); err != nil {
 			return err
 		}
 	}

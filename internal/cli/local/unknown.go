@@ -19,10 +19,10 @@ import (
 	"hotspare.io/hotspare/internal/infraid"
 )
 
-// localCluster is what the data folder has of a cluster.
+// localCluster is a cluster with machines in the data folder.
 type localCluster struct {
 	InfraID string `json:"infraID"`
-	// Of is the object of the hub that names the infraID, as namespace/name; empty: none.
+	// Of is the object on the hub that has the infraID, as namespace/name; empty if there is none.
 	Of       string `json:"of,omitempty"`
 	Machines int    `json:"machines"`
 	Running  int    `json:"running"`
@@ -31,11 +31,11 @@ type localCluster struct {
 func (a commands) listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the machines of this data folder by cluster",
-		Long: `List the clusters that have machines in the data folder, with the object of the hub
-that names each. The hub does not know a cluster without one: a backup of the hub or of
-the machines was restored without the other. hotspare up stops its machines; remove
-them with "local remove".`,
+		Short: "List the clusters with machines in the data folder",
+		Long: `List the clusters that have machines in the data folder, each with its object on the
+hub. A cluster without an object is unknown to the hub, because a backup of the hub or
+of the machines was restored without the other. hotspare up stops the machines of such
+a cluster; remove them with "local remove".`,
 		Args: cobra.NoArgs,
 		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
 			all, err := a.listLocalClusters(ctx, h)
@@ -71,7 +71,8 @@ func (a commands) removeCommand() *cobra.Command {
 		Use:   "remove INFRAID",
 		Short: "Remove the machines of a cluster that the hub does not know",
 		Long: `Remove the machines of a cluster that the hub does not know, with their disks.
-"local list" lists them. To destroy a cluster that the hub knows, delete it there.`,
+"local list" shows these clusters. To destroy a cluster that the hub knows, delete its
+object on the hub.`,
 		Example: "  hotspare local remove dev-x7k2p-5hq2z",
 		Args:    base.RequireOneName("infraID"),
 		RunE: a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
@@ -81,7 +82,7 @@ func (a commands) removeCommand() *cobra.Command {
 			}
 			i := slices.IndexFunc(all, func(c localCluster) bool { return c.InfraID == args[0] })
 			if i < 0 {
-				return base.WithRemedy(fmt.Errorf("there are no machines of %q in %s", args[0], a.machinesDir()), "see: "+a.FormatCommand("local list"))
+				return base.WithRemedy(fmt.Errorf("no machines of %q found in %s", args[0], a.machinesDir()), "see: "+a.FormatCommand("local list"))
 			}
 			if err := a.removeUnknownCluster(all[i]); err != nil {
 				return err
@@ -95,11 +96,11 @@ func (a commands) removeCommand() *cobra.Command {
 func (a commands) removeUnknownCluster(c localCluster) error {
 	switch {
 	case c.Of != "":
-		return fmt.Errorf("%s is known to the hub as %s: delete that instead", c.InfraID, c.Of)
+		return fmt.Errorf("%s is known to the hub as %s: delete that object instead", c.InfraID, c.Of)
 	case c.Running > 0:
-		return base.WithRemedy(fmt.Errorf("machines of %s run (%d)", c.InfraID, c.Running), "hotspare up stops them within a minute: try again then")
+		return base.WithRemedy(fmt.Errorf("machines of %s are running (%d)", c.InfraID, c.Running), "hotspare up stops them within a minute: try again then")
 	}
-	// Out of the way at once, since a machine is known by its folder.
+	// Move the folder away first: a machine exists as long as its folder does.
 	trash, err := os.MkdirTemp(a.machinesDir(), ".removed-")
 	if err == nil {
 		err = os.Rename(filepath.Join(a.machinesDir(), c.InfraID), filepath.Join(trash, c.InfraID))
@@ -117,7 +118,7 @@ func (a commands) machinesDir() string {
 	return filepath.Join(base.ResolveDataDir(a.Flags.DataDir), "machines")
 }
 
-// listLocalClusters are those of the data folder, by infraID.
+// listLocalClusters returns the clusters in the data folder, by infraID.
 func (a commands) listLocalClusters(ctx context.Context, h *base.Hub) ([]localCluster, error) {
 	entries, err := os.ReadDir(a.machinesDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +153,7 @@ func (a commands) listLocalClusters(ctx context.Context, h *base.Hub) ([]localCl
 	return all, nil
 }
 
-// isLockHeld reports whether a process holds a lock, which a machine does for as long as it runs.
+// isLockHeld reports whether a process holds a lock. A machine holds its lock while it runs.
 func isLockHeld(path string) (bool, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil

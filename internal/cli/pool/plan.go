@@ -183,7 +183,7 @@ func (a commands) writePlan(w io.Writer, f manifestPreview) error {
 		about.AddRow("Assumed", humanize.JoinFirstWords(f.assumedObjects)+", not in the files")
 	}
 	if f.Plan.Next > 0 {
-		about.AddRow("Looks again", "in "+f.Plan.Next.String())
+		about.AddRow("Next check", "in "+f.Plan.Next.String())
 	}
 	return a.WriteSections(w, about, BuildStepTable(f.Preview), buildPowerTable(f.Preview), BuildConditionTable(f.Preview))
 }

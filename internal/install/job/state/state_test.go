@@ -71,8 +71,8 @@ func TestTheEndOfAnAttemptRemovesItsSecrets(t *testing.T) {
 	} {
 		s := fullState(t)
 		end(&s)
-		if s.InstallConfig != nil || s.ManifestPatches != nil || s.Holder != "" || s.Beat != "" {
-			t.Errorf("%s keeps %q, %q, %q, %q", s.Phase, s.InstallConfig, s.ManifestPatches, s.Holder, s.Beat)
+		if s.InstallConfig != nil || s.ManifestPatches != nil || s.Holder != "" || s.Heartbeat != "" {
+			t.Errorf("%s keeps %q, %q, %q, %q", s.Phase, s.InstallConfig, s.ManifestPatches, s.Holder, s.Heartbeat)
 		}
 		if !s.Phase.IsFinal() || len(s.Metadata) == 0 {
 			t.Errorf("%s is not final, or lost its metadata: nothing could destroy the cluster", s.Phase)
