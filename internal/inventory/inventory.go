@@ -224,7 +224,7 @@ func (k *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hi
 	c, exists := k.Customizations[name]
 	switch {
 	case !exists && k.listed[name]:
-		return hivev1.InventoryMissing, "it does not exist: create it, or take it off the list"
+		return hivev1.InventoryMissing, "it does not exist: create it, or remove it from the list"
 	case !k.listed[name]:
 		return hivev1.InventoryToBeDeleted, "it is no longer in the pool's inventory"
 	case used && c.Deleting:
@@ -232,7 +232,7 @@ func (k *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hi
 	case user.Failed && e.Attempts == 0:
 		return hivev1.InventoryBrokenByCloud, e.exhaustedMessage()
 	case user.Version != "" && user.Version != c.Version:
-		return hivev1.InventoryToBeUpdated, "it was changed after the cluster was made"
+		return hivev1.InventoryToBeUpdated, "it was changed after the cluster was created"
 	case used:
 		return hivev1.InventoryReserved, ""
 	}
@@ -243,11 +243,11 @@ func (k *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hi
 func (c Customization) unusedStatus(e Entry) (hivev1.InventoryStatus, string) {
 	switch {
 	case c.Holder != "" && c.Deleting:
-		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it, and it is being deleted: take it off the list"
+		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it, and it is being deleted: remove it from the list"
 	case c.Holder != "":
 		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it"
 	case c.Deleting:
-		return hivev1.InventoryMissing, "it is being deleted: take it off the list"
+		return hivev1.InventoryMissing, "it is being deleted: remove it from the list"
 	case c.Fault != "":
 		return hivev1.InventoryBrokenByConfiguration, c.Fault
 	case e.Attempts == 0:
@@ -267,7 +267,7 @@ func (e Entry) failureMessage() string {
 }
 
 func (e Entry) exhaustedMessage() string {
-	return e.failureMessage() + "; it was the last attempt: change the customization, or take it off the list and put it back, to try again"
+	return e.failureMessage() + "; it was the last attempt: change the customization, or remove it from the list and add it again, to retry"
 }
 
 // listFree lists the customizations that can be taken: those with the fewest failures first, so
@@ -319,7 +319,7 @@ func (k *planner) findReplacements() {
 			case exists && c.Holder != "" && c.Holder != u.Name:
 				k.plan.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
 			case len(k.Listed) == 0: // without an inventory all are stale, and are replaced one by one
-				k.plan.Outdated[u.Name] = "the pool has no inventory any more, and it was made with customization " + name
+				k.plan.Outdated[u.Name] = "the pool no longer has an inventory, and it was created with customization " + name
 			case !k.listed[name]:
 				k.plan.Withdrawn[u.Name] = "its customization " + name + " is no longer in the inventory"
 			case exists && c.Deleting:

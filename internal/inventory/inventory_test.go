@@ -304,7 +304,7 @@ func TestTheSummaryNamesWhatIsTriedAgain(t *testing.T) {
 func TestAnothersThatIsBeingDeletedIsToBeTakenOffTheList(t *testing.T) {
 	s := Snapshot{Listed: []string{"a"}, Customizations: map[string]Customization{"a": {Version: "1", Holder: "q-1", Deleting: true}}}
 	e := Decide(s).Entries["a"]
-	if e.Status != hivev1.InventoryUnavailable || !strings.Contains(e.Message, "q-1") || !strings.Contains(e.Message, "take it off the list") {
+	if e.Status != hivev1.InventoryUnavailable || !strings.Contains(e.Message, "q-1") || !strings.Contains(e.Message, "remove it from the list") {
 		t.Errorf("it is %+v", e)
 	}
 }

@@ -14,7 +14,7 @@ func (d *draft) completeBindings() {
 		readable := m.Unreadable == "" && !c.Unreadable
 		if exists && readable && untold && !c.Deleting && !told[c.Name] {
 			told[c.Name] = true
-			d.addBinding(c, m, BindingIncomplete, "it was given to it before")
+			d.addBinding(c, m, BindingIncomplete, "the binding was interrupted")
 		}
 	}
 }

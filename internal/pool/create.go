@@ -76,7 +76,7 @@ const maxCreationsPerPlan = 10_000
 
 func (d *draft) creationReason() (cause Cause, reason string) {
 	if n := len(d.waiting); n > 0 {
-		return ClaimWaiting, fmt.Sprintf("size is %d, %s wait", d.Settings.Size, formatCount(n, "claim"))
+		return ClaimWaiting, fmt.Sprintf("size is %d, %s waiting", d.Settings.Size, formatCount(n, "claim"))
 	}
 	return BelowSize, fmt.Sprintf("size is %d", d.Settings.Size)
 }

@@ -337,11 +337,11 @@ func TestWords(t *testing.T) {
 		"waiting":       {settings(1, 0), "a:standby", "x y", "installing 2, resuming 1; 2 claims waiting"},
 		"unreadable": {
 			settings(2, 0), "a:standby+unreadable b:claimed=x+unreadable", "x=b",
-			"installing 1; ClusterDeployment a is left alone until it can be read: spec.x: 1 is not a string; so are 1 more",
+			"installing 1; ClusterDeployment a is not reconciled until it can be read: spec.x: 1 is not a string; the same is true of 1 more",
 		},
-		"runningCount too big": {settings(1, 4), "a:assignable", "", "settled; runningCount 4 is above size: no more than 1 will run"},
-		"blocked":              {with(settings(2, 0), func(s *pool.Settings) { s.Blocked = "cluster image set v9 does not exist" }), "", "", "held up; 2 short: cluster image set v9 does not exist"},
-		"full":                 {with(settings(3, 0), func(s *pool.Settings) { s.MaxSize = ptr(1) }), "a:standby", "", "held up; 2 short: maxSize is 1"},
+		"runningCount too big": {settings(1, 4), "a:assignable", "", "settled; runningCount 4 is above size: at most 1 will run"},
+		"blocked":              {with(settings(2, 0), func(s *pool.Settings) { s.Blocked = "cluster image set v9 does not exist" }), "", "", "blocked; 2 short: cluster image set v9 does not exist"},
+		"full":                 {with(settings(3, 0), func(s *pool.Settings) { s.MaxSize = ptr(1) }), "a:standby", "", "blocked; 2 short: maxSize is 1"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (d *draft) retireClusters() {
 		c, exists := d.claims[m.Claim]
 		switch {
 		case !exists && m.ClaimUnaware:
-			d.deleteOnRequest(m, ClaimReleased, "its claim %s was deleted before it was told of it", m.Claim)
+			d.deleteOnRequest(m, ClaimReleased, "its claim %s was deleted before the cluster was written into it", m.Claim)
 		case !exists && hasElapsed(m.ClaimMissingSince, missingClaimDelay, d.Now):
 			d.deleteOnRequest(m, ClaimMissing, "its claim %s has not existed for ten minutes", m.Claim)
 		case !exists:
@@ -60,7 +60,7 @@ func (d *draft) retireClusters() {
 		case c.Deleting:
 			d.deleteOnRequest(m, ClaimReleased, "its claim %s is being deleted", m.Claim)
 		case c.Cluster != "" && c.Cluster != m.Name:
-			d.deleteOnRequest(m, ClaimServed, "its claim %s has %s", m.Claim, c.Cluster)
+			d.deleteOnRequest(m, ClaimServed, "its claim %s has cluster %s", m.Claim, c.Cluster)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (d *draft) replaceStale() {
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
 		if m.isStale(d.Settings) {
-			d.replaceMember(m, Stale, cmp.Or(m.Outdated, "it was made from an older version of the pool"))
+			d.replaceMember(m, Stale, cmp.Or(m.Outdated, "it was created from an older version of the pool"))
 			return
 		}
 	}
@@ -147,9 +147,9 @@ func (d *draft) replaceStaleInstalls() {
 		switch {
 		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
 		case m.isStale(d.Settings):
-			d.replaceMember(m, Stale, cmp.Or(m.Outdated, "it is being made from an older version of the pool"))
+			d.replaceMember(m, Stale, cmp.Or(m.Outdated, "it is being created from an older version of the pool"))
 		case m.couldSucceedNow(d.Settings):
-			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it began")
+			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
 		}
 	}
 }

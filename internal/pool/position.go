@@ -41,7 +41,7 @@ func (d *draft) planPositions(queue []Wait) time.Duration {
 	for _, w := range changed {
 		d.steps = append(d.steps, Step{
 			Verb: SetPosition, Claim: w.Claim, Position: w.Position, Ready: w.Ready, Cause: ClaimWaiting,
-			Reason: fmt.Sprintf("it is number %d of those that wait", w.Position),
+			Reason: fmt.Sprintf("it is number %d in the queue", w.Position),
 		})
 	}
 	return next

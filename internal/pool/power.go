@@ -18,14 +18,14 @@ func (d *draft) setPowerStates() {
 		case d.reservedForClaims[m.Name]:
 			d.setPower(m, Running, ClaimWaiting, "claims are waiting")
 		case spares[m.Name]:
-			d.setPower(m, Running, BelowRunningCount, "runningCount")
+			d.setPower(m, Running, BelowRunningCount, "runningCount is %d", d.Settings.RunningCount)
 		case m.isComingUp():
 			// If it hibernated now, its hang would never be detected, and the next claim would run
 			// into it.
 		case late > 0 && m.Running && m.Wanted == Running:
 			late-- // it stands in until the chosen spare runs
 		default:
-			d.setPower(m, Hibernating, AboveRunningCount, "%d of the pool's clusters are to run, and older ones do", d.Settings.RunningCount)
+			d.setPower(m, Hibernating, AboveRunningCount, "runningCount is %d, and enough other clusters run", d.Settings.RunningCount)
 		}
 	}
 }

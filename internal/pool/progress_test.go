@@ -17,11 +17,11 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 		"nothing is to do": {decision{settings(1, 0), "a:standby", "", ""}, pool.Settled, "settled"},
 		"an install that cannot begin is no progress": {
 			decision{settings(1, 0), "a:installing+sleep+stuck", "", ""},
-			pool.Held, "held up; " + lacks,
+			pool.Held, "blocked; " + lacks,
 		},
 		"… although a claim waits": {
 			decision{settings(0, 0), "a:installing+run+stuck", "x", ""},
-			pool.Held, "held up; 1 claim waiting; " + lacks,
+			pool.Held, "blocked; 1 claim waiting; " + lacks,
 		},
 		"… another goes on": {
 			decision{settings(2, 0), "a:installing+sleep+stuck b:installing+sleep", "", ""},
@@ -29,7 +29,7 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 		},
 		"… and uses up maxConcurrent": {
 			decision{oneAtATime(3, 0), "a:installing+sleep+stuck", "x", "start a"},
-			pool.Held, "held up; 1 claim waiting; 3 short: maxConcurrent is 1 (being installed: a); " + lacks,
+			pool.Held, "blocked; 1 claim waiting; 3 short: maxConcurrent is 1 (being installed: a); " + lacks,
 		},
 		"… and is replaced": {
 			decision{oneAtATime(1, 0), "a:installing+sleep+stuck+stale", "", "delete a"},
@@ -37,19 +37,19 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 		},
 		"a released cluster waits for another deletion": {
 			decision{oneAtATime(0, 0), "a:deleting b:claimed=x", "x=b!", ""},
-			pool.Advancing, "deleting 1; to be deleted: b: maxConcurrent is 1 (being deleted: a)",
+			pool.Advancing, "deleting 1; postponed deletions: b: maxConcurrent is 1 (being deleted: a)",
 		},
 		"… that does not get on": {
 			decision{oneAtATime(0, 0), "a:deleting+undeletable b:claimed=x", "x=b!", ""},
-			pool.Held, "held up; to be deleted: b: maxConcurrent is 1 (being deleted: a); the deletion of a does not get on: the credentials are wrong",
+			pool.Held, "blocked; postponed deletions: b: maxConcurrent is 1 (being deleted: a); the deletion of a makes no progress: the credentials are wrong",
 		},
 		"a broken one waits for an install": {
 			decision{oneAtATime(2, 0), "a:installing+sleep b:broken c:standby", "", ""},
-			pool.Advancing, "installing 1; to be deleted: b: maxConcurrent is 1 (being installed: a)",
+			pool.Advancing, "installing 1; postponed deletions: b: maxConcurrent is 1 (being installed: a)",
 		},
 		"a paused install": {
 			decision{settings(2, 0), "a:installing+sleep+paused b:standby", "", ""},
-			pool.Held, "held up; a is paused: remove its annotation hive.openshift.io/reconcile-pause",
+			pool.Held, "blocked; a is paused: remove its annotation hive.openshift.io/reconcile-pause",
 		},
 		"a paused resume, and the next one is started": {
 			decision{settings(2, 1), "a:resuming=1m+paused b:standby", "", "start b"},
@@ -61,11 +61,11 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 		},
 		"a frozen pool": {
 			decision{with(settings(1, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(0) }), "a:marked", "", ""},
-			pool.Held, "held up; 1 short: maxConcurrent is 0: raise it; to be deleted: a: maxConcurrent is 0: raise it",
+			pool.Held, "blocked; 1 short: maxConcurrent is 0: raise it; postponed deletions: a: maxConcurrent is 0: raise it",
 		},
 		"one that comes up for ever": {
 			decision{settings(1, 0), "a:resuming=11m", "", ""},
-			pool.Held, "held up; a does not come up: delete it, or set spec.powerstateTransitionToRunningTimeout to have such clusters replaced",
+			pool.Held, "blocked; a does not resume: delete it, or set spec.powerstateTransitionToRunningTimeout, so that such clusters are replaced",
 		},
 		"one that comes up until its timeout": {
 			decision{with(settings(1, 0), minute), "a:resuming=1m", "", ""},
@@ -73,7 +73,7 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 		},
 		"what is stale cannot be replaced": {
 			decision{with(settings(1, 0), func(s *pool.Settings) { s.Blocked = "no image set" }), "a:standby+stale", "", ""},
-			pool.Held, "held up; 1 stale: no image set",
+			pool.Held, "blocked; 1 stale: no image set",
 		},
 		"a deleted pool waits for its claims": {
 			decision{deleted(settings(1, 0)), "a:claimed=x", "x=a", ""},

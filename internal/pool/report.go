@@ -127,7 +127,7 @@ func (d *draft) listObstacles(r Report) []string {
 		out = append(out, "claims have "+listFirst(held)+": release them")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Orphans)) {
-		out = append(out, fmt.Sprintf("%s is deleted ten minutes after its claim %s was missed: create the claim again to keep it", name, r.Orphans[name]))
+		out = append(out, fmt.Sprintf("%s is deleted ten minutes after its claim %s was found missing: create the claim again to keep it", name, r.Orphans[name]))
 	}
 	if r.Short > 0 {
 		out = append(out, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
@@ -138,14 +138,14 @@ func (d *draft) listObstacles(r Report) []string {
 	}
 	out = append(out, d.pausedObstacles()...)
 	if n := len(r.Refused); n > 0 {
-		out = append(out, fmt.Sprintf("to be deleted: %s: %s", listFirst(r.Refused), d.concurrencyReason()))
+		out = append(out, fmt.Sprintf("postponed deletions: %s: %s", listFirst(r.Refused), d.concurrencyReason()))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Failing)) {
-		out = append(out, fmt.Sprintf("the deletion of %s does not get on: %s", name, strings.TrimRight(r.Failing[name], ".")))
+		out = append(out, fmt.Sprintf("the deletion of %s makes no progress: %s", name, strings.TrimRight(r.Failing[name], ".")))
 		break // one is reported here; the others are in DeletionPossible and in the clusters' own conditions
 	}
 	if hanging := d.hangingResumes(); len(hanging) > 0 {
-		out = append(out, fmt.Sprintf("%s does not come up: delete it, or set spec.powerstateTransitionToRunningTimeout to have such clusters replaced", listFirst(hanging)))
+		out = append(out, fmt.Sprintf("%s does not resume: delete it, or set spec.powerstateTransitionToRunningTimeout, so that such clusters are replaced", listFirst(hanging)))
 	}
 	if stale := len(r.Stale) + len(r.Unversioned); stale > 0 && d.Settings.Blocked != "" && r.Short == 0 {
 		out = append(out, fmt.Sprintf("%d stale: %s", stale, d.Settings.Blocked))
@@ -237,7 +237,7 @@ func (d *draft) summarizePlan(r Report) string {
 		parts = append(parts, formatCount(n, "claim")+" waiting")
 	}
 	if d.Settings.RunningCount > d.Settings.Size {
-		parts = append(parts, fmt.Sprintf("runningCount %d is above size: no more than %d will run", d.Settings.RunningCount, d.Settings.Size))
+		parts = append(parts, fmt.Sprintf("runningCount %d is above size: at most %d will run", d.Settings.RunningCount, d.Settings.Size))
 	}
 	return strings.Join(append(parts, d.listObstacles(r)...), "; ")
 }
@@ -258,9 +258,9 @@ func (d *draft) unreadableObstacles() []string {
 	if first == nil {
 		return nil
 	}
-	words := fmt.Sprintf("ClusterDeployment %s is left alone until it can be read: %s", first.Name, first.Unreadable)
+	words := fmt.Sprintf("ClusterDeployment %s is not reconciled until it can be read: %s", first.Name, first.Unreadable)
 	if more > 0 {
-		words += fmt.Sprintf("; so are %d more", more)
+		words += fmt.Sprintf("; the same is true of %d more", more)
 	}
 	return []string{words}
 }
@@ -316,7 +316,7 @@ func (d *draft) describeActivity(r Report) string {
 	}
 	switch {
 	case r.Progress == Held:
-		return "held up"
+		return "blocked"
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
 	default:

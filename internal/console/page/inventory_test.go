@@ -45,10 +45,10 @@ func TestAnInventory(t *testing.T) {
 	want := []string{
 		"/pools/default/dev [{BrokenByConfiguration 1} {Not checked 1} {Missing 1} {Reserved 1}]",
 		"typo|BrokenByConfiguration|bad||3/3|3h|its patches do not apply to this pool's install-config|there is no such path|3",
-		"late|Not checked|wait||||the pool has not looked at it yet||1",
-		"gone|Missing|bad||2/3||listed, and not there, or being deleted||2",
+		"late|Not checked|wait||||the pool has not checked it yet||1",
+		"gone|Missing|bad||2/3||in spec.inventory, but it does not exist or is being deleted||2",
 		"used|Reserved||dev-1|3/3||a cluster of this pool uses it, or is about to||0",
-		"lone|cluster dev-9, which is about to be made, or is gone|120m|0",
+		"lone|cluster dev-9, which is about to be created, or was deleted|120m|0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -70,7 +70,7 @@ func TestAnEmptyInventorySaysSo(t *testing.T) {
 // Without permission to see clusters, the page must not claim that a cluster is unclaimed.
 func TestClaimsThatCannotBeSeenAreNotDenied(t *testing.T) {
 	for blind, want := range map[bool]string{
-		false: "Nothing: the pool sees to it that the cluster is replaced.",
+		false: "Nothing: the pool replaces the cluster.",
 		true:  "This status lasts while the cluster is claimed. You do not have permission to see whether it is.",
 	} {
 		p := stocked("dev", map[string]hivev1.InventoryEntryStatus{

@@ -156,7 +156,7 @@ func (t *execution) confirmAssigned(ctx context.Context, seen *hivev1.ClusterDep
 		return fmt.Errorf("looking for cluster %s: %w", seen.Name, err)
 	}
 	if cd.UID != seen.UID || cd.DeletionTimestamp != nil {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is going or gone", seen.Name))
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is being deleted or does not exist", seen.Name))
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (r *Reconciler) confirmDisplaced(ctx context.Context, s *observation, cd *h
 	}
 	holder, held := lease.Holder(&c)
 	if !held || holder.Name == cd.Name {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s may have customization %s", cd.Name, name))
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s may have the lease of customization %s", cd.Name, name))
 	}
 	var other hivev1.ClusterDeployment
 	if err := r.Live.Get(ctx, holder, &other); err != nil {
@@ -242,7 +242,7 @@ func (t *execution) confirmNamespace(ctx context.Context, name string, ref hivev
 	if rbac.IsPoolNamespace(&ns, ref) {
 		return nil
 	}
-	return fault.NewDenied("namespace %s was not made for a cluster of pool %s", name, t.pool.Name)
+	return fault.NewDenied("namespace %s was not created for a cluster of pool %s", name, t.pool.Name)
 }
 
 // confirmSecret returns a Conflict if the Secret that exists in place of want has other data: the
@@ -250,7 +250,7 @@ func (t *execution) confirmNamespace(ctx context.Context, name string, ref hivev
 func (r *Reconciler) confirmSecret(ctx context.Context, want *corev1.Secret) error {
 	outdated, err := r.isSecretOutdated(ctx, want)
 	if err == nil && outdated {
-		err = fault.New(fault.Conflict, fmt.Errorf("the existing Secret %s was created from something else", client.ObjectKeyFromObject(want)))
+		err = fault.New(fault.Conflict, fmt.Errorf("the existing Secret %s has other data", client.ObjectKeyFromObject(want)))
 	}
 	return err
 }

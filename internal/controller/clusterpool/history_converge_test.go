@@ -343,7 +343,7 @@ func (h *history) asAsked() {
 func plan(p *hivev1.ClusterPool) string {
 	text := "settled"
 	if p.Spec.RunningCount > p.Spec.Size {
-		text += fmt.Sprintf("; runningCount %d is above size: no more than %d will run", p.Spec.RunningCount, p.Spec.Size)
+		text += fmt.Sprintf("; runningCount %d is above size: at most %d will run", p.Spec.RunningCount, p.Spec.Size)
 	}
 	return text
 }

@@ -116,16 +116,16 @@ func (t *execution) recordEntryEvents(ctx context.Context, before, after *hivev1
 // completely: the missing part may be a limit. It sets conditions that every other pass sets too.
 func (r *Reconciler) reportUnreadable(ctx context.Context, s *observation) error {
 	before, p := s.pool, s.pool.DeepCopy()
-	why := fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then nothing is done for this pool",
+	why := fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then hotspare does nothing for this pool",
 		p.Unreadable, p.Name, p.Namespace)
-	p.Status.Plan = "parked: " + why
+	p.Status.Plan = "not reconciled: " + why
 	p.Status.ObservedGeneration = p.Generation
 	condition.Set(&p.Status.Conditions, hivev1.PoolMissingDependencies, corev1.ConditionUnknown, hivev1.ReasonUnreadable, why, r.Clock.Now())
 	condition.Set(&p.Status.Conditions, hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonUnreadable, why, r.Clock.Now())
 	kstatus.ReportClusterPool(p, &p.Status, r.Clock.Now())
 	wrote, err := patch.Status(ctx, r.Client, before, p)
 	if err != nil {
-		return fmt.Errorf("parking pool %s: %w", p.Name, err)
+		return fmt.Errorf("reporting on pool %s: %w", p.Name, err)
 	}
 	if wrote {
 		r.pools.RecordWrite(p, r.Clock.Now())

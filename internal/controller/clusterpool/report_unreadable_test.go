@@ -45,7 +45,7 @@ func TestAPoolThatCouldNotBeReadIsParked(t *testing.T) {
 	if len(sent) != 1 || len(heard.Events) != 1 {
 		t.Fatalf("it wrote %q, with %d events", sent, len(heard.Events))
 	}
-	for _, part := range []string{hivev1.PoolMissingDependencies, hivev1.ReasonUnreadable, `parked: spec.maxSize: \"x\"`, "kubectl edit clusterpool " + p.Name} {
+	for _, part := range []string{hivev1.PoolMissingDependencies, hivev1.ReasonUnreadable, `not reconciled: spec.maxSize: \"x\"`, "kubectl edit clusterpool " + p.Name} {
 		if !strings.Contains(sent[0], part) {
 			t.Errorf("nothing says %s: %s", part, sent[0])
 		}

@@ -45,7 +45,7 @@ type Entry struct {
 
 // Messages of entries that are in no pool's status.
 const (
-	notSeen  = "the pool has not looked at it yet"
+	notSeen  = "the pool has not checked it yet"
 	unlisted = "in no pool's spec.inventory"
 )
 
@@ -184,7 +184,7 @@ func (s *Objects) DescribeHolder(c *hivev1.ClusterDeploymentCustomization) strin
 	cd := s.findCluster(ref.Name)
 	switch {
 	case cd == nil:
-		return words + ", which is about to be made, or is gone"
+		return words + ", which is about to be created, or was deleted"
 	case cd.DeletionTimestamp != nil:
 		return words + ", which is being deleted"
 	case clusterstate.PoolReference(cd).ClaimName != "":

@@ -136,7 +136,7 @@ func TestHolders(t *testing.T) {
 		"dev-1": "cluster dev-1 of pool dev, claimed by alice",
 		"dev-2": "cluster dev-2 of pool dev, unclaimed",
 		"dev-3": "cluster dev-3 of pool dev, which is being deleted",
-		"dev-4": "cluster dev-4 of pool dev, which is about to be made, or is gone",
+		"dev-4": "cluster dev-4 of pool dev, which is about to be created, or was deleted",
 	} {
 		c := custom("default", "a", cluster)
 		if got := s.DescribeHolder(&c); got != want {
@@ -186,9 +186,9 @@ func TestEveryStatusIsExplained(t *testing.T) {
 // Who has claimed the cluster of an entry that is to go decides when it goes.
 func TestAClaimedClusterIsWaitedFor(t *testing.T) {
 	for claim, want := range map[string]remedy.Remedy{
-		"": {Text: "Nothing: the pool sees to it that the cluster is replaced.", Wait: true},
+		"": {Text: "Nothing: the pool replaces the cluster.", Wait: true},
 		"alice": {
-			Text: "Nothing: its cluster stays as it is until it is released:", Command: "hotspare claim release alice -n fleet",
+			Text: "Nothing: its cluster stays as it is until its claim is released:", Command: "hotspare claim release alice -n fleet",
 		},
 	} {
 		s := Entry{Namespace: "fleet", Status: hivev1.InventoryToBeUpdated, Claim: claim}.ExplainStatus(remedy.FormatPlainCommand)

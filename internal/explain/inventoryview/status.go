@@ -29,27 +29,27 @@ func (e Entry) ExplainStatus(spell remedy.CommandFormatter) StatusExplanation {
 		return StatusExplanation{"its patches do not apply to this pool's install-config", []remedy.Remedy{
 			{Text: "Correct the patches:", Command: edit},
 			{Text: "or the pool:", Command: editPool},
-			{Text: "It is tried again when one of them changes."},
+			{Text: "hotspare retries when one of them changes."},
 		}}
 	case hivev1.InventoryBrokenByCloud:
 		return StatusExplanation{"its clusters failed to install, and no attempt is left", []remedy.Remedy{
-			{Text: "See to its DNS records and addresses. Then change the patches:", Command: edit},
-			{Text: "or, if they are right, take it off spec.inventory and list it again:", Command: editPool},
+			{Text: "Check its DNS records and addresses. Then change the patches:", Command: edit},
+			{Text: "or, if they are right, remove it from spec.inventory and add it again:", Command: editPool},
 			{Text: "Either gives it new attempts."},
 		}}
 	case hivev1.InventoryMissing:
-		return StatusExplanation{"listed, and not there, or being deleted", []remedy.Remedy{
-			{Text: "Make it:", Command: spell(e.Namespace, "kubectl apply -f customization.yaml")},
-			{Text: "or take it off spec.inventory:", Command: editPool},
+		return StatusExplanation{"in spec.inventory, but it does not exist or is being deleted", []remedy.Remedy{
+			{Text: "Create it:", Command: spell(e.Namespace, "kubectl apply -f customization.yaml")},
+			{Text: "or remove it from spec.inventory:", Command: editPool},
 		}}
 	case hivev1.InventoryUnavailable:
 		return StatusExplanation{"a cluster of another pool uses it", []remedy.Remedy{
 			{Text: "Wait until it is free, or list more customizations:", Command: editPool},
 		}}
 	case hivev1.InventoryToBeDeleted:
-		return StatusExplanation{"on its way out; a cluster of this pool still uses it", e.releaseRemedies("deleted", spell)}
+		return StatusExplanation{"being deleted, or no longer in spec.inventory; a cluster of this pool still uses it", e.releaseRemedies("deletes", spell)}
 	case hivev1.InventoryToBeUpdated:
-		return StatusExplanation{"changed since the cluster that uses it was made", e.releaseRemedies("replaced", spell)}
+		return StatusExplanation{"changed since the cluster that uses it was created", e.releaseRemedies("replaces", spell)}
 	default:
 		return StatusExplanation{}
 	}
@@ -59,9 +59,9 @@ func (e Entry) ExplainStatus(spell remedy.CommandFormatter) StatusExplanation {
 // the pool handles an unclaimed cluster, the owner of the claim a claimed one.
 func (e Entry) releaseRemedies(fate string, spell remedy.CommandFormatter) []remedy.Remedy {
 	if e.Claim == "" {
-		return []remedy.Remedy{{Text: "Nothing: the pool sees to it that the cluster is " + fate + ".", Wait: true}}
+		return []remedy.Remedy{{Text: "Nothing: the pool " + fate + " the cluster.", Wait: true}}
 	}
 	return []remedy.Remedy{
-		{Text: "Nothing: its cluster stays as it is until it is released:", Command: spell(e.Namespace, "claim release %s", e.Claim)},
+		{Text: "Nothing: its cluster stays as it is until its claim is released:", Command: spell(e.Namespace, "claim release %s", e.Claim)},
 	}
 }

@@ -50,17 +50,17 @@ func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatt
 func (f Preview) describeWait(c *hivev1.ClusterClaim, v Claim) string {
 	switch {
 	case c.Unreadable != "":
-		return "it gets nothing until it can be read: " + c.Unreadable
+		return "it gets no cluster until it can be read: " + c.Unreadable
 	case v.State == clusterstate.Releasing && slices.Contains(f.Plan.Report.Refused, v.Cluster):
-		return "it is released, and its cluster is destroyed when its turn comes: " + f.deletionLimit()
+		return "it is released, and the deletion of its cluster waits: " + f.deletionLimit()
 	case v.State == clusterstate.Releasing && v.Cluster != "":
-		return "it is released, and its cluster is being destroyed"
+		return "it is released, and its cluster is being deleted"
 	case v.State == clusterstate.Releasing:
 		return "it is released"
 	case v.State == clusterstate.Waiting && v.Position == 0 && f.clusterBoundTo(c.Name) != "":
-		return fmt.Sprintf("cluster %s runs, and is given to it now", f.clusterBoundTo(c.Name))
+		return fmt.Sprintf("cluster %s runs, and is bound to it now", f.clusterBoundTo(c.Name))
 	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
-		return "the pool is being deleted, and serves no claim any more"
+		return "the pool is being deleted, and serves no more claims"
 	case v.State == clusterstate.Waiting:
 		return f.describeQueuePosition(v.Position)
 	}
@@ -95,9 +95,9 @@ func (f Preview) describeQueuePosition(position int) string {
 	switch {
 	case position <= len(coming):
 	case f.Plan.Report.Short > 0:
-		words += ", and no more are made: " + f.Plan.Report.Hindrance
+		words += ", and no more are created: " + f.Plan.Report.Hindrance
 	case len(f.blockedInstalls()) > 0:
-		words += ", since " + f.blockedInstalls()[0] + " cannot be installed: see what it misses"
+		words += ", since " + f.blockedInstalls()[0] + " cannot be installed: see what it lacks"
 	}
 	return words
 }
@@ -127,10 +127,10 @@ func (f Preview) upcomingClusters() []string {
 	}
 	out := slices.Concat(resuming, installing)
 	for _, name := range f.Facts.Pending {
-		out = append(out, name+" is about to be made")
+		out = append(out, name+" is about to be created")
 	}
 	for range f.Plan.StepsOf(pool.Create) {
-		out = append(out, "a new one is made")
+		out = append(out, "a new one is created")
 	}
 	return out
 }

@@ -41,10 +41,10 @@ func outlook(t *testing.T, change func(*hivev1.ClusterPool, *hivev1.ClusterDeplo
 
 func TestWhatIsSaidWhileNothingCanHappen(t *testing.T) {
 	v := outlook(t, func(*hivev1.ClusterPool, *hivev1.ClusterDeployment) {})
-	if want := "held up; 1 claim waiting; 1 install cannot begin: p-1: the base domain is not valid"; v.Plan != want {
+	if want := "blocked; 1 claim waiting; 1 install cannot begin: p-1: the base domain is not valid"; v.Plan != want {
 		t.Errorf("plan: %s\nwant: %s", v.Plan, want)
 	}
-	if want := "no free cluster runs; none is on the way, since p-1 cannot be installed: see what it misses"; v.Claims[0].Message != want {
+	if want := "no free cluster runs; none is on the way, since p-1 cannot be installed: see what it lacks"; v.Claims[0].Message != want {
 		t.Errorf("the claim: %s\nwant:      %s", v.Claims[0].Message, want)
 	}
 	var duties []string
@@ -52,7 +52,7 @@ func TestWhatIsSaidWhileNothingCanHappen(t *testing.T) {
 		duties = append(duties, d.Of+": "+d.Text)
 	}
 	got := strings.Join(duties, "\n")
-	if strings.Contains(got, "It is served by itself") || !strings.Contains(got, "p: 1 install cannot begin.") {
+	if strings.Contains(got, "It is served automatically") || !strings.Contains(got, "p: 1 install cannot begin.") {
 		t.Errorf("to do:\n%s", got)
 	}
 }
@@ -62,7 +62,7 @@ func TestWhatIsSaidOnceThePoolIsCorrected(t *testing.T) {
 	v := outlook(t, func(p *hivev1.ClusterPool, _ *hivev1.ClusterDeployment) {
 		p.Spec.BaseDomain, p.Spec.MaxConcurrent = "example.com", &one
 	})
-	if want := "it cannot be installed yet: the base domain is not valid; it is destroyed now: it is being made from an older version of the pool"; v.Clusters[0].Message != want {
+	if want := "it cannot be installed yet: the base domain is not valid; it is deleted now: it is being created from an older version of the pool"; v.Clusters[0].Message != want {
 		t.Errorf("the cluster: %s\nwant:        %s", v.Clusters[0].Message, want)
 	}
 }

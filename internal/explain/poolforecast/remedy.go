@@ -29,14 +29,14 @@ func (f Preview) poolRemedies(next remedy.CommandFormatter) []remedy.Remedy {
 	}
 	var out []remedy.Remedy
 	if set.RunningCount > set.Size {
-		out = append(out, *remedy.New(fmt.Sprintf("runningCount is %d, and no more than its size, %d, will run: make both the same.", set.RunningCount, set.Size),
+		out = append(out, *remedy.New(fmt.Sprintf("runningCount is %d, and at most its size, %d, will run: set both to the same value.", set.RunningCount, set.Size),
 			next(namespace, "pool scale %s --size %d", name, set.RunningCount)))
 	}
 	if c := condition.Find(f.Told.Conditions, hivev1.PoolInventoryValid); c != nil && c.Reason != hivev1.ReasonInventoryValid && c.Reason != hivev1.ReasonInitialized {
-		out = append(out, *remedy.New("Not all of its inventory can be used: see what is wrong, and what to do.", next(namespace, "inventory list %s", name)))
+		out = append(out, *remedy.New("Some of its inventory cannot be used: see why, and what to do.", next(namespace, "inventory list %s", name)))
 	}
 	if unmet := f.blockedInstalls(); len(unmet) > 0 {
-		what := humanize.FormatCount(len(unmet), "install") + " cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself."
+		what := humanize.FormatCount(len(unmet), "install") + " cannot begin. Create what RequirementsMet names, or correct the pool: the install then continues automatically."
 		out = append(out, *f.editPoolRemedy(what, next))
 	}
 	if f.Plan.Report.Short == 0 {
@@ -51,11 +51,11 @@ func (f Preview) deletionRemedies(next remedy.CommandFormatter) []remedy.Remedy 
 	case len(f.Plan.Report.Refused) == 0:
 		return nil
 	case n != nil && *n == 0:
-		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
+		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is created or deleted: raise it.", next)}
 	case len(f.Plan.Report.Failing) > 0:
 		return nil // those have their own remedies
 	default:
-		return []remedy.Remedy{*remedy.NewWait("More are destroyed as those that are under way are done: " + f.deletionLimit() + ".")}
+		return []remedy.Remedy{*remedy.NewWait("More are deleted when those in progress finish: " + f.deletionLimit() + ".")}
 	}
 }
 
@@ -65,18 +65,18 @@ func (f Preview) shortageRemedies(next remedy.CommandFormatter) []remedy.Remedy 
 	namespace, name, rep := f.Pool.Namespace, f.Pool.Name, f.Plan.Report
 	switch {
 	case f.Facts.Settings.Blocked != "":
-		return []remedy.Remedy{*f.editPoolRemedy("Make what is missing, or change what the pool refers to: it goes on by itself.", next)}
+		return []remedy.Remedy{*f.editPoolRemedy("Create what is missing, or change what the pool refers to: the pool then continues automatically.", next)}
 	case rep.Full && rep.By == pool.ByMaxSize:
 		return []remedy.Remedy{*f.editPoolRemedy("Raise maxSize, or release claims: claimed clusters count.", next)}
 	case rep.Full && rep.By == pool.ByPlatform:
 		return []remedy.Remedy{*remedy.New("The platform has no room: release claims, or keep fewer clusters here or in another pool.",
 			next(namespace, "pool scale %s --size %d", name, max(0, f.Facts.Settings.Size-rep.Short)))}
 	case rep.Full && rep.By == pool.ByInventory:
-		return []remedy.Remedy{*remedy.New("Add customizations to its inventory, or mend those that are broken.", next(namespace, "inventory list %s", name))}
+		return []remedy.Remedy{*remedy.New("Add customizations to its inventory, or repair those that are broken.", next(namespace, "inventory list %s", name))}
 	case f.Facts.Settings.MaxConcurrent != nil && *f.Facts.Settings.MaxConcurrent == 0:
-		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
+		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is created or deleted: raise it.", next)}
 	default:
-		return []remedy.Remedy{*remedy.NewWait("More are made as those that are under way are done: " + rep.Hindrance + ".")}
+		return []remedy.Remedy{*remedy.NewWait("More are created when those in progress finish: " + rep.Hindrance + ".")}
 	}
 }
 
@@ -90,9 +90,9 @@ func (f Preview) poolDeletionRemedies(next remedy.CommandFormatter) []remedy.Rem
 		}
 	}
 	if len(holders) == 0 {
-		return []remedy.Remedy{*remedy.NewWait("It is gone when its clusters are.")}
+		return []remedy.Remedy{*remedy.NewWait("It is deleted when its clusters are.")}
 	}
-	return []remedy.Remedy{*remedy.New("It goes when its claims are released.", next(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
+	return []remedy.Remedy{*remedy.New("It is deleted when its claims are released.", next(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
 }
 
 // clusterRemedy returns the remedy for an unhealthy cluster.
@@ -102,15 +102,15 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next 
 	case m.Unreadable != "":
 		return remedy.New("Correct the field.", next(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
 	case condition.IsTrue(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError):
-		return remedy.New("Destroying it fails: see to what its condition DeprovisionLaunchError says.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("Its deletion fails: see its condition DeprovisionLaunchError.", next(namespace, "cluster describe %s", cd.Name))
 	case !m.Installed && conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
-		return remedy.New("See to what its condition RequirementsMet says.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("See its condition RequirementsMet.", next(namespace, "cluster describe %s", cd.Name))
 	case v.Cause == pool.InstallFailed, m.Failing:
-		return remedy.New("If it comes again with the next one, see why in the log.", next(namespace, "cluster logs %s", cd.Name))
+		return remedy.New("If the next cluster fails too, see the log.", next(namespace, "cluster logs %s", cd.Name))
 	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
-		return remedy.New("If it comes again with the next one, see why.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("If the next cluster fails too, see why.", next(namespace, "cluster describe %s", cd.Name))
 	case m.PowerFailed:
-		return remedy.New("If it comes again, see why.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("If it happens again, see why.", next(namespace, "cluster describe %s", cd.Name))
 	default:
 		return nil
 	}
@@ -122,15 +122,15 @@ func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next remedy.Comman
 	case c.Unreadable != "":
 		return remedy.New("Correct the field.", next(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
 	case v.State == clusterstate.Hibernating:
-		return remedy.New("Wake its cluster.", next(c.Namespace, "cluster resume %s --wait", c.Name))
+		return remedy.New("Resume its cluster.", next(c.Namespace, "cluster resume %s --wait", c.Name))
 	case v.State == clusterstate.Lost:
-		return remedy.New("Its cluster is gone: release it, and make another.", next(c.Namespace, "claim release %s", c.Name))
+		return remedy.New("Its cluster was deleted: release it, and create another.", next(c.Namespace, "claim release %s", c.Name))
 	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
 		return remedy.New("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
 	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0):
 		return nil // the pool needs the remedy
 	case v.State == clusterstate.Waiting, v.State == clusterstate.Resuming, v.State == clusterstate.Assigned:
-		return remedy.NewWait("It is served by itself.")
+		return remedy.NewWait("It is served automatically.")
 	default:
 		return nil
 	}

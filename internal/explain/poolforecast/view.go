@@ -70,8 +70,8 @@ func (f Preview) BuildView(now time.Time, next remedy.CommandFormatter) View {
 		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Action{},
 	}
 	if f.Pool.Unreadable != "" {
-		v.Plan = "parked: " + f.Pool.Unreadable
-		v.ToDo = append(v.ToDo, Action{f.Pool.Name, *f.editPoolRemedy("Correct the field: until then nothing is done for this pool.", next)})
+		v.Plan = "not reconciled: " + f.Pool.Unreadable
+		v.ToDo = append(v.ToDo, Action{f.Pool.Name, *f.editPoolRemedy("Correct the field: until then hotspare does nothing for this pool.", next)})
 		return v
 	}
 	v.Plan, v.Steps, v.Counts, v.Amiss = f.SummarizePlan(), emptyIfNil(f.Plan.Steps), f.CountMembersAndClaims(), emptyIfNil(f.UnhealthyConditions())
@@ -137,11 +137,11 @@ func (f Preview) ExplainCluster(c PlannedCluster, next remedy.CommandFormatter) 
 func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	switch v.Phase {
 	case pool.Deleting:
-		return "it is being destroyed" + reasonSuffix(conditionMessage(cd, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue))
+		return "it is being deleted" + reasonSuffix(conditionMessage(cd, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue))
 	case pool.Removed:
 		return "it is marked for removal"
 	case pool.Unreadable:
-		return "it is left alone until it can be read: " + m.Unreadable
+		return "it is not reconciled until it can be read: " + m.Unreadable
 	case pool.Claimed:
 		return f.describeClaimed(m, cd)
 	case pool.Broken:
@@ -161,19 +161,19 @@ func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeplo
 func (f Preview) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	switch failing := conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse); {
 	case m.PowerFailed && m.Wanted == pool.Running:
-		return "it does not start" + reasonSuffix(failing) + "; it is tried again, and the next one is woken beside it" + f.giveUpNote(m)
+		return "it does not start" + reasonSuffix(failing) + "; hotspare retries, and starts the next cluster in addition" + f.giveUpNote(m)
 	case m.PowerFailed:
-		return "it does not stop" + reasonSuffix(failing) + "; it is tried again"
+		return "it does not stop" + reasonSuffix(failing) + "; hotspare retries"
 	case m.Wanted == pool.Running:
 		return "it resumes" + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse)) + f.giveUpNote(m)
 	case m.Wanted == pool.Hibernating && cd.Status.PowerState != hivev1.StatusHibernating:
-		return "it is being put to sleep"
+		return "it is stopping"
 	case m.Wanted == pool.Hibernating && f.stepForCluster(v.Name).Verb != "":
-		return "it sleeps"
+		return "it hibernates"
 	case m.Wanted == pool.Hibernating:
-		return "it sleeps, and is woken when it is needed"
+		return "it hibernates, and resumes when it is needed"
 	default:
-		return "it is installed, and was not told to run or to sleep yet"
+		return "it is installed, and its power state is not set yet"
 	}
 }
 
@@ -183,7 +183,7 @@ func (f Preview) giveUpNote(m pool.Member) string {
 	if at.IsZero() {
 		return ""
 	}
-	return "; it is given up in " + duration.HumanDuration(at.Sub(f.Facts.Now))
+	return "; it counts as broken in " + duration.HumanDuration(at.Sub(f.Facts.Now))
 }
 
 func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) string {
@@ -193,7 +193,7 @@ func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) st
 	}
 	if c := f.Claims[m.Claim]; c != nil {
 		if at := clusterstate.ClaimExpiryTime(c); at.After(f.Facts.Now) {
-			words += "; it is taken back in " + duration.HumanDuration(at.Sub(f.Facts.Now))
+			words += "; the claim expires in " + duration.HumanDuration(at.Sub(f.Facts.Now))
 		}
 	}
 	return words
@@ -208,16 +208,16 @@ func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.Clus
 	case pool.Withdrawn:
 		return "broken: " + m.Withdrawn
 	case pool.InstallFailed:
-		return "broken: its install was given up" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+		return "broken: its install failed permanently" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
 	case pool.PowerFailed:
 		return "broken: its machines could not be started or stopped" + reasonSuffix(conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse))
 	case pool.ResumeTimedOut:
-		return fmt.Sprintf("broken: it did not come up within %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+		return fmt.Sprintf("broken: it did not resume within %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	case pool.Unreachable:
-		return fmt.Sprintf("broken: it cannot be reached for more than %s", duration.HumanDuration(limit)) +
+		return fmt.Sprintf("broken: it has been unreachable for more than %s", duration.HumanDuration(limit)) +
 			reasonSuffix(conditionMessage(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
 	case pool.Unready:
-		return fmt.Sprintf("broken: it is not ready for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+		return fmt.Sprintf("broken: it has not been ready for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	default:
 		return "broken"
 	}
@@ -228,7 +228,7 @@ func (f Preview) describeInstalling(m pool.Member, cd *hivev1.ClusterDeployment)
 		return "it cannot be installed yet" + reasonSuffix(lacks)
 	}
 	if m.Failing {
-		return "its last install failed, and is tried again" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+		return "its last install attempt failed, and is retried" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
 	}
 	return "it is being installed"
 }
@@ -240,17 +240,17 @@ func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
 	case step.Verb == pool.Bind:
 		return fmt.Sprintf("claim %s gets it now: %s", step.Claim, step.Reason)
 	case step.Verb == pool.Start:
-		return f.describePowerChange("it is to run", v) + f.startReason(step)
+		return f.describePowerChange("it is started", v) + f.startReason(step)
 	case step.Verb == pool.Sleep:
-		return f.describePowerChange("it is to sleep", v) + ": " + step.Reason
+		return f.describePowerChange("it is hibernated", v) + ": " + step.Reason
 	case step.Verb == pool.Delete && v.Cause != "":
-		return "it is destroyed now, and another is made in its place"
+		return "it is deleted now, and a new cluster replaces it"
 	case step.Verb == pool.Delete:
-		return "it is destroyed now: " + step.Reason
+		return "it is deleted now: " + step.Reason
 	case m.Unreadable != "":
 		return ""
 	case v.Cause != "" || v.Phase == pool.Removed:
-		return "it is destroyed when its turn comes: " + f.deletionLimit()
+		return "its deletion waits: " + f.deletionLimit()
 	case v.Stale:
 		return f.describeStaleReplacement(v, m)
 	default:
@@ -262,9 +262,9 @@ func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
 func (f Preview) describeStaleReplacement(v Cluster, m pool.Member) string {
 	switch {
 	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
-		return cmp.Or(m.Outdated, "it is made from an older version of the pool") + ", and goes on since a claim waits for it"
+		return cmp.Or(m.Outdated, "it is being created from an older version of the pool") + ", and its install continues because a claim waits for it"
 	case slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
-		return cmp.Or(m.Outdated, "it was made from an older version of the pool") + ", and is replaced when no claim waits and nothing else is under way"
+		return cmp.Or(m.Outdated, "it was created from an older version of the pool") + ", and is replaced when no claim waits and nothing else is in progress"
 	}
 	return ""
 }

@@ -245,7 +245,7 @@ func foreignFinalizers(cd *hivev1.ClusterDeployment) string {
 	if len(cd.Finalizers) == 0 || slices.ContainsFunc(cd.Finalizers, own) {
 		return ""
 	}
-	return fmt.Sprintf("finalizers that hotspare does not remove are left on the ClusterDeployment: %s: whoever added them removes them", strings.Join(cd.Finalizers, ", "))
+	return fmt.Sprintf("the ClusterDeployment has finalizers that hotspare does not remove: %s: their owners must remove them", strings.Join(cd.Finalizers, ", "))
 }
 
 // IsIndependentOfTime reports whether ReadMember returns the same for the cluster at any time.

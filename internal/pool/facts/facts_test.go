@@ -152,7 +152,7 @@ func TestWhyADeletionDoesNotProceed(t *testing.T) {
 		"its own beside another's": {running(deleted(hivev1.FinalizerDeprovision, "example.com/hold")), ""},
 		"another's alone": {
 			running(deleted("example.com/hold")),
-			"finalizers that hotspare does not remove are left on the ClusterDeployment: example.com/hold: whoever added them removes them",
+			"the ClusterDeployment has finalizers that hotspare does not remove: example.com/hold: their owners must remove them",
 		},
 		"somebody paused it":               {running(deleted(hivev1.FinalizerDeprovision), pause), paused},
 		"somebody paused one that remains": {running(pause), ""},

@@ -173,8 +173,8 @@ func invalidNameMessage(p *hivev1.ClusterPool) string {
 	if IsFake(p) || !config.RequiresLeadingLetter(platform) || p.Name != "" && p.Name[0] >= 'a' && p.Name[0] <= 'z' {
 		return ""
 	}
-	return fmt.Sprintf("metadata.name: names of clusters begin as the pool's, %q, and on spec.platform.%s with a letter: "+
-		"make the pool anew with such a name", p.Name, platform)
+	return fmt.Sprintf("metadata.name: names of clusters begin with the pool's name, %q, and on spec.platform.%s they must begin with a letter: "+
+		"create the pool again with such a name", p.Name, platform)
 }
 
 // joinMessages joins messages as Hive does: one as it is, several in brackets.

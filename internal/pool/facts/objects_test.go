@@ -72,38 +72,38 @@ func TestConditionsTellWhatIsTheMatter(t *testing.T) {
 AllClustersCurrent True ClusterDeploymentsCurrent: All unassigned ClusterDeployments match the pool configuration
 CapacityAvailable True Available: There is capacity to add more clusters to the pool.
 MissingDependencies False Verified: Dependencies verified
-Progressing False Settled: The pool has the clusters that it is asked for`,
+Progressing False Settled: The pool has the clusters that its spec asks for`,
 		},
 		"stale clusters are named in order": {
 			objects(nil, running(named("b"), annotated(hivev1.AnnotationPoolVersion, "v0")), running(annotated(hivev1.AnnotationPoolVersion, "v0"))), `
 AllClustersCurrent False SomeClusterDeploymentsStale: Some unassigned ClusterDeployments do not match the pool configuration: a, b
 CapacityAvailable True Available: There is capacity to add more clusters to the pool.
 MissingDependencies False Verified: Dependencies verified
-Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan shows the numbers`,
 		},
 		"clusters of no version, in a full pool": {
 			objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &one }, running()), `
 AllClustersCurrent Unknown SomeClusterDeploymentsUnknown: Some unassigned ClusterDeployments are missing their pool spec hash annotation: a
 CapacityAvailable False MaxCapacity: Pool is at maximum capacity of 1 waiting and claimed clusters.
 MissingDependencies False Verified: Dependencies verified
-Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan shows the numbers`,
 		},
 		"a pool that is about to be full is at its own limit, not at the platform's": {
 			objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &one }), `
 AllClustersCurrent True ClusterDeploymentsCurrent: All unassigned ClusterDeployments match the pool configuration
 CapacityAvailable False MaxCapacity: Pool is at maximum capacity of 1 waiting and claimed clusters.
 MissingDependencies False Verified: Dependencies verified
-Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan shows the numbers`,
 		},
 		"a pool being deleted tells what holds it": {
 			objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone }, running(named("b")), running()), `
 DeletionPossible False ClusterDeploymentsPendingCleanup: The following ClusterDeployments are pending cleanup: a, b
-Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan shows the numbers`,
 		},
 		"and that nothing does": {
 			objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone }), `
 DeletionPossible True DeletionPossible: No ClusterDeployments pending cleanup
-Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan shows the numbers`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,8 +209,8 @@ func TestAPoolWhoseClustersCannotBeNamedAfterItSaysSo(t *testing.T) {
 		annotations map[string]string
 		want        string
 	}{
-		"a digit, on Azure":        {"4-20", hivev1.Platform{Azure: raw}, nil, `metadata.name: names of clusters begin as the pool's, "4-20", and on spec.platform.azure with a letter: make the pool anew with such a name`},
-		"a digit, on Google Cloud": {"4-20", hivev1.Platform{GCP: raw}, nil, `metadata.name: names of clusters begin as the pool's, "4-20", and on spec.platform.gcp with a letter: make the pool anew with such a name`},
+		"a digit, on Azure":        {"4-20", hivev1.Platform{Azure: raw}, nil, `metadata.name: names of clusters begin with the pool's name, "4-20", and on spec.platform.azure they must begin with a letter: create the pool again with such a name`},
+		"a digit, on Google Cloud": {"4-20", hivev1.Platform{GCP: raw}, nil, `metadata.name: names of clusters begin with the pool's name, "4-20", and on spec.platform.gcp they must begin with a letter: create the pool again with such a name`},
 		"a letter":                 {"p4-20", hivev1.Platform{Azure: raw}, nil, ""},
 		"a digit, elsewhere":       {"4-20", hivev1.Platform{AWS: raw}, nil, ""},
 		"a digit, and fakes":       {"4-20", hivev1.Platform{Azure: raw}, fakes, ""},

@@ -80,7 +80,7 @@ func (o Objects) setClaimsMissingCondition(set conditionSetter, known bool, rep 
 		lost = append(lost, fmt.Sprintf("%s (claim %s)", name, rep.Orphans[name]))
 	}
 	set(hivev1.PoolClaimsMissing, corev1.ConditionTrue, hivev1.ReasonClaimNotFound, fmt.Sprintf(
-		"The claims of these clusters do not exist, so they are deleted 10 minutes after that was seen: %s. To keep one, create its ClusterClaim again in namespace %s.",
+		"The claims of these clusters do not exist. Each cluster is deleted 10 minutes after its claim was found missing: %s. To keep one, create its ClusterClaim again in namespace %s.",
 		strings.Join(lost, ", "), o.Pool.Namespace))
 }
 
@@ -119,11 +119,11 @@ func setCurrencyCondition(set conditionSetter, rep pool.Report) {
 func setProgressingCondition(set conditionSetter, rep pool.Report) {
 	switch rep.Progress {
 	case pool.Settled:
-		set(hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonSettled, "The pool has the clusters that it is asked for")
+		set(hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonSettled, "The pool has the clusters that its spec asks for")
 	case pool.Held:
 		set(hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonBlocked, rep.Blocked)
 	default:
-		set(hivev1.PoolProgressing, corev1.ConditionTrue, hivev1.ReasonClustersChanging, "Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many")
+		set(hivev1.PoolProgressing, corev1.ConditionTrue, hivev1.ReasonClustersChanging, "Clusters are being installed, resumed, hibernated or deleted: status.plan shows the numbers")
 	}
 }
 
@@ -131,7 +131,7 @@ func setDeletionCondition(set conditionSetter, rep pool.Report) {
 	if len(rep.Left) > 0 {
 		message := "The following ClusterDeployments are pending cleanup: " + strings.Join(rep.Left, ", ")
 		for _, name := range slices.Sorted(maps.Keys(rep.Failing)) {
-			message += fmt.Sprintf("; the deletion of %s does not get on: %s", name, strings.TrimRight(rep.Failing[name], "."))
+			message += fmt.Sprintf("; the deletion of %s makes no progress: %s", name, strings.TrimRight(rep.Failing[name], "."))
 		}
 		set(hivev1.PoolDeletionPossible, corev1.ConditionFalse, hivev1.ReasonClustersPendingClean, message)
 		return
