@@ -1,4 +1,4 @@
-// Package config holds the manifests that a hub needs before hotspare's
+// Package config contains the manifests that a hub needs before hotspare's
 // controllers can run on it: CRDs, admission policies and RBAC. The CRDs and
 // the role are generated (make generate).
 package config

@@ -3,7 +3,7 @@
 // config, so that it finds the same errors with the same messages.
 //
 // Rules that compare an object with its previous version are not applied. The package applies only
-// those admission policies that stand in for a schema: it reports what they deny, too.
+// those admission policies that replace a schema: it reports what they deny, too.
 package crd
 
 import (

@@ -44,8 +44,8 @@ func clusterPoolProgress(list []hivev1.Condition) Progress {
 	}
 }
 
-// blockedReason returns the reason of the condition that says most precisely why a pool is
-// blocked, causes first; or otherwise if there is none.
+// blockedReason returns the reason of the condition that describes most precisely why a pool is
+// blocked, causes first, or otherwise if there is no such condition.
 func blockedReason(list []hivev1.Condition, otherwise string) string {
 	if missing := findWithStatus(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue); missing != nil {
 		return missing.Reason

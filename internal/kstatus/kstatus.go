@@ -5,7 +5,7 @@
 //
 // Both conditions follow the convention "abnormal-true": an object has at most one of them, it is
 // True, and a settled object has neither. An object that is being deleted has neither as well:
-// its deletionTimestamp says so.
+// its deletionTimestamp shows that.
 package kstatus
 
 import (

@@ -19,7 +19,7 @@ type Fleet struct {
 	Planes    map[types.NamespacedName]*v1alpha1.DataPlane
 	Instances map[types.NamespacedName]*v1alpha1.ServiceInstance
 	Pools     map[types.NamespacedName]*hivev1.ClusterPool
-	// Warnings and Notes are as those of a Set.
+	// Warnings and Notes have the same meaning as in a Set.
 	Warnings []Warning
 	Notes    []string
 }

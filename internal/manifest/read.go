@@ -84,7 +84,7 @@ const stdin = "-"
 // whatever its extension.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// listManifestFiles returns the files that a name stands for.
+// listManifestFiles returns the files to which a name refers.
 func (r Reader) listManifestFiles(name string) ([]string, error) {
 	if name == stdin {
 		return []string{stdin}, nil

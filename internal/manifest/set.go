@@ -32,7 +32,7 @@ type Set struct {
 	// Warnings are the faults of objects that were accepted nevertheless, in the order of the
 	// documents.
 	Warnings []Warning
-	// Notes say, as text, what was skipped or changed.
+	// Notes describe what was skipped or changed.
 	Notes []string
 }
 

@@ -19,9 +19,10 @@ type InventoryEntry struct {
 	Name string `json:"name"`
 }
 
-// listed replaces the enhancement's form of a pool's inventory, {"ClusterDeploymentCustomizations":
-// […]}, by the list that it contains. It returns any other input unchanged.
-func listed(pool []byte) []byte {
+// normalizeInventory replaces the enhancement's form of a pool's inventory,
+// {"ClusterDeploymentCustomizations": […]}, by the list that it contains. It returns any other
+// input unchanged.
+func normalizeInventory(pool []byte) []byte {
 	if !bytes.Contains(pool, []byte(customizations)) {
 		return pool
 	}

@@ -42,7 +42,7 @@ func Read[T any](data []byte) (into T, r Reading, err error) {
 	if json.Unmarshal(data, &tree) != nil || tree == nil {
 		return into, r, err
 	}
-	why := misfit(tree, err)
+	why := describeMismatch(tree, err)
 	if rest, ok := withoutStatus[T](tree); ok {
 		return rest, Reading{why}, nil
 	}
@@ -61,9 +61,9 @@ func withoutStatus[T any](tree map[string]any) (rest T, ok bool) {
 	return rest, err == nil
 }
 
-// misfit returns which field cannot be read and which values are valid. For a value in a list it
-// names only the type: environment variables of the installer may be secret.
-func misfit(tree map[string]any, err error) string {
+// describeMismatch returns which field cannot be read and which values are valid. For a value in a
+// list it names only the type: environment variables of the installer may be secret.
+func describeMismatch(tree map[string]any, err error) string {
 	var bad *gojson.UnmarshalTypeError
 	if !errors.As(err, &bad) || bad.Field == "" {
 		return err.Error() // a time or a quantity
@@ -78,7 +78,7 @@ func misfit(tree map[string]any, err error) string {
 	case string:
 		found = fmt.Sprintf("%.64q", v)
 	}
-	return fmt.Sprintf("%s: %s is not %s", bad.Field, found, wanted(bad.Type))
+	return fmt.Sprintf("%s: %s is not %s", bad.Field, found, describeType(bad.Type))
 }
 
 func at(v any, path []string) any {
@@ -89,7 +89,8 @@ func at(v any, path []string) any {
 	return v
 }
 
-func wanted(t reflect.Type) string {
+// describeType returns which values a type accepts.
+func describeType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int32:
 		return "a whole number of at most 2147483647"
@@ -109,7 +110,7 @@ func wanted(t reflect.Type) string {
 // UnmarshalJSON decodes as much as possible: see Reading.
 func (o *ClusterPool) UnmarshalJSON(data []byte) error {
 	type plain ClusterPool
-	p, r, err := Read[plain](listed(data))
+	p, r, err := Read[plain](normalizeInventory(data))
 	p.Reading = r
 	*o = ClusterPool(p)
 	return err

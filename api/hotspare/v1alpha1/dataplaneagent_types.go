@@ -201,7 +201,7 @@ type DataPlaneAgentStatus struct {
 // schema does not validate it, so that the hub can show what is wrong with an invalid report; the
 // hub validates it before it uses any part of it.
 type DataPlaneReport struct {
-	// At is when the agent created the report, according to the clock of the data plane.
+	// At is the time of the report, according to the clock of the data plane.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	At metav1.Time `json:"at"`

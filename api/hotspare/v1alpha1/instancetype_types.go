@@ -236,7 +236,7 @@ func (s InstanceTypeSpec) Nodes(provider string) (least, most int32, ok bool) {
 			least = *p.MinNodes
 		}
 		if s.MultiZone {
-			return whole(least), whole(p.MaxNodes), true
+			return roundUpToZones(least), roundUpToZones(p.MaxNodes), true
 		}
 		return least, p.MaxNodes, true
 	}
@@ -246,7 +246,7 @@ func (s InstanceTypeSpec) Nodes(provider string) (least, most int32, ok bool) {
 // zones is the number of zones that a multi-zone data plane spans.
 const zones = 3
 
-func whole(n int32) int32 { return (n + zones - 1) / zones * zones }
+func roundUpToZones(n int32) int32 { return (n + zones - 1) / zones * zones }
 
 // UnitsOn returns the number of whole streaming units that fit on the given number of nodes; 0 if
 // the type does not specify it.
