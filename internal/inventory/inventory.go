@@ -86,16 +86,16 @@ type Plan struct {
 	// Displaced maps the unclaimed clusters whose customization another cluster has to the reason.
 	// They must be replaced at once; the caller must confirm it first.
 	Displaced map[string]string
-	// Homeless are the pending names for which no customization is left.
-	Homeless []string
-	// Homes maps the other pending names to their customizations.
-	Homes map[string]string
+	// Unassigned are the pending names for which no customization is left.
+	Unassigned []string
+	// Assigned maps the other pending names to the customizations that are reserved for them.
+	Assigned map[string]string
 }
 
 // Decide returns the plan for a snapshot.
 func Decide(s Snapshot) Plan {
 	k := planner{Snapshot: s, users: s.clustersByCustomization(), listed: map[string]bool{}, plan: Plan{
-		Entries: map[string]Entry{}, Outdated: map[string]string{}, Withdrawn: map[string]string{}, Displaced: map[string]string{}, Homes: map[string]string{},
+		Entries: map[string]Entry{}, Outdated: map[string]string{}, Withdrawn: map[string]string{}, Displaced: map[string]string{}, Assigned: map[string]string{},
 	}}
 	for _, name := range s.Listed {
 		k.listed[name] = true
@@ -155,13 +155,13 @@ func (k *planner) retainRecorded() {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(trueFirst(holds(a)), trueFirst(holds(b))) })
 	for _, name := range names {
 		e := k.Recorded[name]
-		if !slices.Contains(k.Pending, e.Cluster) || k.plan.Homes[e.Cluster] != "" {
+		if !slices.Contains(k.Pending, e.Cluster) || k.plan.Assigned[e.Cluster] != "" {
 			continue
 		}
 		c, exists := k.Customizations[name]
 		if exists && !c.Deleting && c.Fault == "" && (c.Holder == "" || c.Holder == e.Cluster) && len(k.users[name]) == 0 {
 			k.pending[name] = e.Cluster
-			k.plan.Homes[e.Cluster] = name
+			k.plan.Assigned[e.Cluster] = name
 		}
 	}
 }
@@ -287,11 +287,11 @@ func (k *planner) listFree() {
 // assignFree assigns a free customization to each pending name that has none.
 func (k *planner) assignFree() {
 	for _, name := range k.Pending {
-		if k.plan.Homes[name] != "" {
+		if k.plan.Assigned[name] != "" {
 			continue
 		}
 		if len(k.plan.Free) == 0 {
-			k.plan.Homeless = append(k.plan.Homeless, name)
+			k.plan.Unassigned = append(k.plan.Unassigned, name)
 			continue
 		}
 		k.plan.ReserveFor(name)
@@ -305,7 +305,7 @@ func (b *Plan) ReserveFor(cluster string) string {
 	b.Free = b.Free[1:]
 	e := b.Entries[name]
 	e.Status, e.Cluster, e.Message = hivev1.InventoryReserved, cluster, ""
-	b.Entries[name], b.Homes[cluster] = e, name
+	b.Entries[name], b.Assigned[cluster] = e, name
 	return name
 }
 

@@ -30,9 +30,9 @@ func (b Plan) String() string {
 	add("outdated", slices.Sorted(maps.Keys(b.Outdated)))
 	add("withdrawn", slices.Sorted(maps.Keys(b.Withdrawn)))
 	add("displaced", slices.Sorted(maps.Keys(b.Displaced)))
-	add("homeless", b.Homeless)
-	for _, name := range slices.Sorted(maps.Keys(b.Homes)) {
-		parts = append(parts, name+" in "+b.Homes[name])
+	add("homeless", b.Unassigned)
+	for _, name := range slices.Sorted(maps.Keys(b.Assigned)) {
+		parts = append(parts, name+" in "+b.Assigned[name])
 	}
 	return strings.Join(parts, ", ")
 }

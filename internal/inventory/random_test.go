@@ -158,10 +158,10 @@ func (s Snapshot) wrongFree(b Plan) string {
 // only if none is free.
 func (s Snapshot) wrongHomes(b Plan) string {
 	for _, name := range s.Pending {
-		home := b.Homes[name]
+		home := b.Assigned[name]
 		switch {
-		case (home == "") != slices.Contains(b.Homeless, name):
-			return fmt.Sprintf("%s has %q, homeless are %v", name, home, b.Homeless)
+		case (home == "") != slices.Contains(b.Unassigned, name):
+			return fmt.Sprintf("%s has %q, homeless are %v", name, home, b.Unassigned)
 		case home == "" && len(b.Free) > 0:
 			return fmt.Sprintf("%s is dropped, and %v are free", name, b.Free)
 		case home != "" && (b.Entries[home].Cluster != name || slices.Contains(b.Free, home)):
@@ -170,8 +170,8 @@ func (s Snapshot) wrongHomes(b Plan) string {
 			return fmt.Sprintf("%s has %s, which another cluster has", name, home)
 		}
 	}
-	if len(b.Homes)+len(b.Homeless) != len(s.Pending) {
-		return fmt.Sprintf("%d names, of which %d have a home and %d have none", len(s.Pending), len(b.Homes), len(b.Homeless))
+	if len(b.Assigned)+len(b.Unassigned) != len(s.Pending) {
+		return fmt.Sprintf("%d names, of which %d have a home and %d have none", len(s.Pending), len(b.Assigned), len(b.Unassigned))
 	}
 	return ""
 }

@@ -7,13 +7,13 @@ import "slices"
 // none, the claim gets the oldest. A pool that is being deleted completes bindings too: nothing
 // else would, and the pool cannot be deleted before the claim is.
 func (d *draft) completeBindings() {
-	told := map[string]bool{}
+	completed := map[string]bool{}
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
-		untold := c.Cluster == "" || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
+		incomplete := c.Cluster == "" || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
 		readable := m.Unreadable == "" && !c.Unreadable
-		if exists && readable && untold && !c.Deleting && !told[c.Name] {
-			told[c.Name] = true
+		if exists && readable && incomplete && !c.Deleting && !completed[c.Name] {
+			completed[c.Name] = true
 			d.addBinding(c, m, BindingIncomplete, "the binding was interrupted")
 		}
 	}
@@ -25,8 +25,8 @@ func (d *draft) bindWaitingClaims() {
 	for i := range n {
 		d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, "oldest claim, oldest running cluster")
 	}
-	given := d.buckets[Assignable][:n]
-	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), given...)
+	bound := d.buckets[Assignable][:n]
+	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), bound...)
 	d.buckets[Assignable] = d.buckets[Assignable][n:]
 	d.waiting = d.waiting[n:]
 }

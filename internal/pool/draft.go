@@ -49,12 +49,12 @@ func newDraft(s Snapshot) *draft {
 	for _, c := range s.Claims {
 		d.claims[c.Name] = c
 	}
-	given, half := make(map[string]bool, len(s.Claims)), d.claimsByCluster()
+	served, claimOf := make(map[string]bool, len(s.Claims)), d.claimsByCluster()
 	for i, m := range d.all {
-		if claim := half[m.Name]; m.Claim == "" && claim != "" {
-			whole := *m
-			whole.Claim, d.unawareOfClaim[m.Name] = claim, true
-			m, d.all[i] = &whole, &whole
+		if claim := claimOf[m.Name]; m.Claim == "" && claim != "" {
+			claimed := *m
+			claimed.Claim, d.unawareOfClaim[m.Name] = claim, true
+			m, d.all[i] = &claimed, &claimed
 		}
 		p := m.Phase(s.Settings, s.Now)
 		d.buckets[p] = append(d.buckets[p], m)
@@ -62,11 +62,11 @@ func newDraft(s Snapshot) *draft {
 			d.underWay++
 		}
 		if m.Claim != "" {
-			given[m.Claim] = true
+			served[m.Claim] = true
 		}
 	}
 	for _, c := range s.Claims {
-		if c.Cluster == "" && !c.Deleting && !c.Unreadable && !given[c.Name] {
+		if c.Cluster == "" && !c.Deleting && !c.Unreadable && !served[c.Name] {
 			d.waiting = append(d.waiting, c)
 		}
 	}

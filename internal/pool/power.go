@@ -6,11 +6,11 @@ func (d *draft) setPowerStates() {
 	list := d.unclaimedMembers(Installing, Standby, Assignable)
 	d.reserveForClaims(list)
 	spares := d.chooseSpares(list)
-	// late is the number of spares that do not run yet.
-	late := min(d.Settings.RunningCount, d.Settings.Size)
+	// notRunning is the number of spares that do not run yet.
+	notRunning := min(d.Settings.RunningCount, d.Settings.Size)
 	for _, m := range list {
 		if m.Running && spares[m.Name] {
-			late--
+			notRunning--
 		}
 	}
 	for _, m := range list {
@@ -22,8 +22,8 @@ func (d *draft) setPowerStates() {
 		case m.isComingUp():
 			// If it hibernated now, its hang would never be detected, and the next claim would run
 			// into it.
-		case late > 0 && m.Running && m.Wanted == Running:
-			late-- // it stands in until the chosen spare runs
+		case notRunning > 0 && m.Running && m.Wanted == Running:
+			notRunning-- // it stands in until the chosen spare runs
 		default:
 			d.setPower(m, Hibernating, AboveRunningCount, "runningCount is %d, and enough other clusters run", d.Settings.RunningCount)
 		}

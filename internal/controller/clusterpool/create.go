@@ -38,7 +38,7 @@ func (t *execution) nameNewClusters(ctx context.Context, p pool.Plan) (pool.Plan
 		p.Steps = slices.DeleteFunc(p.Steps, func(st pool.Step) bool { return st.Verb == pool.Create })
 		return p, err
 	}
-	t.inventoryPlan.Entries, t.inventoryPlan.Homes = maps.Clone(t.inventoryPlan.Entries), maps.Clone(t.inventoryPlan.Homes)
+	t.inventoryPlan.Entries, t.inventoryPlan.Assigned = maps.Clone(t.inventoryPlan.Entries), maps.Clone(t.inventoryPlan.Assigned)
 	names := t.seen.generateNames(due, t.Suffix)
 	for i := range p.Steps {
 		st := &p.Steps[i]

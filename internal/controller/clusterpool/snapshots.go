@@ -62,11 +62,11 @@ func readSnapshot(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, n
 	if o.Customizations, err = getCustomizations(ctx, c, o); err != nil {
 		return pool.Snapshot{}, err
 	}
-	books, err := o.DecideInventory()
+	inventoryPlan, err := o.DecideInventory()
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
-	return o.PoolSnapshot(books, now)
+	return o.PoolSnapshot(inventoryPlan, now)
 }
 
 // CountInventories counts the entries of the inventory of every pool that has one, from the pool's

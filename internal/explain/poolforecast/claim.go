@@ -18,12 +18,12 @@ import (
 // order, then the others by name.
 func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 	var out []*hivev1.ClusterClaim
-	told := map[string]bool{}
+	waiting := map[string]bool{}
 	for _, w := range f.Plan.Report.Queue {
-		out, told[w.Claim] = append(out, f.Claims[w.Claim]), true
+		out, waiting[w.Claim] = append(out, f.Claims[w.Claim]), true
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
-		if c := f.Claims[name]; !told[name] && (c.DeletionTimestamp != nil || !clusterstate.IsClaimUsable(c)) {
+		if c := f.Claims[name]; !waiting[name] && (c.DeletionTimestamp != nil || !clusterstate.IsClaimUsable(c)) {
 			out = append(out, c)
 		}
 	}

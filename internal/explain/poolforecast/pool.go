@@ -34,11 +34,11 @@ type Preview struct {
 
 // Decide computes the plan for the objects, and the status that belongs to it.
 func (f *Preview) Decide(now time.Time) error {
-	books, err := f.DecideInventory()
+	inventoryPlan, err := f.DecideInventory()
 	if err != nil {
 		return err
 	}
-	if f.Facts, err = f.PoolSnapshot(books, now); err != nil {
+	if f.Facts, err = f.PoolSnapshot(inventoryPlan, now); err != nil {
 		return err
 	}
 	if len(f.Pool.Finalizers) == 0 {
@@ -48,7 +48,7 @@ func (f *Preview) Decide(now time.Time) error {
 		f.Facts.Settings.Room, f.Facts.Settings.NoRoom = new(int), f.Full
 	}
 	f.Plan, f.members = pool.Decide(f.Facts), f.Facts.ResolvedMembers()
-	f.Told = f.PoolStatus(f.Plan.Report, books, f.Facts.Pending, now)
+	f.Told = f.PoolStatus(f.Plan.Report, inventoryPlan, f.Facts.Pending, now)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (f Preview) PlannedClusters() []PlannedCluster {
 			Name: m.Name, Phase: m.Phase(f.Facts.Settings, f.Facts.Now), Claim: m.Claim,
 			Stale: m.Version != f.Facts.Settings.Version, Power: m.Wanted, TargetPower: m.Wanted,
 		}
-		if want, told := target[m.Name]; told {
+		if want, planned := target[m.Name]; planned {
 			c.TargetPower = want
 		}
 		out = append(out, c)

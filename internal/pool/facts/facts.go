@@ -46,14 +46,14 @@ type Objects struct {
 
 // PoolSnapshot returns everything that the pool's next steps depend on; its lists are unordered.
 // The objects do not contain the platform's room: a caller that knows it adds it to the settings.
-// books is the result of DecideInventory.
-func (o Objects) PoolSnapshot(books inventory.Plan, now time.Time) (pool.Snapshot, error) {
+// inventoryPlan is the result of DecideInventory.
+func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool.Snapshot, error) {
 	set, err := ReadSettings(o.Pool, o.Missing)
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
 	set.Sources = o.Sources
-	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, books.Free
+	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, inventoryPlan.Free
 	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	read := o.Read
 	if read == nil {
@@ -61,10 +61,10 @@ func (o Objects) PoolSnapshot(books inventory.Plan, now time.Time) (pool.Snapsho
 	}
 	for _, cd := range o.Clusters {
 		m := read(cd, now)
-		m.Outdated, m.Withdrawn, m.Displaced = books.Outdated[m.Name], books.Withdrawn[m.Name], books.Displaced[m.Name]
+		m.Outdated, m.Withdrawn, m.Displaced = inventoryPlan.Outdated[m.Name], inventoryPlan.Withdrawn[m.Name], inventoryPlan.Displaced[m.Name]
 		s.Members = append(s.Members, m)
 	}
-	s.Pending, s.Reserved, s.Unusable, s.Invalid = o.pendingNames(), books.Homes, unassignedNames(books), o.invalidCustomizations(books)
+	s.Pending, s.Reserved, s.Unusable, s.Invalid = o.pendingNames(), inventoryPlan.Assigned, unassignedNames(inventoryPlan), o.invalidCustomizations(inventoryPlan)
 	for _, c := range o.Claims {
 		s.Claims = append(s.Claims, readClaim(c))
 	}

@@ -164,12 +164,12 @@ func RenderCustomizedCluster(template []byte, p *hivev1.ClusterPool, cluster str
 
 // unassignedNames maps the recorded names for which no customization is left to that cause; nil if
 // there are none.
-func unassignedNames(books inventory.Plan) map[string]pool.Cause {
-	if len(books.Homeless) == 0 {
+func unassignedNames(inventoryPlan inventory.Plan) map[string]pool.Cause {
+	if len(inventoryPlan.Unassigned) == 0 {
 		return nil
 	}
-	out := make(map[string]pool.Cause, len(books.Homeless))
-	for _, name := range books.Homeless {
+	out := make(map[string]pool.Cause, len(inventoryPlan.Unassigned))
+	for _, name := range inventoryPlan.Unassigned {
 		out[name] = pool.CustomizationExhausted
 	}
 	return out
@@ -177,10 +177,10 @@ func unassignedNames(books inventory.Plan) map[string]pool.Cause {
 
 // invalidCustomizations returns the unused customizations that do not apply to the pool, by name,
 // and what their statuses show.
-func (o Objects) invalidCustomizations(books inventory.Plan) []pool.InvalidCustomization {
+func (o Objects) invalidCustomizations(inventoryPlan inventory.Plan) []pool.InvalidCustomization {
 	var out []pool.InvalidCustomization
-	for _, name := range slices.Sorted(maps.Keys(books.Entries)) {
-		c, e := o.Customizations[name], books.Entries[name]
+	for _, name := range slices.Sorted(maps.Keys(inventoryPlan.Entries)) {
+		c, e := o.Customizations[name], inventoryPlan.Entries[name]
 		if e.Status != hivev1.InventoryBrokenByConfiguration || c == nil || c.Unreadable != "" || o.Assumed[name] {
 			continue
 		}
@@ -211,12 +211,12 @@ func readEntry(e hivev1.InventoryEntryStatus) inventory.Entry {
 }
 
 // inventoryStatus converts the entries of an inventory plan to the form of the pool's status.
-func inventoryStatus(books inventory.Plan) map[string]hivev1.InventoryEntryStatus {
-	if len(books.Entries) == 0 {
+func inventoryStatus(inventoryPlan inventory.Plan) map[string]hivev1.InventoryEntryStatus {
+	if len(inventoryPlan.Entries) == 0 {
 		return nil
 	}
-	out := make(map[string]hivev1.InventoryEntryStatus, len(books.Entries))
-	for name, e := range books.Entries {
+	out := make(map[string]hivev1.InventoryEntryStatus, len(inventoryPlan.Entries))
+	for name, e := range inventoryPlan.Entries {
 		st := hivev1.InventoryEntryStatus{Version: e.Version, Status: e.Status, Attempts: int32(e.Attempts), Failed: e.Failed, Failure: e.Failure, Message: e.Message}
 		if e.Cluster != "" {
 			st.ClusterDeployment = &hivev1.ClusterDeploymentReference{Name: e.Cluster, Namespace: e.Cluster}
@@ -226,12 +226,12 @@ func inventoryStatus(books inventory.Plan) map[string]hivev1.InventoryEntryStatu
 	return out
 }
 
-func (o Objects) setInventoryCondition(set conditionSetter, books inventory.Plan) {
+func (o Objects) setInventoryCondition(set conditionSetter, inventoryPlan inventory.Plan) {
 	if len(o.Pool.Spec.Inventory) == 0 {
 		set(hivev1.PoolInventoryValid, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Condition Initialized")
 		return
 	}
-	reason, message := books.ValidCondition(o.Pool.Spec.Inventory.Names(), int(o.Pool.Spec.Size))
+	reason, message := inventoryPlan.ValidCondition(o.Pool.Spec.Inventory.Names(), int(o.Pool.Spec.Size))
 	status := corev1.ConditionFalse
 	if reason == hivev1.ReasonInventoryValid {
 		status = corev1.ConditionTrue

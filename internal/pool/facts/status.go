@@ -18,7 +18,7 @@ import (
 
 // PoolStatus returns the pool's status for a report, based on the current status: counts, the plan
 // as text, conditions, and the names of clusters that are about to be created.
-func (o Objects) PoolStatus(rep pool.Report, books inventory.Plan, pending []string, now time.Time) hivev1.ClusterPoolStatus {
+func (o Objects) PoolStatus(rep pool.Report, inventoryPlan inventory.Plan, pending []string, now time.Time) hivev1.ClusterPoolStatus {
 	st := *o.Pool.Status.DeepCopy()
 	st.Size = int32(rep.UnclaimedCount())
 	st.Standby = int32(rep.Count[pool.Standby])
@@ -27,15 +27,15 @@ func (o Objects) PoolStatus(rep pool.Report, books inventory.Plan, pending []str
 	st.Plan = rep.Words
 	st.ObservedGeneration = o.Pool.Generation
 	st.Pending = slices.Clone(pending)
-	st.Inventory = inventoryStatus(books)
-	o.setConditions(&st.Conditions, rep, books, now)
+	st.Inventory = inventoryStatus(inventoryPlan)
+	o.setConditions(&st.Conditions, rep, inventoryPlan, now)
 	kstatus.ReportClusterPool(o.Pool, &st, now)
 	return st
 }
 
 type conditionSetter func(typ string, status corev1.ConditionStatus, reason, message string)
 
-func (o Objects) setConditions(list *[]hivev1.Condition, rep pool.Report, books inventory.Plan, now time.Time) {
+func (o Objects) setConditions(list *[]hivev1.Condition, rep pool.Report, inventoryPlan inventory.Plan, now time.Time) {
 	set := func(typ string, status corev1.ConditionStatus, reason, message string) {
 		condition.Set(list, typ, status, reason, message, now)
 	}
@@ -44,7 +44,7 @@ func (o Objects) setConditions(list *[]hivev1.Condition, rep pool.Report, books 
 			set(typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Condition Initialized")
 		}
 	}
-	o.setInventoryCondition(set, books)
+	o.setInventoryCondition(set, inventoryPlan)
 	o.setClaimsMissingCondition(set, condition.Find(*list, hivev1.PoolClaimsMissing) != nil, rep)
 	if o.Pool.DeletionTimestamp != nil {
 		setDeletionCondition(set, rep)
@@ -79,8 +79,8 @@ func (o Objects) setClaimsMissingCondition(set conditionSetter, known bool, rep 
 	for _, name := range slices.Sorted(maps.Keys(rep.Orphans)) {
 		lost = append(lost, fmt.Sprintf("%s (claim %s)", name, rep.Orphans[name]))
 	}
-	set(hivev1.PoolClaimsMissing, corev1.ConditionTrue, hivev1.ReasonClaimNotFound, fmt.Sprintf(
-		"The claims of these clusters do not exist. Each cluster is deleted 10 minutes after its claim was found missing: %s. To keep one, create its ClusterClaim again in namespace %s.",
+	set(hivev1.PoolClaimsMissing, corev1.ConditionTrue, hivev1.ReasonClaimNotFound, fmt.Sprintf("The claims of these clusters do not exist. "+
+		"Each cluster is deleted 10 minutes after its claim was found missing: %s. To keep one, create its ClusterClaim again in namespace %s.",
 		strings.Join(lost, ", "), o.Pool.Namespace))
 }
 
