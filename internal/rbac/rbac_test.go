@@ -95,7 +95,7 @@ func TestAnOwnerMayReadTheSecretsThatAreNamed(t *testing.T) {
 		"the claim goes (B33)":                                          {claim(func(c *hivev1.ClusterClaim) { c.DeletionTimestamp = &now }), cluster(nil), "nothing"},
 		"nobody is named (B33)":                                         {claim(func(c *hivev1.ClusterClaim) { c.Spec.Subjects = nil }), cluster(nil), "nothing"},
 		"the list is empty (B33)":                                       {claim(func(c *hivev1.ClusterClaim) { c.Spec.Subjects = []rbacv1.Subject{} }), cluster(nil), "nothing"},
-		"only nonsense is named":                                        {claim(func(c *hivev1.ClusterClaim) { c.Spec.Subjects[0].Kind = "user" }), cluster(nil), `nothing; spec.subjects[0] has no access: its kind "user" is none of User, Group and ServiceAccount`},
+		"only nonsense is named":                                        {claim(func(c *hivev1.ClusterClaim) { c.Spec.Subjects[0].Kind = "user" }), cluster(nil), `nothing; spec.subjects[0] has no access: its kind "user" is not User, Group or ServiceAccount`},
 		"nonsense hides no others": {claim(func(c *hivev1.ClusterClaim) {
 			c.Spec.Subjects = append([]rbacv1.Subject{{Kind: "ServiceAccount", Name: "bot", APIGroup: rbacv1.GroupName}, {Kind: "Group"}}, c.Spec.Subjects...)
 		}), cluster(nil), alice + all + " and get /secrets kubeconfig,metadata,password" +
