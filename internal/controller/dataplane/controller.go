@@ -40,9 +40,9 @@ import (
 
 // Spokes connects to clusters.
 type Spokes interface {
-	// Client returns a client for the cluster whose admin kubeconfig is in the Secret, or trouble,
+	// Client returns a client for the cluster whose admin kubeconfig is in the Secret, or problem,
 	// which says why there is none. err is for errors of the hub itself.
-	Client(ctx context.Context, secret types.NamespacedName) (spoke client.Client, trouble string, err error)
+	Client(ctx context.Context, secret types.NamespacedName) (spoke client.Client, problem string, err error)
 }
 
 // Hub is the address of the hub for agents, and the image that runs them.
@@ -90,10 +90,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // applyPlan executes a plan's steps and writes the resulting status.
 func (r *Reconciler) applyPlan(ctx context.Context, s *dataplane.Snapshot, p dataplane.Plan) (time.Duration, error) {
 	err := r.applySteps(ctx, s, p)
-	var told *refusedError
+	var refused *refusedError
 	switch {
-	case errors.As(err, &told):
-		return refusedRetryInterval, r.patchStatuses(ctx, s, s.RefusedStatus(p, told.reason, told.message))
+	case errors.As(err, &refused):
+		return refusedRetryInterval, r.patchStatuses(ctx, s, s.RefusedStatus(p, refused.reason, refused.message))
 	case err != nil:
 		return 0, err
 	case removesDataPlane(p):

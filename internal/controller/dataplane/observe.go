@@ -204,17 +204,17 @@ func (e observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot)
 	if s.Agent == nil {
 		return nil
 	}
-	for _, told := range s.Agent.Spec.Instances {
-		here := slices.ContainsFunc(s.Instances, func(i *v1alpha1.ServiceInstance) bool { return string(i.UID) == told.UID })
-		if told.Reserved || here {
+	for _, listed := range s.Agent.Spec.Instances {
+		here := slices.ContainsFunc(s.Instances, func(i *v1alpha1.ServiceInstance) bool { return string(i.UID) == listed.UID })
+		if listed.Reserved || here {
 			continue
 		}
 		var si v1alpha1.ServiceInstance
-		found, err := getObject(ctx, e.Client, types.NamespacedName{Namespace: told.Namespace, Name: told.Name}, &si)
+		found, err := getObject(ctx, e.Client, types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}, &si)
 		if err != nil {
 			return err
 		}
-		if found && string(si.UID) == told.UID && si.Unreadable == "" {
+		if found && string(si.UID) == listed.UID && si.Unreadable == "" {
 			s.Moved = append(s.Moved, &si)
 		}
 	}

@@ -22,12 +22,12 @@ const fieldOwner = client.FieldOwner("hotspare")
 // installAgent applies the agent's manifests to the cluster. Objects that exist as they should be
 // are not written.
 func (t *execution) installAgent(ctx context.Context) error {
-	spoke, trouble, err := t.connectToCluster(ctx)
+	spoke, problem, err := t.connectToCluster(ctx)
 	if err != nil {
 		return err
 	}
-	if trouble != "" {
-		return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be installed: %s.", trouble)}
+	if problem != "" {
+		return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be installed: %s.", problem)}
 	}
 	m, err := t.agentManifests()
 	if err != nil {
@@ -146,12 +146,12 @@ func newNotInstalledError(o client.Object, err error) error {
 // deletes the Deployment, which identifies the agent. The CRDs of instances stay, because deleting
 // them would delete all instances. Objects of another data plane stay, too.
 func (t *execution) removeAgent(ctx context.Context) error {
-	spoke, trouble, err := t.connectToCluster(ctx)
+	spoke, problem, err := t.connectToCluster(ctx)
 	if err != nil {
 		return err
 	}
-	if trouble != "" {
-		return t.newNotRemovedError(trouble)
+	if problem != "" {
+		return t.newNotRemovedError(problem)
 	}
 	whose, err := t.findInstalledAgent(ctx, spoke)
 	if err != nil {

@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	snapshot, err := s.BuildSnapshot(r.Clock.Now())
 	if err != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // it cannot be read, and is looked at again when it changes
+		return ctrl.Result{}, nil //nolint:nilerr // it cannot be read; its next change starts another pass
 	}
 	plan := scaling.Decide(snapshot)
 	log := ctrl.LoggerFrom(ctx).V(1)

@@ -40,7 +40,7 @@ func (r *Reconciler) observeRegion(ctx context.Context, key types.NamespacedName
 		Region: r.regions.NewestVersion(&region), Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{}, Started: r.Started,
 	}}
 	if s.Region.Unreadable != "" || s.Region.DeletionTimestamp != nil {
-		return nil, nil //nolint:nilnil // that nothing is to be done is a fact
+		return nil, nil //nolint:nilnil // nil means that nothing needs to be done
 	}
 	if err := r.findDuplicate(ctx, s); err != nil || s.duplicateReason != "" {
 		return s, err

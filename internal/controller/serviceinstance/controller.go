@@ -33,7 +33,7 @@ import (
 type Reconciler struct {
 	// Client reads from caches that AddIndexes has been called on.
 	Client client.Client
-	// Live reads from the API server: a cache alone does not show that a data plane is gone.
+	// Live reads from the API server: a cache alone does not prove that a data plane was deleted.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder

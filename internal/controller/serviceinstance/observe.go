@@ -28,7 +28,7 @@ func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedNa
 	}
 	if i.Unreadable != "" {
 		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "The instance is not changed until it can be read: %s", instance.TruncateText(i.Unreadable, maxEventNote))
-		return nil, nil //nolint:nilnil // that nothing is to be done is a fact
+		return nil, nil //nolint:nilnil // nil means that nothing needs to be done
 	}
 	s := &instance.Snapshot{Now: r.Clock.Now(), Instance: &i}
 	home, err := r.findRegion(ctx, &i)
@@ -61,7 +61,7 @@ func (r *Reconciler) findRegion(ctx context.Context, i *v1alpha1.ServiceInstance
 			return region, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // that there is none is a fact
+	return nil, nil //nolint:nilnil // nil means that there is none
 }
 
 // findPlanes returns the data planes that the instance's status may name, the one of its
@@ -79,7 +79,7 @@ func (r *Reconciler) findPlanes(ctx context.Context, i *v1alpha1.ServiceInstance
 	if err != nil || len(out) > 0 && out[0].InRegionNamespace {
 		return out, err
 	}
-	// A stale cache must not show that the instance's data plane is gone.
+	// A stale cache must not make the instance's data plane seem deleted.
 	if err := r.Live.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("looking for DataPlane %s: %w", i.Status.DataPlaneName, err)
 	}

@@ -10,15 +10,15 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// ComputePhases are what clusters are to their pools, by namespace and name, as the pools'
-// controller decides it. Customizations are taken to be as the status of a pool tells.
+// ComputePhases returns the phase of each cluster in its pool, by namespace and name, as the pool's
+// controller computes it. It takes the state of customizations from the status of the pool.
 func ComputePhases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) map[types.NamespacedName]pool.Phase {
 	all := groupByPool(pools, clusters, claims)
 	out := make(map[types.NamespacedName]pool.Phase, len(clusters))
 	for _, o := range all {
 		s, err := buildSnapshot(o, now)
 		if err != nil {
-			continue // each cluster is told by itself, below
+			continue // each cluster is classified separately below
 		}
 		phases := s.MemberPhases()
 		for name, cd := range o.Clusters {

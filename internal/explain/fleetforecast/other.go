@@ -32,15 +32,15 @@ type OtherPlane struct {
 // region, or to one about which nothing is decided. Deleting a FleetRegion leaves its data planes
 // as they are, and their clusters still cost money.
 func (h *Hub) ListOtherPlanes(v Fleet, spell remedy.CommandFormatter) []OtherPlane {
-	told := map[types.NamespacedName]bool{}
+	covered := map[types.NamespacedName]bool{}
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
-			told[types.NamespacedName{Namespace: r.Namespace, Name: p.Name}] = true
+			covered[types.NamespacedName{Namespace: r.Namespace, Name: p.Name}] = true
 		}
 	}
 	var out []OtherPlane
 	for _, dp := range h.Planes {
-		if !told[types.NamespacedName{Namespace: dp.Namespace, Name: dp.Name}] {
+		if !covered[types.NamespacedName{Namespace: dp.Namespace, Name: dp.Name}] {
 			out = append(out, h.buildOtherPlane(dp, spell))
 		}
 	}

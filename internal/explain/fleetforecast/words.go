@@ -86,7 +86,7 @@ const (
 	AgentSilent = "silent"
 )
 
-// Heard says whether the data plane's agent reports; empty before its first report.
+// Heard returns whether the data plane's agent reports; empty before its first report.
 func (v Plane) Heard() string {
 	switch {
 	case v.Live == nil:

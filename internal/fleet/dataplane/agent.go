@@ -134,8 +134,8 @@ func (s Snapshot) movedAgentInstances() []v1alpha1.AgentInstance {
 		if n < 0 || was.Reserved || s.isReportedDeleted(was) {
 			continue
 		}
-		told, err := strconv.Atoi(strings.TrimPrefix(was.PlacementID, was.UID+"-"))
-		was.Deleted = was.Deleted || err == nil && told <= int(s.Moved[n].Status.Placements)
+		placement, err := strconv.Atoi(strings.TrimPrefix(was.PlacementID, was.UID+"-"))
+		was.Deleted = was.Deleted || err == nil && placement <= int(s.Moved[n].Status.Placements)
 		out = append(out, was)
 	}
 	return out

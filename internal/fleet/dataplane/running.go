@@ -187,22 +187,22 @@ func (s Snapshot) recordAgentReport(p *Plan) bool {
 		st.Agent = &v1alpha1.AgentStatus{LastHeartbeat: &now, ReportAt: &at, Version: r.AgentVersion}
 	}
 	dp := s.withStatus(*st)
-	j, told := facts.ValidateReport(dp, r)
-	if told {
+	j, reported := facts.ValidateReport(dp, r)
+	if reported {
 		st.Capacity, st.Versions = j.Capacity, j.Versions
 		if j.Valid {
 			s.recordKnownUnits(st.Capacity, r)
 		}
 		setCondition(st, j.Condition, s.Now)
 	}
-	if told || s.currentPhase() == v1alpha1.PhaseReady {
+	if reported || s.currentPhase() == v1alpha1.PhaseReady {
 		setCondition(st, facts.AgentLiveCondition(dp, s.Now), s.Now)
 	}
 	s.recordContents(p)
 	if a := st.Agent; a != nil && a.LastHeartbeat != nil {
 		p.requeueAfter(a.LastHeartbeat.Add(facts.AgentSilenceTimeout).Sub(s.Now))
 	}
-	return told && j.Valid
+	return reported && j.Valid
 }
 
 // recordKnownUnits records how many used units of a valid report belong to known instances.

@@ -199,17 +199,17 @@ func (d *draft) copyReport(name string, r *v1alpha1.InstanceReport) {
 	if len(r.Routes) > 0 {
 		d.Status.Routes = r.Routes[:min(len(r.Routes), maxRoutes)]
 	}
-	say := func(phase v1alpha1.InstancePhase, status metav1.ConditionStatus, reason, words string) {
+	setPhase := func(phase v1alpha1.InstancePhase, status metav1.ConditionStatus, reason, words string) {
 		d.Status.Phase = phase
 		d.setReady(status, validReasonOr(r.Reason, reason), cmp.Or(TruncateText(r.Message, maxMessage), words))
 	}
 	switch r.Phase {
 	case v1alpha1.AgentReady:
-		say(v1alpha1.InstanceReady, metav1.ConditionTrue, v1alpha1.ReasonInstanceReady, "The instance is ready for use.")
+		setPhase(v1alpha1.InstanceReady, metav1.ConditionTrue, v1alpha1.ReasonInstanceReady, "The instance is ready for use.")
 	case v1alpha1.AgentProvisioning:
-		say(v1alpha1.InstanceProvisioning, metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, "Data plane "+name+" is creating the instance.")
+		setPhase(v1alpha1.InstanceProvisioning, metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, "Data plane "+name+" is creating the instance.")
 	case v1alpha1.AgentFailed:
-		say(v1alpha1.InstanceFailed, metav1.ConditionFalse, v1alpha1.ReasonInstanceFailed, "Data plane "+name+" cannot create the instance.")
+		setPhase(v1alpha1.InstanceFailed, metav1.ConditionFalse, v1alpha1.ReasonInstanceFailed, "Data plane "+name+" cannot create the instance.")
 	case v1alpha1.AgentRejected:
 		d.Status.Phase = v1alpha1.InstanceFailed
 		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonRejected, fmt.Sprintf("Data plane %s now refuses the instance, which is not placed elsewhere because it has been in use: %s",

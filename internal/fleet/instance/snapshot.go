@@ -13,7 +13,7 @@ type Snapshot struct {
 	// HasRegion is set when a FleetRegion has its provider and region.
 	HasRegion bool
 	// Planes are the data planes that its status may name, the most likely first. If there are
-	// none, the data plane is gone: the API server has confirmed it.
+	// none, the data plane was deleted, which the API server has confirmed.
 	Planes []Plane
 	// Traces are other data planes that may have objects of an earlier placement, as
 	// NAMESPACE/NAME. They are only read when the instance is being deleted.
@@ -41,7 +41,7 @@ type Plane struct {
 type PlaneState struct {
 	// Released is set when its cluster is being released, which cannot be undone.
 	Released bool
-	// ClusterGone is set when its cluster is gone; ClusterDeleting is set when its cluster is being
+	// ClusterGone is set when its cluster no longer exists; ClusterDeleting is set when its cluster is being
 	// deleted.
 	ClusterGone, ClusterDeleting bool
 	// AgentSilent is set when its agent does not report.

@@ -50,7 +50,7 @@ func (d *draft) listUnplaced() []*Instance {
 // booking ends when its instance is deleted, has its data plane in its status, or has an older
 // booking; or when the data plane is lost, or has refused the instance.
 func (d *draft) countBookings(waiting []*Instance) map[string]*plane {
-	held := map[string]*plane{}
+	booked := map[string]*plane{}
 	byName := make(map[string]*Instance, len(waiting))
 	for _, i := range waiting {
 		byName[i.Name] = i
@@ -58,18 +58,18 @@ func (d *draft) countBookings(waiting []*Instance) map[string]*plane {
 	for _, p := range d.all {
 		for _, b := range p.Bookings {
 			i := byName[b.Instance]
-			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == stageReleased || p.stage == stageFailed || p.Gone || d.hasRefusedSinceBooking(p, i) {
+			if i == nil || i.UID != b.UID || booked[b.Instance] != nil || p.stage == stageReleased || p.stage == stageFailed || p.Gone || d.hasRefusedSinceBooking(p, i) {
 				d.addStep(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is no longer needed"})
 				continue
 			}
-			held[b.Instance] = p
+			booked[b.Instance] = p
 			p.addInstance(b.Type, b.Units)
 			if a := d.typesByName[b.Type]; a != nil && p.Managed {
 				a.committed += b.Units
 			}
 		}
 	}
-	return held
+	return booked
 }
 
 // placeBooked places an instance on the data plane that is booked for it.
