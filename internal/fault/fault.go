@@ -78,7 +78,7 @@ func KindOf(err error) Kind {
 }
 
 func kindAndDelay(err error) (Kind, time.Duration) {
-	switch e := err.(type) { //nolint:errorlint // it looks at one link of the chain at a time
+	switch e := err.(type) { //nolint:errorlint // it inspects one error of the chain at a time
 	case nil:
 		return Unknown, 0
 	case *kindError:

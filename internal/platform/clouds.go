@@ -28,7 +28,7 @@ import (
 // authorities in addition to the system's.
 func newActuators(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry, func(context.Context) error) {
 	vcenters := vsphere.New(secrets, authorities)
-	transport := authorities.NewTransport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // it is what the standard library says
+	transport := authorities.NewTransport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // the standard library guarantees the type
 	return cloud.Registry{
 		"aws":       aws.New(secrets, aws.WithAuthorities(authorities)),
 		"azure":     azure.New(secrets, transport),

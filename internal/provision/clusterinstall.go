@@ -89,7 +89,8 @@ func (f ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
 	switch {
 	case f.isConditionTrue("Completed") && !f.Metadata:
 		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
-			f.describeInstall("reports that it has completed, but its spec.clusterMetadata lacks clusterID, infraID or adminKubeconfigSecretRef.name: the installing controller must set them"))
+			f.describeInstall("reports that it has completed, but its spec.clusterMetadata lacks clusterID, infraID "+
+				"or adminKubeconfigSecretRef.name: the installing controller must set them"))
 	case f.isConditionTrue("Completed"):
 		reportInstalled(p)
 		return

@@ -63,7 +63,7 @@ func ReadTail(path string, lines int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading a log: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // it was opened for reading only
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return "", fmt.Errorf("reading a log: %w", err)

@@ -112,7 +112,7 @@ func (c *Connector) connectSpoke(ctx context.Context, name types.NamespacedName)
 	}
 	a, err := c.cachedClient(name, &secret, c.authorities.LatestBundle(ctx))
 	if err != nil {
-		return nil, err.Error(), nil //nolint:nilerr // told as a fact: the user has to mend the kubeconfig
+		return nil, err.Error(), nil //nolint:nilerr // reported in the snapshot: the user must correct the kubeconfig
 	}
 	return a, "", nil
 }

@@ -48,7 +48,7 @@ func (c *Connector) ListCertificateRequests(ctx context.Context, secret types.Na
 	}
 	r, err := a.readCertificateRequests(ctx, ask)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // a fact: it does not answer, and is asked again
+		return nil, nil //nolint:nilerr,nilnil // a cluster that does not answer is not an error; the next pass retries
 	}
 	return r, nil
 }

@@ -122,7 +122,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	}
 	if o.metricsListener != nil {
 		o.metricsListener = listen.LimitConnections(o.metricsListener, o.connections.metrics)
-		defer o.metricsListener.Close() //nolint:errcheck // the server has closed it, unless there never was one
+		defer o.metricsListener.Close() //nolint:errcheck // the server has already closed it, if there was one
 	}
 
 	if o.consoleStand, err = localauth.Listen(o.Dir, o.ConsoleAddress); err != nil {

@@ -18,7 +18,7 @@ import (
 
 const module = "hotspare.io/hotspare"
 
-// rule forbids imports to the packages that it is about.
+// A rule forbids imports in the packages to which it applies.
 type rule struct {
 	// about and except are patterns of packages of this module; except wins.
 	about, except []string
@@ -33,7 +33,7 @@ var rules = map[string]rule{
 		about: []string{"api/..."},
 		deny:  []string{"..."},
 		allow: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "api/..."},
-		why:   "clients in other repositories import them, and should get nothing else",
+		why:   "clients in other repositories import the API types and must not pull in further dependencies",
 	},
 	"a decider is pure": {
 		about:  []string{"internal/rbac", "internal/claim", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/explain/..."},
@@ -43,123 +43,123 @@ var rules = map[string]rule{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
 			"k8s.io/klog/...", "k8s.io/client-go/...", "k8s.io/utils/clock/...", "github.com/go-logr/...", "sigs.k8s.io/controller-runtime/...",
 		},
-		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
+		why: "the same snapshot must give the same plan, and a test must be able to try thousands of snapshots: no client, clock, logger or randomness",
 	},
-	"a decider knows values, not packages that do things": {
+	"a decider imports values, not packages with side effects": {
 		about: []string{"internal/rbac", "internal/claim", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fault", "internal/condition", "internal/cloud", "internal/power/csr", "internal/inventory", "internal/inventory/lease", "internal/fleet/scaling"},
-		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
+		why:   "imports run from controllers to deciders; a decider that calls back can cause side effects while it decides",
 	},
-	"facts know objects and the decider, not who reads or writes them": {
+	"facts import the API types and the decider, not the packages that read or write objects": {
 		about: []string{"internal/pool/facts", "internal/fleet/facts"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/pool", "internal/fleet/scaling", "internal/inventory/...", "internal/condition", "internal/install/config", "internal/kstatus"},
-		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
+		why:   "the controller and hotspare pool plan must derive the same facts from the same objects, wherever these come from",
 	},
-	"what explains knows objects and deciders, not who shows it": {
+	"packages that explain import objects and deciders, not the packages that display": {
 		about: []string{"internal/explain/..."},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/explain/remedy", "internal/explain/humanize", "internal/explain/clusterstate", "internal/condition", "internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/pool", "internal/pool/facts"},
-		why:   "the command line and the console must say the same of the same objects",
+		why:   "the command line and the console must explain the same objects in the same way",
 	},
-	"what decides does not know how it is explained": {
+	"deciders do not import the packages that explain": {
 		about: []string{"internal/claim", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/inventory/lease", "internal/pool", "internal/pool/facts", "internal/controller/..."},
 		deny:  []string{"internal/explain/fleetforecast", "internal/explain/inventoryview", "internal/explain/poolforecast"},
-		why:   "words for people follow from decisions; a decision that followed from words would change with them",
+		why:   "texts for users are derived from decisions; a decision derived from a text would change with the text",
 	},
-	"the life of a data plane is decided on objects, and on how much room they have": {
+	"the data-plane decider imports objects and their capacity only": {
 		about: []string{"internal/fleet/dataplane"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fleet/scaling", "internal/fleet/facts", "internal/condition"},
-		why:   "arrows run from controllers to deciders; this one also judges reports, which package facts does",
+		why:   "imports run from controllers to deciders; this decider also evaluates reports, for which it uses package facts",
 	},
 	"manifests are read without a hub": {
 		about: []string{"internal/manifest", "internal/crd", "internal/fleet/kasconfig"},
 		deny:  []string{"internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
 		allow: []string{"internal/crd"},
-		why:   "they are files, and what the API server would make of them; a client there would ask instead",
+		why:   "manifests are files, validated as the API server would validate them; a client would bypass that by asking a hub",
 	},
-	"shared words import nothing but the API types": {
+	"shared vocabulary imports nothing but the API types": {
 		about: []string{"internal/cloud", "internal/condition", "internal/fault", "internal/install", "internal/embedded/machine", "internal/patch"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fault"},
-		why:   "everybody imports them, so whatever they import everybody imports",
+		why:   "every package imports them, and so also imports their dependencies",
 	},
 	"an interface imports no provider": {
 		about: []string{"internal/cloud", "internal/install"},
 		deny:  []string{"internal/cloud/...", "internal/install/..."},
-		why:   "a provider imports the interface; the other way round every program would contain every cloud's SDK",
+		why:   "a provider imports the interface; otherwise every program would contain every cloud's SDK",
 	},
 	"a controller imports no provider": {
 		about: []string{"internal/controller/..."},
 		deny:  []string{"internal/cloud/...", "internal/install/..."},
 		allow: []string{"internal/cloud", "internal/install", "internal/install/config"},
-		why:   "which platforms there are is decided in cmd; a controller works with what it is handed",
+		why:   "cmd selects the platforms; a controller uses the registry that it is given",
 	},
 	"controllers do not import each other": {
 		about: []string{"internal/controller/..."},
 		deny:  []string{"internal/controller/..."},
-		why:   "they meet in the API: whoever reads another's memory breaks with two replicas, and after a crash",
+		why:   "controllers communicate through the API: a controller that reads another's memory fails with two replicas, and after a crash",
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
 		deny:  []string{"internal/controller/...", "internal/manager", "internal/claim", "internal/fleet/...", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/power/schedule"},
-		why:   "a provider does what it is told, and does not know who decides",
+		why:   "a provider carries out requests and does not depend on the code that decides",
 	},
-	"providers know no hub": {
+	"providers do not depend on a hub": {
 		about:  []string{"internal/cloud/...", "internal/install/..."},
-		except: []string{"internal/install/job/..."}, // its machines are the hub's Jobs
+		except: []string{"internal/install/job/..."}, // it runs installers as Jobs of the hub
 		deny:   []string{"sigs.k8s.io/controller-runtime/..."},
-		why:    "a provider is usable without any Kubernetes object, as a cloud is",
+		why:    "a provider, like the cloud itself, must be usable without Kubernetes objects",
 	},
-	"the machine's program does not know who manages it": {
+	"the machine's program does not import the packages that manage it": {
 		about: []string{"internal/embedded/spoke/...", "internal/embedded/controlplane/...", "internal/embedded/machine"},
 		deny:  []string{"internal/cloud/...", "internal/install/...", "internal/controller/...", "internal/embedded/hub", "internal/up", "api/..."},
 		why:   "the folder of package machine is the whole contract between a machine and its platform",
 	},
-	"the command line speaks to the API only": {
+	"the command line uses the API only": {
 		about: []string{"internal/cli/..."},
 		deny: []string{
 			"internal/controller/...", "internal/manager", "internal/embedded/hub", "internal/up", "internal/embedded/spoke/...", "internal/cloud/...",
 			"internal/install/...", "internal/embedded/controlplane/...",
 		},
 		allow: []string{"internal/embedded/controlplane/flock"}, // a lock on a file
-		why:   "it must do on any hub what it does on hotspare up",
+		why:   "it must work on any hub as it does on hotspare up",
 	},
 	"the command line's nouns do not import each other": {
 		about:  []string{"internal/cli/..."},
 		except: []string{"internal/cli"}, // the root command, which puts them together
 		deny:   []string{"internal/cli", "internal/cli/..."},
 		allow:  []string{"internal/cli/base"},
-		why:    "a noun's commands are read and changed without the others; what several need belongs in internal/cli/base",
+		why:    "the commands of one noun must be readable and changeable on their own; shared code belongs in internal/cli/base",
 	},
-	"the console speaks to the API only": {
+	"the console uses the API only": {
 		about: []string{"internal/console/..."},
 		deny: []string{
 			"internal/cli/...", "internal/controller/...", "internal/manager", "internal/embedded/hub", "internal/up", "internal/embedded/spoke/...", "internal/cloud/...",
 			"internal/install/...", "internal/embedded/controlplane/...",
 		},
-		why: "it must show on any hub what it shows on hotspare up, and with no rights but its viewer's",
+		why: "it must work on any hub as it does on hotspare up, with the rights of the viewer only",
 	},
-	"an agent does not know the hub's programs": {
+	"an agent does not import the hub's packages": {
 		about: []string{"internal/fleet/agent/..."},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fleet/agent/...", "internal/patch"},
-		why:   "it runs on a data plane, and meets the hub in the API",
+		why:   "it runs on a data plane and communicates with the hub through the API",
 	},
-	"only cmd puts everything together": {
+	"only cmd wires the packages together": {
 		about:  []string{"..."},
 		except: []string{"cmd/...", "internal/up", "test/..."},
 		deny:   []string{"internal/up", "internal/manager", "internal/platform", "cmd/..."},
-		why:    "a package that knows all others can be used by none of them",
+		why:    "a package that imports all others cannot be imported by any of them",
 	},
 }
 
-// linkers are the packages that may reach k8s.io/kubernetes, by whatever way.
+// linkers are the packages that may import k8s.io/kubernetes, directly or indirectly.
 var linkers = []string{"internal/embedded/controlplane", "internal/embedded/hub", "internal/embedded/spoke", "internal/embedded/spoke/signer", "internal/up", "cmd/hotspare", "test/..."}
 
-func TestArrowsRunOneWay(t *testing.T) {
+func TestImportsFollowTheRules(t *testing.T) {
 	m := load(t)
 	for name, r := range rules {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestArrowsRunOneWay(t *testing.T) {
 				}
 			}
 			if seen == 0 {
-				t.Errorf("no package matches %s: the rule looks after nothing", strings.Join(r.about, ", "))
+				t.Errorf("no package matches %s: the rule checks nothing", strings.Join(r.about, ", "))
 			}
 		})
 	}
@@ -188,18 +188,18 @@ func TestOnlyTheHubAndTheSpokesContainAnAPIServer(t *testing.T) {
 		if anyMatch(linkers, p) {
 			continue
 		}
-		if way := m.way(p, "k8s.io/kubernetes/...", map[string]bool{}); way != nil {
-			t.Errorf("%s reaches %s by way of %s: that makes each program with it 100 MB larger, and takes `replace` lines from whoever imports it",
-				p, way[len(way)-1], strings.Join(way, " → "))
+		if chain := m.importChain(p, "k8s.io/kubernetes/...", map[string]bool{}); chain != nil {
+			t.Errorf("%s imports %s through %s: that makes each program with it 100 MB larger, and its importers need `replace` lines",
+				p, chain[len(chain)-1], strings.Join(chain, " → "))
 		}
 	}
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestEveryPackageHasAComment(t *testing.T) {
 	m := load(t)
 	for _, p := range m.matching([]string{"internal/...", "api/...", "cmd/...", "config"}) {
 		if !m[p].documented {
-			t.Errorf("%s has no package comment: say in a sentence what it is, above a package clause", p)
+			t.Errorf("%s has no package comment: describe it in one sentence above a package clause", p)
 		}
 	}
 }
@@ -211,14 +211,14 @@ func TestReadmeIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(raw), "\n"); n >= most {
-		t.Errorf("README.md has %d lines, and should have fewer than %d: move something to docs/", n, most)
+		t.Errorf("README.md has %d lines, want fewer than %d: move content to docs/", n, most)
 	}
 }
 
-// gofmt takes the two quotes of an empty string in a doc comment for a closing
-// typographic one, and so breaks the CEL rule of a marker: the next generated CRD
-// would be refused by the API server.
-func TestMarkersHoldNoTypographicQuotes(t *testing.T) {
+// gofmt replaces the two quotes of an empty string in a doc comment by a typographic closing
+// quote, which breaks the CEL rule of a marker: the API server would reject the next generated
+// CRD.
+func TestMarkersContainNoTypographicQuotes(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root(t), "api", "*", "*", "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found no files of the API types: %v", err)
@@ -230,23 +230,23 @@ func TestMarkersHoldNoTypographicQuotes(t *testing.T) {
 		}
 		for i, line := range strings.Split(string(raw), "\n") {
 			if strings.Contains(line, "+kubebuilder") && strings.ContainsAny(line, "“”‘’") {
-				t.Errorf("%s:%d: the marker holds a typographic quote, which gofmt makes of '': write size(x) == 0 instead of x == ''", name, i+1)
+				t.Errorf("%s:%d: the marker contains a typographic quote, by which gofmt replaces '': write size(x) == 0 instead of x == ''", name, i+1)
 			}
 		}
 	}
 }
 
-func TestRulesBite(t *testing.T) {
+func TestRulesRejectForbiddenImports(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule, from, to string
 		want           bool
 	}{
-		"a decider may not read the clock's package":        {"a decider is pure", "internal/pool", "k8s.io/utils/clock", true},
-		"a decider may not roll dice":                       {"a decider is pure", "internal/pool", "math/rand/v2", true},
-		"facts may not ask a client":                        {"a decider is pure", "internal/pool/facts", "sigs.k8s.io/controller-runtime/pkg/client", true},
-		"a decider may count time":                          {"a decider is pure", "internal/pool", "time", false},
+		"a decider may not import a clock":                  {"a decider is pure", "internal/pool", "k8s.io/utils/clock", true},
+		"a decider may not use randomness":                  {"a decider is pure", "internal/pool", "math/rand/v2", true},
+		"facts may not import a client":                     {"a decider is pure", "internal/pool/facts", "sigs.k8s.io/controller-runtime/pkg/client", true},
+		"a decider may import time":                         {"a decider is pure", "internal/pool", "time", false},
 		"the API types may not import a client":             {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "k8s.io/client-go/rest", true},
-		"the API types may import a list of JSON":           {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "encoding/json", false},
+		"the API types may import encoding/json":            {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "encoding/json", false},
 		"one controller may not import another":             {"controllers do not import each other", "internal/controller/power", module + "/internal/controller/provision", true},
 		"the commands of pools may not use those of claims": {"the command line's nouns do not import each other", "internal/cli/pool", module + "/internal/cli/claim", true},
 		"the base may not know a noun":                      {"the command line's nouns do not import each other", "internal/cli/base", module + "/internal/cli/pool", true},
@@ -272,8 +272,8 @@ func anyMatch(patterns []string, p string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return match(pattern, p) })
 }
 
-// match knows "a/b", "a/b/..." for it and all below, "..." for everything, and
-// "std" for the standard library.
+// match supports "a/b", "a/b/..." for a/b and everything below it, "..." for everything, and "std"
+// for the standard library.
 func match(pattern, p string) bool {
 	if pattern == "std" {
 		first, _, _ := strings.Cut(p, "/")
@@ -300,7 +300,7 @@ type pkg struct {
 	imports    []imported
 }
 
-// imported is an import by something else than a test.
+// imported is an import in a file that is not a test.
 type imported struct{ path, at string }
 
 func (m pkgs) matching(patterns []string) []string {
@@ -313,8 +313,8 @@ func (m pkgs) matching(patterns []string) []string {
 	return out
 }
 
-// way is a chain of imports from p to what the pattern matches; nil if there is none.
-func (m pkgs) way(p, pattern string, seen map[string]bool) []string {
+// importChain returns a chain of imports from p to a package that matches the pattern; nil if there is none.
+func (m pkgs) importChain(p, pattern string, seen map[string]bool) []string {
 	if m[p] == nil || seen[p] {
 		return nil
 	}
@@ -327,7 +327,7 @@ func (m pkgs) way(p, pattern string, seen map[string]bool) []string {
 		if !own {
 			continue
 		}
-		if rest := m.way(next, pattern, seen); rest != nil {
+		if rest := m.importChain(next, pattern, seen); rest != nil {
 			return append([]string{next}, rest...)
 		}
 	}
@@ -343,7 +343,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// load reads the imports of every Go file of this module, for whatever system it is.
+// load reads the imports of every Go file of this module, for all operating systems.
 func load(t *testing.T) pkgs {
 	t.Helper()
 	m, top := pkgs{}, root(t)
@@ -365,7 +365,7 @@ func load(t *testing.T) pkgs {
 	return m
 }
 
-// skip leaves out what is not of this module.
+// skip skips folders that do not belong to this module.
 func skip(top, dir string) error {
 	if dir == top {
 		return nil
@@ -375,7 +375,7 @@ func skip(top, dir string) error {
 		return filepath.SkipDir
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-		return filepath.SkipDir // a module of its own
+		return filepath.SkipDir // a separate module
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func StartScript(tb testing.TB, logs, script string, args ...string) *Program {
 	if err := os.WriteFile(path, source, 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cmd := exec.Command("/usr/bin/python3", append([]string{"-W", "ignore", path}, args...)...) //nolint:noctx // it ends with its input, or with its group
+	cmd := exec.Command("/usr/bin/python3", append([]string{"-W", "ignore", path}, args...)...) //nolint:noctx // it ends with its input or its process group
 	cmd.Env = append(cmd.Environ(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
 	return startProgram(tb, logs, script, cmd)
 }

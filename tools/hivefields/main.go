@@ -65,7 +65,7 @@ func readFields(name string) (map[string][]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // it was opened for reading only
 	out := map[string][]field{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())

@@ -54,7 +54,7 @@ func readTree(root string) (*tree, error) {
 }
 
 func (t *tree) parseAndAddFile(root, path string) error {
-	source, err := os.ReadFile(path) //nolint:gosec // the reader of the tree chooses it
+	source, err := os.ReadFile(path) //nolint:gosec // the caller chooses the path
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func (b *ipmiBMC) closeSession(ctx context.Context) {
 // udpDialer opens connections for the library, which supports neither IPv6 addresses nor a context
 // for dialing, and does not close the connection if logging in or out fails.
 type udpDialer struct {
-	ctx     context.Context //nolint:containedctx // the library's interface has none
+	ctx     context.Context //nolint:containedctx // the library's interface has no context parameter
 	address string
 	conn    net.Conn
 }
@@ -188,7 +188,8 @@ func (b *ipmiBMC) privilegeLevel() string {
 func (b *ipmiBMC) translateCompletionCode(code goipmi.CompletionCode) error {
 	switch code {
 	case goipmi.CompletionCodeCannotExecuteCommandSecurityRestrict, 0x80, 0x81, 0x82: // the latter are about the level of a session
-		return newBMCError(notAuthorized, b.host, "denies the request of the account in %s (completion code %#02x): grant it the privilege level %s", b.host.where, uint8(code), b.privilegeLevel())
+		return newBMCError(notAuthorized, b.host, "denies the request of the account in %s (completion code %#02x): grant it the privilege level %s",
+			b.host.where, uint8(code), b.privilegeLevel())
 	case goipmi.CompletionCodeInvalidCommand, goipmi.CompletionCodeInvalidCommandForLUN, goipmi.CompletionCodeParameterOutOfRange,
 		goipmi.CompletionCodeRequestDataFieldInvalid, goipmi.CompletionCodeCannotExecuteCommandSubFnDisabled:
 		p := newBMCError(unsupported, b.host, "does not support the request (completion code %#02x)", uint8(code))

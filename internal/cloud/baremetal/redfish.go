@@ -50,7 +50,7 @@ type redfishBMC struct {
 func newRedfishClient(h host, trust trust, patience time.Duration) *redfishBMC {
 	roots := cabundle.SystemPoolWith(trust.roots, trust.authorities.PEM)
 	t := &http.Transport{
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: h.insecure}, //nolint:gosec // where the host says so
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: h.insecure}, //nolint:gosec // only if the host disables verification
 		MaxConnsPerHost:     2,
 		IdleConnTimeout:     patience,
 		TLSHandshakeTimeout: patience,

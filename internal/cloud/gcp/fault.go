@@ -78,7 +78,8 @@ func (p *project) newRedactedError(kind fault.Kind, code int, doing, words strin
 	case code == http.StatusUnauthorized:
 		return fmt.Errorf("%s: %w", doing, p.credentialsError("Google rejects the token that it issued for it"))
 	case code == http.StatusForbidden && kind == fault.Denied:
-		return fault.NewDenied("%s: Google denies the request: %s: give service account %s (Secret %s, key %s) a role with the permissions compute.instances.list, start, stop and resume",
+		return fault.NewDenied("%s: Google denies the request: %s: give service account %s (Secret %s, key %s) "+
+			"a role with the permissions compute.instances.list, start, stop and resume",
 			doing, words, p.Email, p.secret, secretKey)
 	case kind == fault.Wait:
 		return fault.NewWait(busyDelay, "%s: Google asks to try again later: %s", doing, words)

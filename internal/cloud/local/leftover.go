@@ -37,7 +37,7 @@ func endLockHolder(path string, grace time.Duration) error {
 		if err != nil {
 			return fmt.Errorf("ending a leftover process: %w", errors.Join(held, err))
 		}
-		time.Sleep(lockPollInterval) //nolint:forbidigo // nobody tells us when another process lets go of a lock
+		time.Sleep(lockPollInterval) //nolint:forbidigo // there is no notification when another process releases a lock
 	}
 }
 

@@ -37,7 +37,7 @@ func readLastLogLine(path string, from int64) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // it was opened for reading only
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return ""

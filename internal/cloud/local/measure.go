@@ -16,5 +16,5 @@ func MeasureResources(dir string) (Resources, error) {
 	if err != nil {
 		return Resources{}, err
 	}
-	return Resources{Memory: memory, Disk: int64(fs.Bavail) * int64(fs.Bsize)}, nil //nolint:unconvert // of other types on darwin
+	return Resources{Memory: memory, Disk: int64(fs.Bavail) * int64(fs.Bsize)}, nil //nolint:unconvert // the types differ on darwin
 }

@@ -90,7 +90,7 @@ func (s *session) projectName() string {
 // newHTTPClient returns a client with its own connections. It follows no redirects: they would send
 // passwords and tokens to whatever host they name.
 func (who *identity) newHTTPClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is what the standard library says
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library guarantees the type
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.SystemPoolWith(who.roots, who.authorities.PEM)}
 	if who.Verify != nil && !*who.Verify {
 		t.TLSClientConfig.InsecureSkipVerify = true // whoever wrote the password into clouds.yaml also wrote this

@@ -51,7 +51,7 @@ func (c *conn) powerOnDatacenter(ctx context.Context, g datacenterGroup) (attemp
 		Value: string(types.DrsBehaviorFullyAutomated),
 	})
 	if err != nil {
-		return nil, g.vms, nil //nolint:nilerr // what stands in the way of each machine is told when it is asked for
+		return nil, g.vms, nil //nolint:nilerr // the error of each machine is reported when that machine is started
 	}
 	done, err := c.waitForTasks(ctx, []types.ManagedObjectReference{task.Reference()})
 	if err != nil {

@@ -113,7 +113,7 @@ func (r *Reconciler) getCluster(ctx context.Context, mp *hivev1.MachinePool) (*h
 	var cd hivev1.ClusterDeployment
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: mp.Namespace, Name: mp.Spec.ClusterDeploymentRef.Name}, &cd)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // that there is none is a fact
+		return nil, nil //nolint:nilnil // a missing cluster is not an error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster of %s: %w", client.ObjectKeyFromObject(mp), err)

@@ -22,7 +22,7 @@ func checkDiskSpace(dir string) error {
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return fmt.Errorf("measuring the free disk space for %s: %w", dir, err)
 	}
-	if free := uint64(disk.Bavail) * uint64(disk.Bsize); free < minFreeSpace { //nolint:unconvert // of other types on darwin
+	if free := uint64(disk.Bavail) * uint64(disk.Bsize); free < minFreeSpace { //nolint:unconvert // the types differ on darwin
 		return fmt.Errorf("the disk of %s has %d MB free, and %d MB are needed: %w", dir, free>>20, minFreeSpace>>20, syscall.ENOSPC)
 	}
 	return nil

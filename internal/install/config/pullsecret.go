@@ -28,7 +28,7 @@ func MergePullSecrets(global, own string) (string, error) {
 		return global, nil
 	}
 	if json.Unmarshal([]byte(own), &mine) != nil {
-		return own, nil //nolint:nilerr // what is wrong with it the check of the whole install-config says
+		return own, nil //nolint:nilerr // checking the whole install-config reports the problem
 	}
 	maps.Copy(merged.Auths, mine.Auths)
 	out, err := json.Marshal(merged)

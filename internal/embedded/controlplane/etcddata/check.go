@@ -97,7 +97,7 @@ func checkDatabase(path string) (uint64, error) {
 		if err != nil {
 			return err
 		}
-		defer db.Close() //nolint:errcheck // it was only read
+		defer db.Close() //nolint:errcheck // it was opened for reading only
 		return db.View(func(tx *bbolt.Tx) error {
 			if tx.Size() > info.Size() {
 				return fmt.Errorf("%d bytes are missing at its end", tx.Size()-info.Size())
@@ -213,7 +213,7 @@ func readLastIndex(dir, logs string) (uint64, error) {
 		if err != nil {
 			return err
 		}
-		defer w.Close() //nolint:errcheck // it was only read
+		defer w.Close() //nolint:errcheck // it was opened for reading only
 		_, _, entries, err := w.ReadAll()
 		if err != nil {
 			return err

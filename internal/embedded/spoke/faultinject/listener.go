@@ -18,7 +18,7 @@ func (w *Watcher) WrapListener(ctx context.Context, l net.Listener) net.Listener
 
 type listener struct {
 	net.Listener
-	ctx   context.Context //nolint:containedctx // Accept has none
+	ctx   context.Context //nolint:containedctx // Accept has no context parameter
 	watch *Watcher
 }
 

@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 // ignoreCancellation returns err, or nil if ctx has ended: a node is stopped by ending ctx.
 func ignoreCancellation(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was told to stop
+		return nil //nolint:nilerr // it was stopped
 	}
 	return err
 }

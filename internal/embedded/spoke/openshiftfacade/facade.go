@@ -53,7 +53,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("creating a client of the API: %w", err)
 	}
 	if err := informerloop.RetryUntilSuccess(ctx, retryInterval, m.ensureClusterObjects); err != nil {
-		return nil //nolint:nilerr // stopped before it began
+		return nil //nolint:nilerr // stopped before it started
 	}
 	nodes := cache.NewListWatchFromClient(m.core.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll, fields.Everything())
 	informerloop.Run(ctx, nodes, &corev1.Node{}, m.applyNodeObjects)

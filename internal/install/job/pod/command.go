@@ -164,7 +164,7 @@ func newCopyCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("copying this program: %w", err)
 		}
-		defer from.Close()                                                     //nolint:errcheck // it was only read
+		defer from.Close()                                                     //nolint:errcheck // it was opened for reading only
 		out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program that another user runs
 		if err != nil {
 			return fmt.Errorf("copying this program: %w", err)

@@ -50,7 +50,7 @@ func PrepareInstall(ctx context.Context, o Options) error {
 		}
 		if err != nil {
 			s.Phase, s.Reason, s.Log = state.Failed, p.prepareFailureReason(err), p.log.logExcerpt(err)
-			return nil //nolint:nilerr // what went wrong is the outcome
+			return nil //nolint:nilerr // the error is recorded as the outcome
 		}
 		s.Phase, s.Metadata, s.Version = state.Prepared, made.Metadata, made.Version
 		s.Parts, s.Digest = made.Parts, made.Digest

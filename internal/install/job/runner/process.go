@@ -52,7 +52,7 @@ func (g Programs) LaunchPod(_ context.Context, p Pod) (Process, error) {
 	if len(args) > 1 && args[1] != "copy" {
 		args = append(args, "--installer", g.Installer)
 	}
-	cmd := exec.Command(g.Hotspare, args...) //nolint:noctx // it is told to end, and given time: see Stop
+	cmd := exec.Command(g.Hotspare, args...) //nolint:noctx // Stop ends it with a grace period
 	for _, name := range inheritedEnv {
 		if value, ok := os.LookupEnv(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+value)
