@@ -112,7 +112,7 @@ func TestFoldersOfAnySizeThatFits(t *testing.T) {
 		}
 	}
 	s := newStore(t, MaxParts, interceptor.Funcs{})
-	if _, _, err := s.SaveFolder(t.Context(), make([]byte, MaxParts*PartSize+1)); err == nil || !strings.Contains(err.Error(), "no more than 3600000 fit") {
+	if _, _, err := s.SaveFolder(t.Context(), make([]byte, MaxParts*PartSize+1)); err == nil || !strings.Contains(err.Error(), "at most 3600000 fit") {
 		t.Errorf("a folder that does not fit: %v", err)
 	}
 }
