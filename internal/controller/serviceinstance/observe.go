@@ -27,7 +27,8 @@ func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedNa
 		return nil, client.IgnoreNotFound(err)
 	}
 	if i.Unreadable != "" {
-		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "The instance is not changed until it can be read: %s", instance.TruncateText(i.Unreadable, maxEventNote))
+		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "The instance is not changed until it can be read: %s",
+			instance.TruncateText(i.Unreadable, maxEventNote))
 		return nil, nil //nolint:nilnil // nil means that nothing needs to be done
 	}
 	s := &instance.Snapshot{Now: r.Clock.Now(), Instance: &i}
