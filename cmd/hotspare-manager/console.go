@@ -14,8 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-// addConsole has the manager serve the console, if it is to. Of what this program may do
-// at the hub the console uses nothing: viewers come with their own tokens.
+// addConsole adds the console to the manager, unless it is off. The console uses none of this
+// program's permissions on the hub: users bring their own tokens.
 func (f *flags) addConsole(log logr.Logger, cfg *rest.Config, mgr ctrl.Manager) error {
 	if f.console == off {
 		return nil
@@ -37,8 +37,8 @@ func (f *flags) addConsole(log logr.Logger, cfg *rest.Config, mgr ctrl.Manager) 
 	return mgr.Add(&consoleServer{log: log.WithName("console"), cfg: cfg, settings: settings, hosts: f.consoleHosts, listener: l})
 }
 
-// consoleServer is the console as a part of a manager. Every replica has one, for it asks the
-// hub, not the controllers.
+// consoleServer runs the console in a manager. Every replica runs it, because it reads from the hub
+// and not from the controllers.
 type consoleServer struct {
 	log      logr.Logger
 	cfg      *rest.Config
@@ -47,10 +47,10 @@ type consoleServer struct {
 	listener net.Listener
 }
 
-// NeedLeaderElection tells the manager that replicas that stand by serve it, too.
+// NeedLeaderElection returns false, so that replicas that do not lead serve the console too.
 func (s *consoleServer) NeedLeaderElection() bool { return false }
 
-// Start serves it until ctx ends.
+// Start serves the console until ctx ends.
 func (s *consoleServer) Start(ctx context.Context) error {
 	server, err := console.New(ctx, console.Options{
 		Hub:     console.NewHub(ctx, s.cfg, nil, version.Get(), clock.RealClock{}),

@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/platform"
 )
 
-// flags are those of the command. What a pod knows of itself is in its environment.
+// flags are the flags of the command. The name and namespace of the pod come from its environment.
 type flags struct {
 	kubeconfig string
 
@@ -46,45 +46,45 @@ const (
 	podName      = "POD_NAME"
 )
 
-// off, as an address, is nowhere.
+// off is the address that disables a listener.
 const off = "0"
 
-// anyUser leaves the user of installers' pods to the hub and the image.
+// anyUser lets the hub or the image select the user of installers' pods.
 const anyUser = -1
 
 func (f *flags) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that tells how to reach the hub (default: $KUBECONFIG, else the cluster that this runs in)")
-	set.BoolVar(&f.elect, "leader-elect", true, "let replicas agree on one that acts; without it this one acts, whoever else does")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the hub (default: $KUBECONFIG, else the cluster in which the manager runs)")
+	set.BoolVar(&f.elect, "leader-elect", true, "elect one replica as the leader; if false, this replica always acts, even if others do")
 	set.StringVar(&f.namespace, "leader-elect-namespace", cmp.Or(os.Getenv(podNamespace), "hotspare-system"), "`namespace` of the Lease hotspare-manager")
-	set.StringVar(&f.health, "health-bind-address", ":8081", "`address` that serves /healthz and /readyz; 0 serves none")
+	set.StringVar(&f.health, "health-bind-address", ":8081", "`address` that serves /healthz and /readyz; 0 disables probes")
 	set.StringVar(&f.metrics, "metrics-bind-address", ":8443",
-		"`address` that serves /metrics by https, to whoever the hub lets get it; 0 serves none")
+		"`address` that serves /metrics by https to clients that the hub authorizes; 0 disables metrics")
 	set.StringVar(&f.certificates, "metrics-cert-dir", "",
-		"`folder` with tls.crt and tls.key for metrics, read again when they change (default: made at start, signed by nobody)")
-	set.StringVar(&f.console, "console-bind-address", off, "`address` that serves the console by https, to whoever has a token of the hub; 0 serves none")
+		"`folder` with tls.crt and tls.key for metrics, reloaded when they change (default: a self-signed certificate, created at start)")
+	set.StringVar(&f.console, "console-bind-address", off, "`address` that serves the console by https to users with a token of the hub; 0 disables the console")
 	set.StringVar(&f.consoleCertificates, "console-cert-dir", "",
-		"`folder` with tls.crt and tls.key for the console, read again when they change (default: made at start, signed by nobody)")
+		"`folder` with tls.crt and tls.key for the console, reloaded when they change (default: a self-signed certificate, created at start)")
 	set.StringSliceVar(&f.consoleHosts, "console-host", nil,
-		"`name` under which browsers reach the console; may be given several times (default: those of this computer only)")
-	set.StringSliceVar(&f.platforms, "platforms", nil, "platforms to work with (default: all): "+strings.Join(platform.Names(), ","))
+		"host `name` under which browsers reach the console; may be repeated (default: only the names of this computer)")
+	set.StringSliceVar(&f.platforms, "platforms", nil, "platforms to support (default: all): "+strings.Join(platform.Names(), ","))
 	set.StringVar(&f.image, "image", "",
-		"`image` with this program, for Jobs that make clusters (default: that of container manager of pod $POD_NAME; none: no clusters are made)")
-	set.StringVar(&f.installer, "installer-image", "", "`image` with the openshift-install of all clusters (default: that of each cluster's release)")
-	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: what the hub or the image chooses)")
+		"`image` with this program, for Jobs that install clusters (default: the image of container manager of pod $POD_NAME; without an image, no clusters are installed)")
+	set.StringVar(&f.installer, "installer-image", "", "`image` with the openshift-install for all clusters (default: the image of each cluster's release)")
+	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: selected by the hub or the image)")
 	set.StringVar(&f.pullSecret, "global-pull-secret", "",
-		"Secret, as `namespace/name`, with registries that all clusters get beside those of their own pull secret, which win (default: none)")
+		"Secret, as `namespace/name`, with registry credentials for all clusters; a cluster's own pull secret takes precedence (default: none)")
 	set.StringSliceVar(&f.authorities, "additional-certificate-authorities", nil,
 		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and this program when it calls platforms and clusters, "+
-			"trust in addition to those of the system; may be given several times (default: none)")
-	set.StringVar(&f.agent, "agent-image", "", "`image` with hotspare in its path, for agents on data planes (default: none are installed)")
-	set.StringVar(&f.server, "hub-server", "", "`URL` of the hub as data planes reach it; needed with --agent-image")
-	set.StringVar(&f.authority, "hub-ca", "", "`file` with the certificate that signed that of --hub-server (default: that by which this program knows the hub)")
-	set.StringVar(&f.format, "log-format", "text", "text or json")
-	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "how much to log: 0 what has happened, 1 decisions, 2 details")
+			"trust in addition to those of the system; may be repeated (default: none)")
+	set.StringVar(&f.agent, "agent-image", "", "`image` with hotspare in its PATH, for agents on data planes (default: no agents are installed)")
+	set.StringVar(&f.server, "hub-server", "", "`URL` under which data planes reach the hub; required with --agent-image")
+	set.StringVar(&f.authority, "hub-ca", "", "`file` with the CA certificate of --hub-server (default: the CA that this program uses for the hub)")
+	set.StringVar(&f.format, "log-format", "text", "log format: text or json")
+	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "log level: 0 events, 1 decisions, 2 details")
 }
 
-// validate says what is wrong with the flags.
+// validate returns the errors in the flags.
 func (f *flags) validate() error {
 	var errs []error
 	if err := platform.CheckNames(f.platforms); err != nil {
@@ -112,7 +112,7 @@ func (f *flags) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateAddresses says what is wrong with the addresses to serve on.
+// validateAddresses returns the errors in the listen addresses and the console's host names.
 func (f *flags) validateAddresses() error {
 	var errs []error
 	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics, "console": f.console} {
@@ -128,14 +128,14 @@ func (f *flags) validateAddresses() error {
 	return errors.Join(errs...)
 }
 
-// validateAgentFlags says what is wrong with what agents of data planes are told.
+// validateAgentFlags returns the errors in the flags for the agents of data planes.
 func (f *flags) validateAgentFlags() error {
 	var errs []error
 	if u, err := url.Parse(f.server); f.server != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
 		errs = append(errs, fmt.Errorf("--hub-server %q is no address of an API: give one such as https://hub.example.com:6443", f.server))
 	}
 	if f.agent != "" && f.server == "" {
-		errs = append(errs, errors.New("--agent-image without --hub-server: tell agents where the hub is, as data planes reach it"))
+		errs = append(errs, errors.New("--agent-image requires --hub-server: specify the URL under which data planes reach the hub"))
 	}
 	return errors.Join(errs...)
 }

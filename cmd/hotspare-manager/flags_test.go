@@ -30,7 +30,7 @@ func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 		"certificates without a name":  {"--additional-certificate-authorities=hotspare-system/a,,hotspare-system/b", "names a Secret without a name: use namespace/name"},
 		"a log of another format":      {"--log-format=xml", "choose text or json"},
 		"less than no log":             {"--verbosity=-1", "give 0 or more"},
-		"agents that find no way":      {"--agent-image=q/hotspare", "tell agents where the hub is"},
+		"agents that find no way":      {"--agent-image=q/hotspare", "specify the URL under which data planes reach the hub"},
 		"a way that is none":           {"--hub-server=hub.example.com", `--hub-server "hub.example.com" is no address`},
 		"a flag that there is not":     {"--leader", "unknown flag: --leader"},
 		"a command that there is not":  {"start", `"start"`},

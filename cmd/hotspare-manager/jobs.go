@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// programPath is where this program is in its image: see Containerfile.
+	// programPath is the path of this program in its image: see Containerfile.
 	programPath = "/hotspare-manager"
-	// managerContainer is ours in the pod, which may have others.
+	// managerContainer is the container of this program in its pod, which may have other containers.
 	managerContainer = "manager"
 )
 
-// jobOptions says how clusters are made; nil: they are not, for no image has this program.
+// jobOptions returns the options of Jobs that install clusters; nil if no image with this program is
+// known, so that no clusters are installed.
 func (f *flags) jobOptions(ctx context.Context, log logr.Logger, cfg *rest.Config) (*job.Options, error) {
 	image := f.image
 	pod := types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(podName)}
@@ -46,7 +47,7 @@ func (f *flags) jobOptions(ctx context.Context, log logr.Logger, cfg *rest.Confi
 	return o, nil
 }
 
-// readPodImage is the image of our container in a pod.
+// readPodImage returns the image of the manager container of a pod.
 func readPodImage(ctx context.Context, c client.Reader, name types.NamespacedName) (string, error) {
 	var pod corev1.Pod
 	if err := c.Get(ctx, name, &pod); err != nil {

@@ -1,4 +1,4 @@
-// Command hotspare-manager is hotspare's controllers on a hub that is there already.
+// Command hotspare-manager runs hotspare's controllers on an existing hub.
 package main
 
 import (
@@ -15,16 +15,17 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-const long = `Run hotspare's controllers on a hub that is there already.
+const long = `Run hotspare's controllers on an existing hub.
 
-The hub is found by --kubeconfig, else by $KUBECONFIG, else it is the cluster that
-this runs in. It needs hotspare's CustomResourceDefinitions: without them the manager
-is not ready, and says at /readyz which are missing.
+The manager reads the address of the hub from --kubeconfig, else from $KUBECONFIG; by
+default, the hub is the cluster in which it runs. The hub needs hotspare's
+CustomResourceDefinitions: without them the manager is not ready, and /readyz lists
+the missing ones.
 
-Several may run: one leads, the others wait for its Lease and serve probes and the
-metrics of their own process. docs/operate/install.md tells more.
+You can run several replicas: one is the leader, the others wait for its Lease and
+serve probes and the metrics of their own process. See docs/operate/install.md.
 
-Exit codes: 0 when told to stop, 1 failed (the Lease lost, among others), 2 wrong usage.`
+Exit codes: 0 stopped by a signal, 1 failure (for example a lost Lease), 2 usage error.`
 
 func main() { os.Exit(runCommand()) }
 
@@ -50,7 +51,7 @@ func exitCode(err error) int {
 	}
 }
 
-// usageError is a mistake in how the program was called.
+// usageError is an error in the flags or arguments.
 type usageError struct{ error }
 
 func (e *usageError) Error() string { return e.error.Error() + "\n  see: hotspare-manager --help" }

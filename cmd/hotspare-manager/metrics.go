@@ -18,8 +18,8 @@ import (
 	"hotspare.io/hotspare/internal/manager/metricsauthz"
 )
 
-// configureMetrics has one serve metrics. What it returns, if anything, is to run with the
-// manager: it reads the certificate again when that changes.
+// configureMetrics configures one to serve metrics. The returned Runnable, if any, reloads the
+// certificate when it changes and must run with the manager.
 func (f *flags) configureMetrics(log logr.Logger, cfg *rest.Config, one *manager.Replica) (crmanager.Runnable, error) {
 	if f.metrics == off {
 		return nil, nil
@@ -40,7 +40,8 @@ func (f *flags) configureMetrics(log logr.Logger, cfg *rest.Config, one *manager
 	return watcher, nil
 }
 
-// newMetricsGuard lets in whoever the hub knows by their token, and lets get /metrics.
+// newMetricsGuard returns a guard that admits clients whose token the hub authenticates and
+// authorizes to get /metrics.
 func newMetricsGuard(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler, error) {
 	return func(h http.Handler) (http.Handler, error) {
 		g, err := metricsauthz.New(cfg, log.WithName("metrics"))
@@ -51,8 +52,8 @@ func newMetricsGuard(log logr.Logger, cfg *rest.Config) func(http.Handler) (http
 	}
 }
 
-// configureCertificate gives the settings a certificate for what is served: that of the folder, or
-// one made now, for these names and this computer's.
+// configureCertificate sets the serving certificate: from the folder, or else a self-signed one for
+// names and the names of this computer.
 func configureCertificate(settings *tls.Config, what, folder string, names []string) (*certwatcher.CertWatcher, error) {
 	if folder != "" {
 		w, err := certwatcher.New(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))

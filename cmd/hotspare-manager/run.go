@@ -27,11 +27,11 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-// discoveryTimeout is how long the hub may take to say what kinds it has.
+// discoveryTimeout is the maximum time for a discovery request to the hub.
 const discoveryTimeout = 10 * time.Second
 
-// runManager serves probes, and runs the controllers when the hub has their kinds. It returns
-// nil when ctx has ended and all has stopped.
+// runManager serves probes, and runs the controllers once the hub serves their kinds. It returns
+// nil when ctx has ended and everything has stopped.
 func (f *flags) runManager(ctx context.Context, out io.Writer) error {
 	log := f.newLogger(out)
 	ctrl.SetLogger(log)
@@ -52,14 +52,14 @@ func (f *flags) runManager(ctx context.Context, out io.Writer) error {
 	}
 	go func() {
 		probes <- serveProbes(ctx, &p, l)
-		stop() // nobody would know how this is
+		stop() // without probes, the health of this process is unknown
 	}()
 	err = f.runControllers(ctx, log, cfg, &p)
 	stop()
 	return errors.Join(err, <-probes)
 }
 
-// serveProbes serves probes until ctx ends; nobody asks without a listener.
+// serveProbes serves probes until ctx ends; without a listener it only waits.
 func serveProbes(ctx context.Context, p *healthz.Probe, l net.Listener) error {
 	if l == nil {
 		<-ctx.Done()
@@ -99,14 +99,14 @@ func (f *flags) runControllers(ctx context.Context, log logr.Logger, cfg *rest.C
 	return nil
 }
 
-// waitForKinds waits until the hub has the kinds that the controllers work with; false: it
-// was told to stop before.
+// waitForKinds waits until the hub serves the kinds that the controllers use. It returns false if
+// ctx ends before.
 func waitForKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *healthz.Probe) (bool, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = discoveryTimeout
 	hub, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
-		return false, fmt.Errorf("making a client of the hub: %w", err)
+		return false, fmt.Errorf("creating a client for the hub: %w", err)
 	}
 	p.SetUnready("asking the hub for its kinds")
 	return crdcheck.WaitUntilServed(ctx, hub, func(why string) {
@@ -115,7 +115,7 @@ func waitForKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *hea
 	}), nil
 }
 
-// buildManager makes the manager.
+// buildManager creates the manager.
 func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Config) (ctrl.Manager, error) {
 	jobs, err := f.jobOptions(ctx, log, cfg)
 	if err != nil {
@@ -163,7 +163,7 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 	return mgr, mgr.Add(crmanager.RunnableFunc(set.Tend))
 }
 
-// agentHub says how agents of data planes find back, and what they run.
+// agentHub returns the address of the hub for agents on data planes, and their image.
 func (f *flags) agentHub(cfg *rest.Config) (dataplane.Hub, error) {
 	hub := dataplane.Hub{Server: cmp.Or(f.server, cfg.Host), CA: cfg.CAData, Image: f.agent}
 	path := f.authority
@@ -180,7 +180,7 @@ func (f *flags) agentHub(cfg *rest.Config) (dataplane.Hub, error) {
 	return hub, nil
 }
 
-// loadHubConfig finds the hub.
+// loadHubConfig returns the client configuration for the hub.
 func (f *flags) loadHubConfig() (*rest.Config, error) {
 	path := f.kubeconfig
 	if path == "" {
@@ -201,7 +201,7 @@ func (f *flags) loadHubConfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// listenUnlessOff listens on an address, and tells where that is; nil if that is nowhere.
+// listenUnlessOff listens on an address and logs it. It returns nil if the address is off.
 func listenUnlessOff(log logr.Logger, what, address string) (net.Listener, error) {
 	if address == off {
 		return nil, nil

@@ -2,15 +2,14 @@ package main
 
 import "net/http"
 
-// retryUnavailable has client-go try reads again, a few seconds long, that the hub is
-// unavailable for (503): it does so where the answer says when to come back, and that of a
-// proxy or of an API server that starts often does not. Without it one such answer while
-// the manager starts would end it.
+// retryUnavailable makes client-go retry, for a few seconds, reads that the hub answers with 503.
+// client-go retries only responses with Retry-After, which a proxy or a starting API server often
+// omits. Without the retry, one such response would terminate a starting manager.
 func retryUnavailable(next http.RoundTripper) http.RoundTripper { return retryTransport{next} }
 
 type retryTransport struct{ next http.RoundTripper }
 
-// RoundTrip adds when to come back.
+// RoundTrip adds the header Retry-After.
 func (p retryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := p.next.RoundTrip(r)
 	if err == nil && res.StatusCode == http.StatusServiceUnavailable && r.Method == http.MethodGet && res.Header.Get("Retry-After") == "" {

@@ -26,13 +26,13 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-const agentLong = `Run the agent of a data plane: it makes there what the hub lists in a
-DataPlaneAgent, and reports what there is. It runs in a pod on the data plane;
-docs/agent.md says how it gets there and what it may do.
+const agentLong = `Run the agent of a data plane. The agent creates the instances that the hub lists in a
+DataPlaneAgent, and reports their state. It runs in a pod on the data plane;
+docs/agent.md describes its installation and permissions.
 
-Without --kubeconfig the data plane is the cluster that it runs in.`
+Without --kubeconfig, the data plane is the cluster in which the agent runs.`
 
-// shutdownGrace is how long the agent may take to end after whoever started it has ended.
+// shutdownGrace is the time that the agent has to stop after the process that started it has exited.
 const shutdownGrace = 5 * time.Second
 
 type agentFlags struct {
@@ -49,14 +49,14 @@ func agentCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), f) },
 	}
-	cmd.Flags().StringVar(&f.hub, "hub-kubeconfig", "", "`file` that tells how to reach the hub; what it names is in it, no other file or program")
-	cmd.Flags().StringVar(&f.plane, "kubeconfig", "", "`file` that tells how to reach the data plane (default: the cluster that this runs in)")
+	cmd.Flags().StringVar(&f.hub, "hub-kubeconfig", "", "kubeconfig `file` of the hub; it must not refer to other files or programs")
+	cmd.Flags().StringVar(&f.plane, "kubeconfig", "", "kubeconfig `file` of the data plane (default: the cluster in which the agent runs)")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the DataPlaneAgent")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the DataPlaneAgent")
-	cmd.Flags().StringVar(&f.uid, "data-plane-uid", "", "uid of the DataPlane: nothing is done for another of its name")
+	cmd.Flags().StringVar(&f.uid, "data-plane-uid", "", "UID of the DataPlane: the agent ignores another DataPlane with the same name")
 	cmd.Flags().StringVar(&f.operator, "operator", agent.Fleetshard,
-		"who makes instances: fleetshard, operators on the data plane; or stand-in, pods of the agent that do nothing")
-	cmd.Flags().StringVar(&f.pause, "pause-image", agent.PauseImage, "image of pods that do nothing")
+		"what runs the instances: fleetshard (operators on the data plane) or stand-in (idle pods that the agent creates)")
+	cmd.Flags().StringVar(&f.pause, "pause-image", agent.PauseImage, "image of the idle pods")
 	return cmd
 }
 
@@ -98,22 +98,23 @@ func runAgent(ctx context.Context, f agentFlags) error {
 	})
 }
 
-// endWithPipe ends this process when the pipe does, for nobody is left to do it later.
+// endWithPipe stops this process when the pipe is closed, because its parent has then exited and
+// cannot stop it.
 func endWithPipe(pipe io.Reader, cancel context.CancelFunc) {
-	_, _ = io.Copy(io.Discard, pipe) // how it ended makes no difference
+	_, _ = io.Copy(io.Discard, pipe) // an error ends the pipe too
 	cancel()
 	time.AfterFunc(shutdownGrace, func() { os.Exit(1) })
 }
 
-// loadHubConfig reads a kubeconfig that others have written. It may not name files or
-// programs of this machine: their content would go to a server of the writer's choice.
+// loadHubConfig reads a kubeconfig from an untrusted source. It must not refer to files or programs
+// of this machine: their content would be sent to a server that the source has chosen.
 func loadHubConfig(path string) (*rest.Config, error) {
 	if err := checkPathInPod(path); err != nil {
 		return nil, err
 	}
 	raw, err := clientcmd.LoadFromFile(path)
 	if err != nil {
-		return nil, errors.New("it cannot be read as a kubeconfig") // the cause may quote it
+		return nil, errors.New("it cannot be read as a kubeconfig") // the cause may quote its content
 	}
 	for _, u := range raw.AuthInfos {
 		if u.Exec != nil || u.AuthProvider != nil || u.TokenFile != "" || u.ClientCertificate != "" || u.ClientKey != "" {
@@ -132,8 +133,8 @@ func newClientConfig(raw *clientcmdapi.Config) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
 }
 
-// loadPlaneConfig is the cluster that the agent runs in, if no other is named. On a local
-// machine that is the cluster of the pod, and there can be no other.
+// loadPlaneConfig returns the configuration for the data plane: by default, the cluster in which the
+// agent runs. In a pod of a local machine, only the pod's own cluster is allowed.
 func loadPlaneConfig(path string) (*rest.Config, error) {
 	if os.Getenv(node.PodDir) != "" {
 		if path != "" {
@@ -147,8 +148,8 @@ func loadPlaneConfig(path string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", path)
 }
 
-// checkPathInPod is an error for a path outside the pod, if this runs in one of a local machine,
-// which nothing else keeps from reading what is there.
+// checkPathInPod returns an error for a path outside of the pod's folder. In a pod of a local
+// machine, nothing else prevents the agent from reading files of the machine.
 func checkPathInPod(path string) error {
 	dir := os.Getenv(node.PodDir)
 	if dir == "" {

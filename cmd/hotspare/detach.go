@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-// startDetached starts hotspare in a process of its own and returns when it is ready.
+// startDetached starts hotspare in a background process and returns when it is ready.
 func startDetached(cmd *cobra.Command, o up.Options) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -24,7 +24,7 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	}
 	said, err := os.CreateTemp("", "hotspare-up-*.txt")
 	if err != nil {
-		return fmt.Errorf("making a file for what it says: %w", err)
+		return fmt.Errorf("creating a file for the output: %w", err)
 	}
 	defer os.Remove(said.Name()) //nolint:errcheck // a temporary file
 	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress, "--console-address", o.ConsoleAddress}
@@ -40,9 +40,9 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	if o.HubOnly {
 		args = append(args, "--hub-only")
 	}
-	child := exec.Command(self, args...) //nolint:noctx // it outlives this command
+	child := exec.Command(self, args...) //nolint:noctx // the process outlives this command
 	child.Stdout, child.Stderr = said, said
-	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal is not for it
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // do not forward Ctrl-C of this terminal
 	if err := errors.Join(child.Start(), said.Close()); err != nil {
 		return fmt.Errorf("starting hotspare in the background: %w", err)
 	}
@@ -57,8 +57,8 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	return child.Process.Release()
 }
 
-// waitUntilReady waits until the child is ready. If the child ends before, or we are
-// interrupted, the error says what it said.
+// waitUntilReady waits until the child is ready. If the child exits before, the error contains its
+// output.
 func waitUntilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
@@ -70,7 +70,7 @@ func waitUntilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error
 			err := child.Process.Signal(syscall.SIGTERM)
 			return errors.Join(cmd.Context().Err(), err, <-ended)
 		case err := <-ended:
-			return fmt.Errorf("hotspare ended before it was ready: %w\n%s", err, readText(said))
+			return fmt.Errorf("hotspare exited before it was ready: %w\n%s", err, readText(said))
 		case <-tick.C:
 			if up.IsReady(dir, child.Process.Pid) {
 				return nil
@@ -79,7 +79,7 @@ func waitUntilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error
 	}
 }
 
-// readText is what a file says; without it there is only the exit code.
+// readText returns the content of a file; "" if it cannot be read.
 func readText(path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {

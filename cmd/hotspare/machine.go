@@ -9,18 +9,17 @@ import (
 	"hotspare.io/hotspare/internal/embedded/spoke"
 )
 
-// machineCommand is what a local machine runs. It is started by hotspare up, not
-// by people.
+// machineCommand runs a local machine. hotspare up starts it; users do not.
 func machineCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "machine", Short: "Run a machine of a local cluster", Hidden: true}
 	var dir string
 	run := &cobra.Command{
 		Use:   "run",
-		Short: "Run the machine in a folder until it is told to stop",
+		Short: "Run the machine in a folder until it is stopped",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
-				return base.NewUsageError(errors.New("--dir is missing: it names the machine's folder"))
+				return base.NewUsageError(errors.New("--dir is required: specify the machine's folder"))
 			}
 			return spoke.Run(cmd.Context(), dir)
 		},

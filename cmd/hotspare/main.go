@@ -1,5 +1,5 @@
-// Command hotspare is hotspare on one machine: the system itself, the program
-// that runs in local machines, and the command line for users of any hub.
+// Command hotspare runs hotspare on one machine, is the program of local machines, and is the
+// command line for users of any hub.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// Packages of Kubernetes put flags of their own here, and cobra would make them ours.
+	// Kubernetes packages register their flags here, and cobra would add them to this program.
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
 	cmd := cli.New(base.Options{
 		Name:     cli.ProgramName(os.Args[0]),

@@ -19,12 +19,11 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-const upLong = `Start hotspare on this machine: a Kubernetes API with pools, claims and clusters,
-the controllers that keep them, and a platform that makes real clusters from
-local processes.
+const upLong = `Start hotspare on this machine: a Kubernetes API with pools, claims and clusters, the
+controllers, and a platform that creates real clusters from local processes.
 
-Everything is kept in the data folder and comes back with the next start.
-Ctrl-C, or "hotspare down" from elsewhere, stops everything that was started.`
+hotspare stores all data in the data folder and restores it at the next start. Press
+Ctrl-C, or run "hotspare down" in another terminal, to stop everything that it started.`
 
 func upCommand() *cobra.Command {
 	var o up.Options
@@ -63,21 +62,21 @@ func upCommand() *cobra.Command {
 			return runInForeground(cmd, o)
 		},
 	}
-	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the one it had last time, else any that is free)")
+	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the last used port, else any free port)")
 	cmd.Flags().StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
-		"loopback `address` that serves /metrics; port 0 is the one it had last time, else any that is free; 0 serves none")
+		"loopback `address` that serves /metrics; port 0 selects the last used port, else any free port; 0 disables metrics")
 	cmd.Flags().StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
-		"loopback `address` that serves the console to browsers; port 0 is the one it had last time, else any that is free; 0 serves none")
+		"loopback `address` that serves the console; port 0 selects the last used port, else any free port; 0 disables the console")
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
-		"`path` of an openshift-install that makes clusters on clouds, as processes on this machine (default: only local clusters are made)")
+		"`path` of an openshift-install to install clusters on clouds, run as processes on this machine (default: local clusters only)")
 	cmd.Flags().StringVar(&pullSecret, "global-pull-secret", "",
-		"Secret, as `namespace/name`, with registries that all clusters get beside those of their own pull secret, which win (default: none)")
+		"Secret, as `namespace/name`, with registry credentials for all clusters; a cluster's own pull secret takes precedence (default: none)")
 	cmd.Flags().StringSliceVar(&authorities, "additional-certificate-authorities", nil,
 		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and hotspare when it calls platforms and clusters, "+
-			"trust in addition to those of the system; may be given several times (default: none)")
-	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start the API alone, without controllers and local clusters: for hotspare-manager, or to look at the data")
-	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
-	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input ends: with the program that holds its other end")
+			"trust in addition to those of the system; may be repeated (default: none)")
+	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start only the API, without controllers and local clusters: for hotspare-manager, or to inspect the data")
+	cmd.Flags().BoolVar(&detach, "detach", false, "return when hotspare is ready, and keep it running in the background")
+	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input is closed")
 	mustSucceed(cmd.Flags().MarkHidden("until-eof"))
 	return cmd
 }
@@ -88,26 +87,26 @@ func endWithInput(cmd *cobra.Command) {
 	cmd.SetContext(ctx)
 	in := cmd.InOrStdin()
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // an error is an end, too
+		_, _ = io.Copy(io.Discard, in) // an error ends the input too
 		cancel()
 	}()
 }
 
-// mustSucceed is for what can only fail by a mistake in this program.
+// mustSucceed panics on an error. Use it for calls that fail only because of a programming error.
 func mustSucceed(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// resolveInstaller is the absolute path of a program that can be run, or empty.
+// resolveInstaller returns the absolute path of an executable program; "" for an empty path.
 func resolveInstaller(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
 	found, err := exec.LookPath(path)
 	if err != nil {
-		return "", fmt.Errorf("--installer: %w: give the path of an openshift-install", err)
+		return "", fmt.Errorf("--installer: %w: specify the path of an openshift-install", err)
 	}
 	return filepath.Abs(found)
 }
@@ -134,8 +133,8 @@ func runInForeground(cmd *cobra.Command, o up.Options) error {
 	return err
 }
 
-// printNextCommands tells what to type next: this program, as it was called, on this hub. alike says
-// that the data folder is looked for there as it is here.
+// printNextCommands prints commands to try next, with the name by which this program was run. alike
+// is set if the next terminal finds the data folder in the same way.
 func printNextCommands(out io.Writer, o up.Options, heading string, alike bool) {
 	self, dir := os.Args[0], o.Dir
 	if o.HubOnly {
@@ -159,7 +158,7 @@ func printNextCommands(out io.Writer, o up.Options, heading string, alike bool) 
 	}
 }
 
-// absolutePath is dir from wherever the next terminal is.
+// absolutePath returns dir as an absolute path, which is valid in any terminal.
 func absolutePath(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		return abs
@@ -171,7 +170,7 @@ func downCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Stop hotspare on this machine",
-		Long:  "Stop the hotspare that runs on the data folder, and everything that it started. The data stays.",
+		Long:  "Stop the hotspare that is running on the data folder, and everything that it started. The data is kept.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir := base.DataDir(cmd)
@@ -180,7 +179,7 @@ func downCommand() *cobra.Command {
 				return err
 			}
 			if !running {
-				fmt.Fprintf(cmd.OutOrStdout(), "hotspare does not run on %s\n", dir)
+				fmt.Fprintf(cmd.OutOrStdout(), "hotspare is not running on %s\n", dir)
 				return nil
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "stopped; the data stays in %s\n", dir)

@@ -69,5 +69,5 @@ func (h *hub) identities(t *testing.T, pools ...*hivev1.ClusterPool) map[string]
 
 func TestDownOnAFolderWithoutAHubSaysSo(t *testing.T) {
 	h := &hub{dir: t.TempDir()}
-	says(t, h.hotspare(t, "down"), "does not run on "+h.dir)
+	says(t, h.hotspare(t, "down"), "is not running on "+h.dir)
 }
