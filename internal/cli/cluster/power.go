@@ -91,7 +91,9 @@ func (a commands) setPowerState(ctx context.Context, h *base.Hub, name string, w
 }
 
 // waitForPowerState waits until a cluster has reached the requested power state.
-func (a commands) waitForPowerState(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, want hivev1.PowerState, timeout time.Duration) (*hivev1.ClusterDeployment, error) {
+func (a commands) waitForPowerState(
+	ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, want hivev1.PowerState, timeout time.Duration,
+) (*hivev1.ClusterDeployment, error) {
 	ctx, cancel := base.WithWaitTimeout(ctx, timeout)
 	defer cancel()
 	v := a.StartProgressView("cluster " + cd.Name)

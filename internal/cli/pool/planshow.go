@@ -87,7 +87,8 @@ func newPlanReport(plans []manifestPreview, warnings []manifest.Warning, now tim
 	for _, f := range plans {
 		p := PlannedPool{
 			Namespace: f.Pool.Namespace, Name: f.Pool.Name, Version: f.Facts.Settings.Version,
-			Steps: base.EmptyIfNil(f.Plan.Steps), Clusters: base.EmptyIfNil(f.PlannedClusters()), Counts: f.CountMembersAndClaims(), Status: f.Told, Assumed: base.EmptyIfNil(f.assumedObjects),
+			Steps: base.EmptyIfNil(f.Plan.Steps), Clusters: base.EmptyIfNil(f.PlannedClusters()), Counts: f.CountMembersAndClaims(),
+			Status: f.Told, Assumed: base.EmptyIfNil(f.assumedObjects),
 		}
 		if f.Plan.Next > 0 {
 			p.Next = f.Plan.Next.String()
