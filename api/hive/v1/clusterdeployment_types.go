@@ -260,7 +260,7 @@ type ClusterMetadata struct {
 // +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__ && self.poolName == oldSelf.poolName",message="namespace and poolName cannot be changed: a cluster stays in its pool"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimName) || oldSelf.claimName.size() == 0 || (has(self.claimName) && self.claimName == oldSelf.claimName)",message="claimName cannot be changed once it is set: a cluster is claimed once"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimedTimestamp) || (has(self.claimedTimestamp) && self.claimedTimestamp == oldSelf.claimedTimestamp)",message="claimedTimestamp cannot be changed once it is set: lifetimes and hibernateAfter count from it"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterDeploymentCustomization) || (has(self.clusterDeploymentCustomization) && self.clusterDeploymentCustomization == oldSelf.clusterDeploymentCustomization)",message="clusterDeploymentCustomization cannot be changed once it is set: the cluster was made with it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterDeploymentCustomization) || (has(self.clusterDeploymentCustomization) && self.clusterDeploymentCustomization == oldSelf.clusterDeploymentCustomization)",message="clusterDeploymentCustomization cannot be changed once it is set: the cluster was created with it"
 type ClusterPoolReference struct {
 	// Namespace is the namespace of the pool and of the claim.
 	// +kubebuilder:validation:MaxLength=63
