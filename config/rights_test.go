@@ -159,8 +159,8 @@ func code(words []string) string { return "`" + strings.Join(words, "`, `") + "`
 func TestOnlyHotspareHasStrongRights(t *testing.T) {
 	allowed := map[string][]string{
 		"A subject of a binding to `hive-cluster-pool-admin`": {"read `secrets`", "everything `clusterclaims`", "everything `clusterpools`", "everything `powerschedules`"},
-		"A subject of a claim":                      {"everything `*` of `hive.openshift.io`"},
-		"The agent of a data plane":                 {"write `namespaces`", "write `deployments`"},
+		"A subject of a claim":                                {"everything `*` of `hive.openshift.io`"},
+		"The agent of a data plane":                           {"write `namespaces`", "write `deployments`"},
 	}
 	for _, who := range identities(t) {
 		if strings.HasPrefix(who.who, "`hotspare-manager`") {

@@ -24,7 +24,7 @@ type section struct {
 
 const (
 	subject = "subjects of its claim"
-	owner   = "whoever may write the kind in that namespace"
+	owner   = "users who may write the kind in that namespace"
 	nobody  = "nobody"
 )
 
@@ -34,17 +34,17 @@ var table = []section{
 		{
 			[]string{"ClusterDeploymentSpec.PowerState", "ClusterDeploymentSpec.HibernateAfter", "ClusterDeploymentSpec.Powerstate*"},
 			"`spec.powerState`, `spec.hibernateAfter`, both timeouts", subject + "; " + owner,
-			"They decide about the power of that one cluster, whose users they are. Its end is not theirs to delay.",
+			"These users decide about the power of that one cluster, which they use. They cannot delay its deletion.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.ClusterPoolRef", "ClusterPoolReference.*"},
 			"`spec.clusterPoolRef`", owner + ", without a pool",
-			"Policy `clusterdeployment-pool`: only who may read the Secrets of the pool's namespace names the pool. A cluster counts as the pool's only in a namespace that hotspare made for it (`access.IsPoolNamespace`). Policy `clusterdeployment-fields` keeps subjects out.",
+			"Policy `clusterdeployment-pool`: only users who may read the Secrets of the pool's namespace can name the pool. A cluster belongs to the pool only in a namespace that hotspare created for it (`rbac.IsPoolNamespace`). Policy `clusterdeployment-fields` excludes subjects.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.ClusterMetadata", "ClusterMetadata.*"},
 			"`spec.clusterMetadata`", owner,
-			"Subjects: policy `clusterdeployment-fields`. An infraID that a cluster of a pool names is that cluster's (`ownership.ConfirmOwner`); the local platform compares the owner that each machine records. Secrets are read in that namespace only. Kubeconfigs that would run programs are refused.",
+			"Subjects: policy `clusterdeployment-fields`. An infraID that a cluster of a pool names belongs to that cluster (`ownership.ConfirmOwner`); the local platform compares the owner that each machine records. Secrets are read in that namespace only. Kubeconfigs that would run programs are refused.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.ClusterInstallRef", "ClusterInstallReference.*"},
@@ -54,12 +54,12 @@ var table = []section{
 		{
 			[]string{"ClusterDeploymentSpec.*", "Provisioning.*", "ClusterImageSetReference.*", "Platform.*", "PlatformSettings.*", "LocalPlatform.*"},
 			"all other fields of `spec`", owner,
-			"Subjects: policy `clusterdeployment-fields`. Jobs and calls of clouds use Secrets of that namespace only. In a namespace of a pool's cluster only who may read all Secrets there creates clusters (policy `cluster-credentials`).",
+			"Subjects: policy `clusterdeployment-fields`. Jobs and calls of clouds use Secrets of that namespace only. In a namespace of a pool's cluster only users who may read all Secrets there can create clusters (policy `cluster-credentials`).",
 		},
 		{
 			[]string{"ClusterDeploymentStatus.*", "PowerTransition.*", "Condition.*", "OperatorVersion.*"},
 			"`status`", owner,
-			"Subjects: policy `cluster-records`. It decides about that one cluster only: when it counts as running or broken, and when a step is tried again. No image and no name to destroy is taken from it.",
+			"Subjects: policy `cluster-records`. It affects that one cluster only: when it counts as running or broken, and when a step is retried. hotspare takes no image and no name of a cluster to destroy from it.",
 		},
 		{
 			[]string{"ClusterDeployment.*"},
@@ -68,7 +68,7 @@ var table = []section{
 		{
 			[]string{"AnnotationPowerPause", "AnnotationRemove", "AnnotationRemoveLegacy", "AnnotationLeaveRequests", "AnnotationShelve", "LabelSkipClusterOperators"},
 			"annotations `powerstate-pause`, `remove-cluster-from-pool`, `leave-certificate-requests`, `shelve`; label `resume-skips-cluster-operators`", subject + "; " + owner,
-			"They decide about the power of that one cluster, approve less for it, or have it destroyed.",
+			"They control the power of that one cluster, reduce approvals for it, or have it destroyed.",
 		},
 		{
 			[]string{
@@ -81,43 +81,43 @@ var table = []section{
 		{
 			[]string{"LabelPlatform", "LabelRegion", "LabelType", "LabelVersion*", "LabelImageSet"},
 			"labels that describe the cluster", owner,
-			"hotspare writes them for others to select by, and does not read them.",
+			"hotspare writes them for selectors of other programs, and does not read them.",
 		},
 	}},
 	{"ClusterProvision, ClusterDeprovision", []row{
 		{
 			[]string{"ClusterProvision*.*", "ClusterDeprovision*.*", "MetadataJSON.*"},
 			"all fields", owner,
-			"Subjects: policy `cluster-records`. An infraID that a cluster of a pool names is that cluster's (`ownership.ConfirmOwner`); the local platform compares owners.",
+			"Subjects: policy `cluster-records`. An infraID that a cluster of a pool names belongs to that cluster (`ownership.ConfirmOwner`); the local platform compares owners.",
 		},
 		{
 			[]string{"LabelClusterDeployment", "LabelClusterProvision", "LabelClusterDeprovision", "LabelInstall", "LabelUninstall", "LabelJobType", "LabelInstaller", "LabelInfraID", "LabelSecretType"},
 			"labels of records, Jobs, pods and Secrets", owner,
-			"Read in the cluster's own namespace only, and together with the owner reference.",
+			"hotspare reads them in the cluster's own namespace only, and together with the owner reference.",
 		},
 	}},
 	{"ClusterPool", []row{
 		{
 			[]string{"ClusterPoolStatus.Pending"},
 			"`status.pending`", owner,
-			"A name there leads only to a namespace that hotspare made for the pool; any other name is dropped.",
+			"hotspare uses a name there only for a namespace that it created for the pool, and drops any other name.",
 		},
 		{
 			[]string{"ClusterPoolStatus.*", "InventoryEntryStatus.*"},
-			"`status`", owner, "It decides about that pool only: which attempts count, and what is said.",
+			"`status`", owner, "It affects that pool only: which attempts count, and what is reported.",
 		},
 		{
 			[]string{"ClusterPool*.*", "HibernationConfig.*", "NameReference.*"},
 			"`spec`", owner,
-			"Secrets and customizations are read in that namespace only. How many clusters a pool may have is bounded by `maxSize`, the platform and the cloud's quota, not by hotspare.",
+			"Secrets and customizations are read in that namespace only. `maxSize`, the platform and the cloud's quota limit the number of clusters of a pool, not hotspare.",
 		},
 		{
 			[]string{"LabelPoolName", "LabelPoolNamespace", "LabelNamespacePoolName"},
-			"labels of a namespace that say whose it is", "nobody with fewer rights",
+			"labels of a namespace that name its pool", "nobody with fewer rights",
 			"Policy `namespace-pool`.",
 		},
 		{
-			[]string{"FinalizerPool"}, "its finalizer", owner, "Removed by hand, it leaves clusters behind that the pool no longer counts; their own finalizers stay.",
+			[]string{"FinalizerPool"}, "its finalizer", owner, "Removing it by hand leaves clusters that the pool no longer counts; their own finalizers stay.",
 		},
 	}},
 	{"ClusterClaim", []row{
@@ -127,56 +127,56 @@ var table = []section{
 		{
 			[]string{"ClusterClaimSpec.Subjects"},
 			"`spec.subjects`", owner,
-			"It gives away what the claim has: the cluster and the Secrets that `spec.clusterMetadata` names. Access is given only in a namespace that hotspare made for a cluster of that pool.",
+			"It grants access to the resources of the claim: the cluster and the Secrets that `spec.clusterMetadata` names. Access is granted only in a namespace that hotspare created for a cluster of that pool.",
 		},
 		{
 			[]string{"ClusterClaim*.*"},
 			"all other fields", owner,
-			"Lifetimes are bounded by the pool's `claimLifetime.maximum`, from `spec` and the time of assignment each time.",
+			"Lifetimes are limited by the pool's `claimLifetime.maximum`, from `spec` and the time of assignment each time.",
 		},
 		{
 			[]string{"AnnotationClaim", "LabelAccess", "FinalizerClaim"},
 			"its finalizer; marks on Roles and RoleBindings", owner,
-			"Roles and RoleBindings are compared with what they should be, whole; subjects hold no rights on RBAC.",
+			"hotspare compares whole Roles and RoleBindings with their desired state; subjects have no rights on RBAC.",
 		},
 	}},
 	{"ClusterDeploymentCustomization, ClusterImageSet", []row{
 		{
 			[]string{"ClusterDeploymentCustomization*.*", "PatchEntity.*", "InstallerManifestPatch.*", "ManifestSelector.*"},
-			"all fields", owner, "It decides about the clusters of the pools of that namespace, whose inventory it is. Patches cannot reach fields of `spec` that name other clusters.",
+			"all fields", owner, "It affects the clusters of the pools of that namespace that use it. Patches cannot reach fields of `spec` that name other clusters.",
 		},
-		{[]string{"ClusterImageSet*.*"}, "all fields", nobody, "Cluster-scoped: for who may write it everywhere."},
+		{[]string{"ClusterImageSet*.*"}, "all fields", nobody, "Cluster-scoped: only users who may write it everywhere."},
 	}},
 	{"MachinePool", []row{
 		{
-			[]string{"MachinePoolStatus.*", "MachineSetStatus.*"}, "`status`", owner, "Subjects: policy `cluster-records`. It decides about that pool's labels and taints only.",
+			[]string{"MachinePoolStatus.*", "MachineSetStatus.*"}, "`status`", owner, "Subjects: policy `cluster-records`. It affects that pool's labels and taints only.",
 		},
 		{
 			[]string{"MachinePool*.*", "TaintIdentifier.*", "LabelMachinePool", "LabelManaged", "AnnotationEmptySince", "FinalizerMachinePool", "ClusterDeploymentReference.*"},
 			"`spec`, finalizer, marks in the cluster", subject + "; " + owner,
-			"They have machines made in their own cluster, by the cluster's own controllers and credentials; on the local platform within the memory of the computer, and only in a cluster whose machines record it as their owner.",
+			"They create machines in these users' own cluster, by the cluster's own controllers and credentials; on the local platform within the memory of the computer, and only in a cluster whose machines record it as their owner.",
 		},
 	}},
 	{"PowerSchedule", []row{
 		{
 			[]string{"PowerSchedule*.*", "Window.*", "TakenSlot.*", "record.*", "planInputs.*", "AnnotationSlot"},
 			"all fields", owner,
-			"Policy `powerschedule-reach`: only who could switch these clusters writes a schedule for them.",
+			"Policy `powerschedule-reach`: only users who may change the power of these clusters can write a schedule for them.",
 		},
 	}},
 	{"Fleet", []row{
 		{
 			[]string{"DataPlaneReport.*", "InstanceReport.*", "ReportedCapacity.*", "Refusal.*", "UnlistedInstance.*", "AgentStatus.*", "DataPlaneAgentStatus.*", "InstanceVersions.*"},
 			"status of a DataPlaneAgent", "the agent of that one data plane",
-			"It is believed about that data plane only, and only where believing it is safe: more use and less room than the hub knows count, and a plane is empty only if both say so.",
+			"hotspare uses it for that data plane only, and only where that is safe: higher use and less capacity than the hub knows count, and a data plane is empty only if hub and agent agree.",
 		},
 		{
-			[]string{"DataPlaneAgent*.*", "AgentInstance.*", "AgentPool.*"}, "spec of a DataPlaneAgent", nobody, "hotspare writes it anew from the ServiceInstances; the agent may only read it.",
+			[]string{"DataPlaneAgent*.*", "AgentInstance.*", "AgentPool.*"}, "spec of a DataPlaneAgent", nobody, "hotspare derives it from the ServiceInstances; the agent may only read it.",
 		},
 		{
 			[]string{"ServiceInstance*.*", "Booking.*", "FinalizerServiceInstance", "LabelInstanceType"},
 			"a ServiceInstance", owner,
-			"It uses up units of the region, which the region's limit bounds, and places nothing but itself.",
+			"It uses up units of the region, which the region's limit restricts, and places only itself.",
 		},
 		{
 			[]string{
@@ -184,14 +184,14 @@ var table = []section{
 				"PendingDataPlane.*", "NodePool.*", "DefaultNodePool.*", "Reserved.*", "PoolReference.*", "TypeCapacity.*",
 			},
 			"a FleetRegion", owner,
-			"Clusters are claimed from pools of, or made in, its own namespace; what a template may set of a ClusterDeployment is a list.",
+			"Clusters are claimed from pools in its own namespace, or created there; a list defines the fields of a ClusterDeployment that a template may set.",
 		},
 		{
 			[]string{"DataPlane*.*", "ClusterReference.*", "FinalizerDataPlane", "AnnotationDataPlane"},
 			"a DataPlane", owner,
 			"Clusters and kubeconfigs are those of its own namespace. Kubeconfigs that would run programs are refused.",
 		},
-		{[]string{"InstanceType*.*", "InstanceSize.*"}, "an InstanceType", nobody, "Cluster-scoped: for who may write it everywhere."},
+		{[]string{"InstanceType*.*", "InstanceSize.*"}, "an InstanceType", nobody, "Cluster-scoped: only users who may write it everywhere."},
 	}},
 }
 

@@ -119,12 +119,12 @@ func (p *platform) note(n ast.Node) bool {
 
 const pageHead = `# Platforms
 
-What every platform has to do is written down once, as a suite of tests: ` + "`internal/cloud/cloudtest`" + `.
-Each runs it against a cloud to play in. ✓ is a case that passes there; – is one that
-is skipped, since the platform, or what it is tested against, cannot come into it.
+One suite of tests defines what every platform must do: ` + "`internal/cloud/cloudtest`" + `.
+Each platform runs it against a simulated cloud. ✓ is a case that passes; – is a case that
+is skipped because the platform, or its simulator, does not have it.
 
-Do not edit this page: it is generated from the tests, by ` + "`make generate`" + `, and a test fails
-while it says something else.
+Do not edit this page: ` + "`make generate`" + ` writes it from the tests, and a test fails when the
+page differs.
 
 `
 
