@@ -74,11 +74,11 @@ func TestDecide(t *testing.T) {
 		"its cluster is no pool's":                      {served(func(f *Snapshot) { f.Cluster.Claim = "" }), "Pending=True/AssignmentConflict"},
 		"its cluster is another's":                      {served(func(f *Snapshot) { f.Cluster.Claim = "y" }), "Pending=True/AssignmentConflict"}, // B17
 		"deleted, it waits for its cluster to go":       {served(func(f *Snapshot) { f.Deleting = true }), "ClusterRunning=False/ClusterDeleting"},
-		"deleted without a pool, it destroys it":        {served(func(f *Snapshot) { f.Deleting, f.PoolExists = true, false }), "ClusterRunning=False/ClusterDeleting delete cluster: PoolNotFound"},
+		"deleted without a pool, it destroys it":        {served(func(f *Snapshot) { f.Deleting, f.PoolExists = true, false }), "ClusterRunning=False/ClusterDeleting delete ClusterDeployment: PoolNotFound"},
 		"deleted, its cluster gone, it goes":            {served(func(f *Snapshot) { f.Deleting, f.Cluster = true, nil }), "remove finalizer: NoCluster"},
 		"deleted, its cluster another's, it goes":       {served(func(f *Snapshot) { f.Deleting, f.Cluster.Claim = true, "y" }), "remove finalizer: NoCluster"},
 		"a lifetime wakes it at its end":                {served(func(f *Snapshot) { f.Lifetime = span("90m") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 30m0s"},
-		"a lifetime ends the claim":                     {served(func(f *Snapshot) { f.Lifetime = span("1h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime delete claim: LifetimeElapsed"},
+		"a lifetime ends the claim":                     {served(func(f *Snapshot) { f.Lifetime = span("1h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime delete ClusterClaim: LifetimeElapsed"},
 		"the pool's default counts without one":         {served(func(f *Snapshot) { f.DefaultLifetime = span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
 		"the claim's own counts before the default":     {served(func(f *Snapshot) { f.Lifetime, f.DefaultLifetime = span("3h"), span("1h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 2h0m0s"},
 		"the pool's maximum caps it":                    {served(func(f *Snapshot) { f.Lifetime, f.MaximumLifetime = span("9h"), span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},

@@ -40,7 +40,7 @@ type Step struct {
 	Reason Reason
 }
 
-// String returns the step as text, such as "delete claim: LifetimeElapsed".
+// String returns the step as text, such as "delete ClusterClaim: LifetimeElapsed".
 func (s Step) String() string { return fmt.Sprintf("%s: %s", s.Verb, s.Reason) }
 
 // EndsClaim reports whether the claim's status need not be written after the step.

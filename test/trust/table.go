@@ -113,7 +113,7 @@ var table = []section{
 		},
 		{
 			[]string{"LabelPoolName", "LabelPoolNamespace", "LabelNamespacePoolName"},
-			"labels of a namespace that name its pool", "nobody with fewer rights",
+			"labels of a namespace that name its pool", nobody,
 			"Policy `namespace-pool`.",
 		},
 		{
@@ -145,7 +145,7 @@ var table = []section{
 			[]string{"ClusterDeploymentCustomization*.*", "PatchEntity.*", "InstallerManifestPatch.*", "ManifestSelector.*"},
 			"all fields", owner, "It affects the clusters of the pools of that namespace that use it. Patches cannot reach fields of `spec` that name other clusters.",
 		},
-		{[]string{"ClusterImageSet*.*"}, "all fields", nobody, "Cluster-scoped: only users who may write it everywhere."},
+		{[]string{"ClusterImageSet*.*"}, "all fields", nobody, "Cluster-scoped: only users with rights in all namespaces may write it."},
 	}},
 	{"MachinePool", []row{
 		{
@@ -191,7 +191,7 @@ var table = []section{
 			"a DataPlane", owner,
 			"Clusters and kubeconfigs are those of its own namespace. Kubeconfigs that would run programs are refused.",
 		},
-		{[]string{"InstanceType*.*", "InstanceSize.*"}, "an InstanceType", nobody, "Cluster-scoped: only users who may write it everywhere."},
+		{[]string{"InstanceType*.*", "InstanceSize.*"}, "an InstanceType", nobody, "Cluster-scoped: only users with rights in all namespaces may write it."},
 	}},
 }
 
