@@ -63,9 +63,10 @@ func (a commands) explainClaimCommand() *cobra.Command {
 
 func (a commands) explainClusterCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:               "cluster NAME",
-		Short:             "Explain the state of a cluster, or of a claim's cluster",
-		Long:              "Explain the phase of a cluster in its pool, its next step, and what you can do.\nNAME is the name of a claim in the namespace or, failing that, of a cluster.",
+		Use:   "cluster NAME",
+		Short: "Explain the state of a cluster, or of a claim's cluster",
+		Long: "Explain the phase of a cluster in its pool, its next step, and what you can do.\n" +
+			"NAME is the name of a claim in the namespace or, failing that, of a cluster.",
 		Example:           "  hotspare explain cluster mine",
 		Args:              base.RequireOneName("cluster or claim"),
 		ValidArgsFunction: a.CompleteClusters,

@@ -44,7 +44,8 @@ func buildRegionPage(ctx context.Context, l *PageReader, now time.Time, r *http.
 	if !may {
 		return nil, &errorPage{
 			Status: http.StatusForbidden, Title: "You do not have access to this region",
-			Message: "You do not have permission to list FleetRegions in namespace " + l.Namespace + ".", Remedy: "Ask an administrator of the hub for permission to list and watch them there.",
+			Message: "You do not have permission to list FleetRegions in namespace " + l.Namespace + ".",
+			Remedy:  "Ask an administrator of the hub for permission to list and watch them there.",
 		}
 	}
 	return nil, &errorPage{

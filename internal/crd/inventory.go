@@ -113,7 +113,8 @@ func checkEntryNames(at *field.Path, entries []any) field.ErrorList {
 		}
 	}
 	if names*(10*names+characters) > maxComparisons {
-		out = append(out, invalidFieldList(at, "it lists %d names of %d characters, more than the API server can compare: list fewer, and create a second pool for the others", names, characters)...)
+		out = append(out, invalidFieldList(at, "it lists %d names of %d characters, more than the API server can compare: "+
+			"list fewer, and create a second pool for the others", names, characters)...)
 	}
 	for _, entry := range entries {
 		e, _ := entry.(map[string]any)

@@ -48,7 +48,8 @@ var (
 		[]string{fleetNamespace, fleetRegion, "phase"}, nil)
 	silentDesc = prometheus.NewDesc("hotspare_fleet_silent_data_planes", "Data planes of the region whose agent has stopped reporting.",
 		[]string{fleetNamespace, fleetRegion}, nil)
-	decisionDesc = prometheus.NewDesc("hotspare_fleet_scaling_decision_info", "Always 1. The labels show the last decision on whether to create a data plane for the type, and its reason.",
+	decisionDesc = prometheus.NewDesc("hotspare_fleet_scaling_decision_info",
+		"Always 1. The labels show the last decision on whether to create a data plane for the type, and its reason.",
 		[]string{fleetNamespace, fleetRegion, "type", "action", "reason"}, nil)
 )
 

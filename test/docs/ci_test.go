@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"errors"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -59,13 +60,15 @@ func TestCommandsOfCIConfigurationsExist(t *testing.T) {
 
 func checkCICommand(t *testing.T, text string) error {
 	t.Helper()
+	var errs []error
 	for _, words := range programs(text) {
 		if words[0] == "hotspare" {
-			return hotspare(t, words[1:])
+			errs = append(errs, hotspare(t, words[1:]))
+		} else {
+			errs = append(errs, parses(cmd.NewDefaultKubectlCommand(), words[1:]))
 		}
-		return parses(cmd.NewDefaultKubectlCommand(), words[1:])
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // A page that is in no index is found by nobody.

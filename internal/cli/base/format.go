@@ -17,6 +17,7 @@ import (
 // outputFormat is the value of --output.
 type outputFormat string
 
+// Values of --output.
 const (
 	AsTable outputFormat = "table"
 	AsJSON  outputFormat = "json"
@@ -24,6 +25,7 @@ const (
 	AsName  outputFormat = "name"
 )
 
+// Formats lists the values of --output, for help and completion.
 var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(AsName)}
 
 func (f *outputFormat) String() string { return string(*f) }
@@ -84,6 +86,7 @@ func SetTypeMeta(obj runtime.Object) error {
 	return meta.EachListItem(obj, SetObjectTypeMeta)
 }
 
+// SetObjectTypeMeta sets apiVersion and kind, which a typed client leaves empty.
 func SetObjectTypeMeta(obj runtime.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, Scheme)
 	if err != nil {

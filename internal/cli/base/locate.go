@@ -26,6 +26,7 @@ func DataDir(cmd *cobra.Command) string {
 // DefaultDataDir returns the data folder that applies without --data-dir.
 func DefaultDataDir() string { return ResolveDataDir("") }
 
+// ResolveDataDir returns the data folder for a value of --data-dir, which may be empty: see DataDir.
 func ResolveDataDir(flag string) string {
 	if flag != "" {
 		return flag

@@ -160,7 +160,8 @@ func (a commands) buildPlaneOutcomeTable(r fleetforecast.Region, now time.Time) 
 	t.Colours = fleetColours
 	for _, p := range r.DataPlanes {
 		verb, reason := p.RemovalDecision()
-		t.AddRow(p.Name, p.Phase, a.FormatAge(p.Since), base.FormatNumber(p.Instances), base.ValueOrNone(p.DescribeUnits()), base.ValueOrNone(verb), base.ValueOrNone(reason), p.DescribeOutcome(now))
+		t.AddRow(p.Name, p.Phase, a.FormatAge(p.Since), base.FormatNumber(p.Instances), base.ValueOrNone(p.DescribeUnits()),
+			base.ValueOrNone(verb), base.ValueOrNone(reason), p.DescribeOutcome(now))
 	}
 	return t
 }

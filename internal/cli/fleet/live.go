@@ -82,7 +82,8 @@ func (a commands) findRegion(f *fleetforecast.Hub, h *base.Hub, name string) (*v
 	if len(names) == 0 {
 		has = "it has none"
 	}
-	return nil, base.WithRemedy(fmt.Errorf("namespace %s has no FleetRegion %q", h.Namespace, name), has+"; list the regions of all namespaces with: "+a.FormatCommand("fleet status -A"))
+	return nil, base.WithRemedy(fmt.Errorf("namespace %s has no FleetRegion %q", h.Namespace, name),
+		has+"; list the regions of all namespaces with: "+a.FormatCommand("fleet status -A"))
 }
 
 func listRegionNames(ctx context.Context, h *base.Hub) ([]string, error) {

@@ -94,7 +94,7 @@ func (p *Power) readInventory(ctx context.Context, ref cloud.Ref) (inventory, er
 	name := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.InstallConfig}
 	data, err = p.secrets(ctx, name)
 	if err != nil {
-		return inventory{}, fmt.Errorf("Secret %s does not exist; reading the BMCs of %s from the install-config: %w", own.Name, ref.Cluster, err)
+		return inventory{}, fmt.Errorf("reading the BMCs of %s from the install-config, because Secret %s does not exist: %w", ref.Cluster, own.Name, err)
 	}
 	return parseInstallConfig(name, own, data)
 }

@@ -212,12 +212,14 @@ func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.Clus
 	case pool.PowerFailed:
 		return "broken: its machines could not be started or stopped" + reasonSuffix(conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse))
 	case pool.ResumeTimedOut:
-		return fmt.Sprintf("broken: it did not resume within %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+		return fmt.Sprintf("broken: it did not resume within %s", duration.HumanDuration(limit)) +
+			reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	case pool.Unreachable:
 		return fmt.Sprintf("broken: it has been unreachable for more than %s", duration.HumanDuration(limit)) +
 			reasonSuffix(conditionMessage(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
 	case pool.Unready:
-		return fmt.Sprintf("broken: it has not been ready for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+		return fmt.Sprintf("broken: it has not been ready for more than %s", duration.HumanDuration(limit)) +
+			reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	default:
 		return "broken"
 	}

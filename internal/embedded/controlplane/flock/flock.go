@@ -19,7 +19,7 @@ type Lock struct {
 	file *os.File
 }
 
-// A HeldError reports that another process holds the lock.
+// A LockedError reports that another process holds the lock.
 type LockedError struct {
 	Path string
 	// PID is the process ID of the holder; 0 if the holder has not written it yet.

@@ -94,7 +94,9 @@ func (d *draft) updateStandIn(id string, k *managedKafka) *managedKafka {
 	if of > 0 && run >= of {
 		return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: "Its stand-in is running. The stand-in contains no Kafka."})
 	}
-	return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in are waiting for nodes."})
+	return d.setReadyCondition(id, k, metav1.Condition{
+		Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in are waiting for nodes.",
+	})
 }
 
 // deleteStandIn deletes the pods, and then reports that everything is deleted.
