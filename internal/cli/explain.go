@@ -62,7 +62,7 @@ func (a commands) explainPoolCommand() *cobra.Command {
 	}
 }
 
-func (a commands) printPoolExplanation(f poolforecast.Preview) error {
+func (a commands) printPoolExplanation(f poolforecast.Forecast) error {
 	v := f.BuildView(a.Clock.Now(), a.FormatCommandIn)
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:

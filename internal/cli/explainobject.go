@@ -189,7 +189,7 @@ func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.Cl
 }
 
 // explainMember explains the phase of a cluster in its pool.
-func (t *objectExplanation) explainMember(f poolforecast.Preview, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) {
+func (t *objectExplanation) explainMember(f poolforecast.Forecast, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) {
 	i := slices.IndexFunc(f.PlannedClusters(), func(c poolforecast.PlannedCluster) bool { return c.Name == cd.Name })
 	if i < 0 {
 		return

@@ -294,7 +294,7 @@ func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got poolcli.Plann
 		for _, st := range want.Steps {
 			switch {
 			case st.Cluster != c.Name:
-			case st.Verb == pool.Sleep:
+			case st.Verb == pool.Hibernate:
 				target = pool.Hibernating
 			case st.Verb == pool.Start || st.Verb == pool.Bind:
 				target = pool.Running

@@ -101,10 +101,10 @@ func (ms Machines) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Power observes, starts and stops the machines of a cluster. Calls return without waiting for
+// Actuator observes, starts and stops the machines of a cluster. Calls return without waiting for
 // machines; they are idempotent, honor the context's deadline, and return errors that carry a
 // fault.Kind. An error for one machine does not stop the others: errors are joined.
-type Power interface {
+type Actuator interface {
 	// Observe returns every machine of the cluster. If there are none, it returns an empty list and
 	// no error.
 	Observe(ctx context.Context, ref Ref) (Machines, error)
@@ -144,7 +144,7 @@ type Secrets func(ctx context.Context, key types.NamespacedName) (map[string][]b
 
 // Registry maps a platform's key to its actuator. An entry stands for CanHandle in the
 // enhancement on hibernating clusters.
-type Registry map[string]Power
+type Registry map[string]Actuator
 
-// PowerFor returns the actuator for p, or nil if there is none.
-func (r Registry) PowerFor(p hivev1.Platform) Power { return r[p.Name()] }
+// ActuatorFor returns the actuator for p, or nil if there is none.
+func (r Registry) ActuatorFor(p hivev1.Platform) Actuator { return r[p.Name()] }

@@ -33,7 +33,7 @@ func TestStepsOfAPool(t *testing.T) {
 		{Verb: pool.Create},
 		{Verb: pool.Create},
 		{Verb: pool.Start},
-		{Verb: pool.Sleep},
+		{Verb: pool.Hibernate},
 		{Verb: pool.Delete},
 		{Verb: pool.Delete, Cause: pool.Stale},
 		{Verb: pool.Delete, Cause: pool.Unreachable},

@@ -87,7 +87,7 @@ func values(t *testing.T) map[string]map[string]bool {
 func touched(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	m, reg := newMetrics()
-	for _, v := range []pool.Verb{pool.Bind, pool.Start, pool.Sleep, pool.Create, pool.Delete} {
+	for _, v := range []pool.Verb{pool.Bind, pool.Start, pool.Hibernate, pool.Create, pool.Delete} {
 		m.RecordPoolStep(dev, pool.Step{Verb: v})
 	}
 	for _, c := range []pool.Cause{pool.InstallFailed, pool.PowerFailed, pool.ResumeTimedOut, pool.Unreachable, pool.Unready, pool.Displaced} {

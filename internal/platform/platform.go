@@ -91,7 +91,7 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 	}
 	if len(o.Only) > 0 {
 		unwanted := func(name string) bool { return !slices.Contains(o.Only, name) }
-		maps.DeleteFunc(s.Actuators, func(name string, _ cloud.Power) bool { return unwanted(name) })
+		maps.DeleteFunc(s.Actuators, func(name string, _ cloud.Actuator) bool { return unwanted(name) })
 		maps.DeleteFunc(s.Executors, func(name string, _ install.Executor) bool { return unwanted(name) })
 	}
 	return s, nil

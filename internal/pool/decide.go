@@ -36,7 +36,7 @@ func Decide(s Snapshot) Plan {
 
 // verbOrder is the order of the steps in a plan.
 var verbOrder = []Verb{
-	AddFinalizer, RemoveFinalizer, Bind, Start, Sleep, SetPosition, ReportInvalid, DropName, CompleteCreation, Create, Delete,
+	AddFinalizer, RemoveFinalizer, Bind, Start, Hibernate, SetPosition, ReportInvalid, DropName, CompleteCreation, Create, Delete,
 }
 
 // Verbs returns all verbs, in the order of the steps in a plan.
@@ -44,7 +44,7 @@ func Verbs() []Verb { return slices.Clone(verbOrder) }
 
 // finishPlan adds the steps that depend on the others, sorts the steps, and reports on them.
 func (d *draft) finishPlan() Plan {
-	d.steps = slices.DeleteFunc(d.steps, func(s Step) bool { return (s.Verb == Start || s.Verb == Sleep) && d.plannedDeletions[s.Cluster] })
+	d.steps = slices.DeleteFunc(d.steps, func(s Step) bool { return (s.Verb == Start || s.Verb == Hibernate) && d.plannedDeletions[s.Cluster] })
 	r := d.buildReport()
 	next := d.RecheckAfter
 	for _, delay := range []time.Duration{d.nextDeadline(), d.postponeSteps(r), d.planPositions(r.Queue), d.dropDelay()} {

@@ -178,7 +178,7 @@ func (w *world) step(t *testing.T, s pool.Step) {
 		w.Members[i].Deleting = true
 	case pool.Start:
 		w.Members[i].Wanted = pool.Running
-	case pool.Sleep:
+	case pool.Hibernate:
 		w.Members[i].Wanted, w.Members[i].ResumingSince = pool.Hibernating, time.Time{}
 	case pool.SetPosition:
 		w.setPosition(t, s)

@@ -18,8 +18,8 @@ const (
 	// Bind binds a running cluster to a claim, or completes a binding.
 	Bind Verb = "bind"
 	// Start and Sleep set the power state of a cluster.
-	Start Verb = "start"
-	Sleep Verb = "hibernate"
+	Start     Verb = "start"
+	Hibernate Verb = "hibernate"
 	// SetPosition writes a waiting claim's position, and when a cluster for it is likely to run,
 	// into its status.
 	SetPosition Verb = "set position"

@@ -5,7 +5,7 @@ package pool
 func (d *draft) setPowerStates() {
 	list := d.unclaimedMembers(Installing, Standby, Assignable)
 	d.reserveForClaims(list)
-	spares := d.chooseSpares(list)
+	spares := d.chooseRunningSpares(list)
 	// notRunning is the number of spares that do not run yet.
 	notRunning := min(d.Settings.RunningCount, d.Settings.Size)
 	for _, m := range list {
@@ -30,10 +30,10 @@ func (d *draft) setPowerStates() {
 	}
 }
 
-// chooseSpares chooses the clusters that run without a claim: the oldest, whether they are
+// chooseRunningSpares chooses the clusters that run without a claim: the oldest, whether they are
 // installed or not (enhancement: running clusters). A struggling cluster takes up no place: the
 // next cluster is started in addition to it.
-func (d *draft) chooseSpares(list []*Member) map[string]bool {
+func (d *draft) chooseRunningSpares(list []*Member) map[string]bool {
 	out := map[string]bool{}
 	places := min(d.Settings.RunningCount, d.Settings.Size)
 	for _, m := range list {
@@ -57,7 +57,7 @@ func (d *draft) setPower(m *Member, want Power, cause Cause, reason string, args
 	}
 	verb := Start
 	if want == Hibernating {
-		verb = Sleep
+		verb = Hibernate
 	}
 	d.addStep(verb, m.Name, cause, reason, args...)
 }

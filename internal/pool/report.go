@@ -325,7 +325,7 @@ func (d *draft) describeActivity(r Report) string {
 }
 
 // hibernatingCount returns the number of installed members that this plan hibernates.
-func (d *draft) hibernatingCount() int { return d.countPlannedForInstalled(Sleep) }
+func (d *draft) hibernatingCount() int { return d.countPlannedForInstalled(Hibernate) }
 
 // resumingCount returns the number of installed members that resume, or that this plan starts.
 func (d *draft) resumingCount() int {

@@ -48,7 +48,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	if err != nil {
 		return err
 	}
-	others.Actuators[localPlatform] = local.Power{Store: store}
+	others.Actuators[localPlatform] = local.Actuator{Store: store}
 	others.Executors[localPlatform] = installer
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
 		Executors: others.Executors,

@@ -21,7 +21,7 @@ import (
 
 // manifestPreview is the plan of the controller for a pool that was read from manifests.
 type manifestPreview struct {
-	poolforecast.Preview
+	poolforecast.Forecast
 	// assumedObjects are objects that the pool references and that are not among the
 	// manifests, such as "Secret default/pull".
 	assumedObjects []string
@@ -48,7 +48,7 @@ func (q *planOptions) planPools(set *manifest.Set) ([]manifestPreview, error) {
 }
 
 func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestPreview, error) {
-	f := manifestPreview{Preview: poolforecast.Preview{Objects: facts.Objects{
+	f := manifestPreview{Forecast: poolforecast.Forecast{Objects: facts.Objects{
 		Pool:     set.Pools[key],
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}

@@ -185,5 +185,5 @@ func (a commands) writePlan(w io.Writer, f manifestPreview) error {
 	if f.Plan.Next > 0 {
 		about.AddRow("Next check", "in "+f.Plan.Next.String())
 	}
-	return a.WriteSections(w, about, BuildStepTable(f.Preview), buildPowerTable(f.Preview), BuildConditionTable(f.Preview))
+	return a.WriteSections(w, about, BuildStepTable(f.Forecast), buildPowerTable(f.Forecast), BuildConditionTable(f.Forecast))
 }

@@ -13,7 +13,7 @@ import (
 
 // BuildStepTable has a row for each step. Clusters that are created for the same reason share a
 // row. Steps that set a claim's position are omitted: the table of claims shows the positions.
-func BuildStepTable(f poolforecast.Preview) *base.Table {
+func BuildStepTable(f poolforecast.Forecast) *base.Table {
 	t := base.NewTable("STEPS")
 	creates := map[string]int{}
 	for _, st := range f.Plan.StepsOf(pool.Create) {
@@ -33,7 +33,7 @@ func BuildStepTable(f poolforecast.Preview) *base.Table {
 }
 
 // buildPowerTable lists the clusters whose power state changes.
-func buildPowerTable(f poolforecast.Preview) *base.Table {
+func buildPowerTable(f poolforecast.Forecast) *base.Table {
 	t := base.NewTable("CLUSTER", "PHASE", "POWER", "TARGET")
 	for _, c := range f.PlannedClusters() {
 		if c.Power != c.TargetPower {
@@ -45,7 +45,7 @@ func buildPowerTable(f poolforecast.Preview) *base.Table {
 
 // BuildConditionTable lists the conditions that report a problem, with a row for each missing
 // dependency.
-func BuildConditionTable(f poolforecast.Preview) *base.Table {
+func BuildConditionTable(f poolforecast.Forecast) *base.Table {
 	t := base.NewTable("CONDITION", "STATUS", "REASON", "MESSAGE")
 	for _, c := range f.UnhealthyConditions() {
 		if c.Type == hivev1.PoolMissingDependencies && len(f.Missing) > 0 {

@@ -54,7 +54,7 @@ func TestWhatAWSAnswers(t *testing.T) {
 
 func TestNobodyListensThere(t *testing.T) {
 	l := newLab(t)
-	l.Power = New(l.secret, WithEndpoint("http://127.0.0.1:1"))
+	l.Actuator = New(l.secret, WithEndpoint("http://127.0.0.1:1"))
 	_, err := l.Observe(t.Context(), ref(t, infraID))
 	if fault.KindOf(err) != fault.Unknown || !strings.Contains(err.Error(), "AWS cannot be reached: dial tcp 127.0.0.1:1") {
 		t.Errorf("got %v", err)

@@ -63,7 +63,7 @@ func (who identity) redactCredentials(text string) string {
 }
 
 // readClusterIdentity reads the credentials of a cluster.
-func (p *Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (identity, error) {
+func (p *Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (identity, error) {
 	var set settings
 	if ref.Platform.AWS != nil {
 		if err := json.Unmarshal(ref.Platform.AWS.Raw, &set); err != nil {

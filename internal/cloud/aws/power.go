@@ -24,8 +24,8 @@ import (
 // requestTimeout is the timeout of one request to AWS.
 const requestTimeout = 10 * time.Second
 
-// Power implements cloud.Power for AWS.
-type Power struct {
+// Actuator implements cloud.Actuator for AWS.
+type Actuator struct {
 	secrets        cloud.Secrets
 	provider       types.NamespacedName
 	endpoint       *string
@@ -34,33 +34,33 @@ type Power struct {
 }
 
 var (
-	_ cloud.Power              = (*Power)(nil)
-	_ cloud.LostInstanceLister = (*Power)(nil)
+	_ cloud.Actuator           = (*Actuator)(nil)
+	_ cloud.LostInstanceLister = (*Actuator)(nil)
 )
 
 // Option configures Power for all clusters.
-type Option func(*Power)
+type Option func(*Actuator)
 
 // WithServiceProvider names the Secret of the account that assumes the roles in
 // spec.platform.aws.credentialsAssumeRole. Without it, clusters that set this field are rejected.
 func WithServiceProvider(secret types.NamespacedName) Option {
-	return func(p *Power) { p.provider = secret }
+	return func(p *Actuator) { p.provider = secret }
 }
 
 // WithEndpoint sends all requests for EC2 and STS to url. Without it, they go to the endpoints of
 // the region's partition: commercial, GovCloud or China.
-func WithEndpoint(url string) Option { return func(p *Power) { p.endpoint = sdk.String(url) } }
+func WithEndpoint(url string) Option { return func(p *Actuator) { p.endpoint = sdk.String(url) } }
 
 // WithAuthorities makes every request trust the certificates of authorities in addition to the
 // system's, such as those of a proxy or of private endpoints.
 func WithAuthorities(authorities *cabundle.Source) Option {
-	return func(p *Power) { p.http = newHTTPClient(authorities) }
+	return func(p *Actuator) { p.http = newHTTPClient(authorities) }
 }
 
-// New returns a Power. It reads credentials only from Secrets, not from the environment or files.
+// New returns an Actuator. It reads credentials only from Secrets, not from the environment or files.
 // It uses the proxy in the environment, as Go programs do.
-func New(secrets cloud.Secrets, options ...Option) *Power {
-	p := &Power{secrets: secrets, requestTimeout: requestTimeout, http: newHTTPClient(nil)}
+func New(secrets cloud.Secrets, options ...Option) *Actuator {
+	p := &Actuator{secrets: secrets, requestTimeout: requestTimeout, http: newHTTPClient(nil)}
 	for _, o := range options {
 		o(p)
 	}
@@ -69,7 +69,7 @@ func New(secrets cloud.Secrets, options ...Option) *Power {
 
 // Observe returns the instances that are not terminated. Their names are the value of tag Name,
 // followed by the ID.
-func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	_, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("observing instances of %s: %w", ref.InfraID, err)
@@ -84,7 +84,7 @@ func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, err
 
 // Start starts stopped instances, the control plane first. An instance that is stopping is started
 // by a later call, after it has stopped.
-func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
+func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	a, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
@@ -100,7 +100,7 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 // AWS rejects calls for reasons that affect all instances, the rest is left for a later call. A
 // pending instance is stopped by a later call, once it is running. One-time spot instances cannot
 // be stopped and are terminated; see Lost.
-func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
+func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	a, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
@@ -121,7 +121,7 @@ type account struct {
 }
 
 // openAndListInstances opens the cluster's account and lists its instances.
-func (p *Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*account, []instance, error) {
+func (p *Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*account, []instance, error) {
 	a, err := p.openAccount(ctx, ref)
 	if err != nil {
 		return nil, nil, err
@@ -131,7 +131,7 @@ func (p *Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*accou
 }
 
 // openAccount creates a client with the cluster's credentials. It sends no requests.
-func (p *Power) openAccount(ctx context.Context, ref cloud.Ref) (*account, error) {
+func (p *Actuator) openAccount(ctx context.Context, ref cloud.Ref) (*account, error) {
 	who, err := p.readClusterIdentity(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (p *Power) openAccount(ctx context.Context, ref cloud.Ref) (*account, error
 }
 
 // addRequestDeadline gives each request its own deadline.
-func (p *Power) addRequestDeadline(stack *middleware.Stack) error {
+func (p *Actuator) addRequestDeadline(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Deadline",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 			ctx, cancel := context.WithTimeoutCause(ctx, p.requestTimeout, fmt.Errorf("no answer within %s", p.requestTimeout))

@@ -30,7 +30,7 @@ var key = sdk.Credentials{AccessKeyID: "AKIAPLANTED0000001", SecretAccessKey: "p
 
 // lab is the platform with a simulated EC2.
 type lab struct {
-	*Power
+	*Actuator
 	ec2 *ec2test.Server
 	// secrets are the Secrets of the hub.
 	secrets map[types.NamespacedName]map[string]string
@@ -43,7 +43,7 @@ func newLab(t *testing.T, options ...Option) *lab {
 	l.secrets[types.NamespacedName{Namespace: "ns", Name: "aws-creds"}] = map[string]string{
 		"aws_access_key_id": key.AccessKeyID, "aws_secret_access_key": key.SecretAccessKey + "\n",
 	}
-	l.Power = New(l.secret, append(options, WithEndpoint(l.ec2.URL))...)
+	l.Actuator = New(l.secret, append(options, WithEndpoint(l.ec2.URL))...)
 	return l
 }
 
@@ -65,7 +65,7 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	l := newLab(t)
 	front := httptest.NewTLSServer(l.ec2)
 	t.Cleanup(front.Close)
-	l.Power = New(l.secret, WithAuthorities(authorities.NewSource()), WithEndpoint(front.URL))
+	l.Actuator = New(l.secret, WithAuthorities(authorities.NewSource()), WithEndpoint(front.URL))
 	authorities.SetContent(cabundletest.CertificatePEM(cabundletest.NewServer(t, http.NotFoundHandler())))
 	if _, err := l.Observe(t.Context(), ref(t, infraID)); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("without the certificate: %v", err)
@@ -126,8 +126,8 @@ func TestPower(t *testing.T) {
 			l.ec2.ChangeInstance(t, idOf(name), f)
 		}
 		return cloudtest.Cloud{
-			Against: "an EC2 of our own, which the AWS CLI takes for the real one",
-			Power:   l.Power,
+			Against:  "an EC2 of our own, which the AWS CLI takes for the real one",
+			Actuator: l.Actuator,
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				l.master(infraID)
 				l.workers(infraID, workers)

@@ -19,7 +19,7 @@ const maxFilterValues = 200
 // ListLostInstances returns the provider IDs ("aws:///us-east-1a/i-0123") whose instance is shutting down, is
 // terminated or does not exist. IDs in another format are not lost. It looks up instances by ID and
 // not by tag: an instance without the tag still has its disk.
-func (p *Power) ListLostInstances(ctx context.Context, ref cloud.Ref, providerIDs []string) ([]string, error) {
+func (p *Actuator) ListLostInstances(ctx context.Context, ref cloud.Ref, providerIDs []string) ([]string, error) {
 	var asked []string
 	for _, id := range providerIDs {
 		if i, ok := instanceID(id); ok {

@@ -50,7 +50,7 @@ type account struct {
 }
 
 // openResourceGroup reads the cluster's settings and credentials, and requests a token.
-func (p Power) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, error) {
+func (p Actuator) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, error) {
 	a, err := p.readServicePrincipal(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (p Power) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, er
 	return &group{account: a, name: name, api: api, token: token.AccessToken}, nil
 }
 
-func (p Power) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*account, error) {
+func (p Actuator) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*account, error) {
 	name := ref.Platform.Settings().CredentialsSecretRef
 	if ref.Platform.Azure == nil || name == nil || name.Name == "" {
 		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.azure.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
@@ -200,7 +200,7 @@ type metadata struct {
 
 // findGroupName returns the name of the cluster's resource group, from clusterMetadata.platform or
 // else from the Secret with metadata.json, the only place in newer versions of Hive.
-func (p Power) findGroupName(ctx context.Context, ref cloud.Ref) (string, error) {
+func (p Actuator) findGroupName(ctx context.Context, ref cloud.Ref) (string, error) {
 	missing := fault.NewDenied("the resource group of ClusterDeployment %s is unknown: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
 		"or spec.clusterMetadata.metadataJSONSecretRef.name to a Secret whose key metadata.json has azure.resourceGroupName", ref.Cluster)
 	if ref.Metadata == nil {
@@ -224,7 +224,7 @@ func (p Power) findGroupName(ctx context.Context, ref cloud.Ref) (string, error)
 
 // readGroupName reads the name from the Secret with metadata.json. If it is not set there, the
 // installer chose the default name.
-func (p Power) readGroupName(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
+func (p Actuator) readGroupName(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
 	data, err := p.secrets(ctx, key)
 	if err != nil {
 		return "", fmt.Errorf("reading metadata.json: %w", err)

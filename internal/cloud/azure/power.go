@@ -17,25 +17,25 @@ import (
 	"hotspare.io/hotspare/internal/cloud/powerorder"
 )
 
-// Power implements cloud.Power for Azure.
-type Power struct {
+// Actuator implements cloud.Actuator for Azure.
+type Actuator struct {
 	secrets   cloud.Secrets
 	transport http.RoundTripper
 }
 
-var _ cloud.Power = Power{}
+var _ cloud.Actuator = Actuator{}
 
 // New returns an actuator that reads credentials with secrets. It sends all requests, including
 // those for tokens, through transport; nil is http.DefaultTransport.
-func New(secrets cloud.Secrets, transport http.RoundTripper) Power {
+func New(secrets cloud.Secrets, transport http.RoundTripper) Actuator {
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	return Power{secrets: secrets, transport: transport}
+	return Actuator{secrets: secrets, transport: transport}
 }
 
 // Observe returns the virtual machines of the cluster.
-func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	g, err := p.openAndListMachines(ctx, ref)
 	if err == nil {
 		err = g.hidden
@@ -47,7 +47,7 @@ func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, erro
 }
 
 // Start starts the control plane and, once most of it runs, the workers.
-func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	g, err := p.openAndListMachines(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting virtual machines of %s: %w", ref.InfraID, err)
@@ -60,7 +60,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 
 // Stop deallocates the workers and, once none of them runs, the control plane. A virtual machine
 // that is only powered off costs as much as one that runs.
-func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	g, err := p.openAndListMachines(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
@@ -72,7 +72,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 }
 
 // openAndListMachines opens the cluster's resource group and lists its machines.
-func (p Power) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, error) {
+func (p Actuator) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, error) {
 	g, err := p.openResourceGroup(ctx, ref)
 	if err != nil {
 		return nil, err

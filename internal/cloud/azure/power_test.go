@@ -21,7 +21,7 @@ import (
 // lab is a simulator with an actuator and its Secrets.
 type lab struct {
 	*sim
-	Power
+	Actuator
 	secrets map[string]map[string][]byte
 }
 
@@ -30,7 +30,7 @@ const principal = `{"clientId":"` + clientID + `","clientSecret":"` + password +
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{sim: newSim(t), secrets: map[string]map[string][]byte{"azure-creds": {secretKey: []byte(principal)}}}
-	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
+	l.Actuator = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
 		if data := l.secrets[key.Name]; data != nil && key.Namespace == "clusters" {
 			return data, nil
 		}
@@ -102,12 +102,12 @@ func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
 		return cloudtest.Cloud{
-			Against: "the server that comes with Azure's SDK, with machines of our own behind it",
-			Power:   l.Power,
-			Create:  func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
-			Vanish:  func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },
-			Break:   func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
-			Step:    l.step,
+			Against:  "the server that comes with Azure's SDK, with machines of our own behind it",
+			Actuator: l.Actuator,
+			Create:   func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
+			Vanish:   func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },
+			Break:    func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
+			Step:     l.step,
 			Faults: cloudtest.Faults{
 				Many: func(_ *testing.T, ref cloud.Ref, n int) {
 					l.page = 50
@@ -318,7 +318,7 @@ func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)
 	timed := cloudtest.NewTimedTransport(t, l.sim, powerorder.RequestTimeout)
-	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
+	l.Actuator = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
 		return l.secrets[key.Name], nil
 	}, timed)
 	l.observe(t, ref)

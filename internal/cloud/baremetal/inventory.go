@@ -80,7 +80,7 @@ type hostEntry struct {
 
 // readInventory reads the hosts of a cluster from its own Secret or, if there is none, from its
 // install-config.
-func (p *Power) readInventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
+func (p *Actuator) readInventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
 	own := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.Cluster.Name + secretSuffix}
 	data, err := p.secrets(ctx, own)
 	switch {

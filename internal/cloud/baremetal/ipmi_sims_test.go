@@ -126,7 +126,7 @@ func (r *rack) step(t *testing.T) {
 
 // retryLostPackets repeats calls that failed because a BMC did not answer in time, as the power
 // controller does. IPMI runs over UDP, and on a busy machine the simulator answers too late.
-type retryLostPackets struct{ power cloud.Power }
+type retryLostPackets struct{ power cloud.Actuator }
 
 func (r retryLostPackets) Observe(ctx context.Context, ref cloud.Ref) (ms cloud.Machines, err error) {
 	err = retryTimeouts(ctx, func() error { ms, err = r.power.Observe(ctx, ref); return err })
@@ -155,7 +155,7 @@ func TestPowerWithIPMI(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		r := newRack(t, 6)
 		return cloudtest.Cloud{
-			Power: retryLostPackets{r.Power},
+			Actuator: retryLostPackets{r.Actuator},
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				r.add(t, infraID, "master-0", "master", "off")
 				for i := range workers {

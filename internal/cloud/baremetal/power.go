@@ -21,8 +21,8 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power implements cloud.Power for bare metal.
-type Power struct {
+// Actuator implements cloud.Actuator for bare metal.
+type Actuator struct {
 	secrets     cloud.Secrets
 	authorities *cabundle.Source
 	memory      actionStore
@@ -32,12 +32,12 @@ type Power struct {
 	requestTimeout time.Duration
 }
 
-var _ cloud.Power = (*Power)(nil)
+var _ cloud.Actuator = (*Actuator)(nil)
 
-// New returns a Power. secrets reads the Secrets of the hub. Every connection trusts the
+// New returns an Actuator. secrets reads the Secrets of the hub. Every connection trusts the
 // certificates of authorities in addition to the system's.
-func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
-	return &Power{
+func New(secrets cloud.Secrets, authorities *cabundle.Source) *Actuator {
+	return &Actuator{
 		secrets: secrets, authorities: authorities, clock: clock.RealClock{}, requestTimeout: powerorder.RequestTimeout,
 		memory: actionStore{lastActions: map[string]lastAction{}}, locked: lockedAccounts{until: map[string]time.Time{}},
 	}
@@ -45,7 +45,7 @@ func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 
 // Observe returns the cluster's hosts. A host whose BMC does not report its state is Unknown; if no
 // BMC does, Observe returns an error.
-func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	_, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, err
 }
 
 // Start powers on the control plane and, once most of it runs, the workers.
-func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
+func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	inv, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 
 // Stop asks the workers to shut down and, once none of them is on, the control plane. A later call
 // powers off a host that has not shut down within the grace period (shutdownGraceAt).
-func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
+func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	inv, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func excludeDoneNames(names []string, done []hostObservation) []string {
 }
 
 // observeAllHosts reads the state of every host of the cluster from its BMC.
-func (p *Power) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, []hostObservation, error) {
+func (p *Actuator) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, []hostObservation, error) {
 	if err := ctx.Err(); err != nil {
 		return inventory{}, nil, fault.New(fault.Unknown, fmt.Errorf("finding hosts of %s: %w", ref.Cluster, err))
 	}
@@ -201,7 +201,7 @@ func (p *Power) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, 
 
 // applyPowerActions applies the action that next returns to each host, based on the current state
 // that its BMC reports.
-func (p *Power) applyPowerActions(ctx context.Context, inv inventory, hosts []host, next func(lastAction, power, time.Time) powerAction) []hostObservation {
+func (p *Actuator) applyPowerActions(ctx context.Context, inv inventory, hosts []host, next func(lastAction, power, time.Time) powerAction) []hostObservation {
 	return p.visitHosts(ctx, inv.trust, hosts, func(ctx context.Context, n managedHost, t lastAction) error {
 		o := next(t, n.powerState(), p.clock.Now())
 		switch o {

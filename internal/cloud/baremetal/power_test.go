@@ -30,7 +30,7 @@ const (
 
 // lab is the platform with a simulated enclosure of hosts.
 type lab struct {
-	*Power
+	*Actuator
 	bmc     *redfishtest.Server
 	time    *testclock.FakePassiveClock
 	hosts   map[string][]hostEntry // by cluster
@@ -57,7 +57,7 @@ func labOf(bmc *redfishtest.Server) *lab {
 
 // restart simulates a new process, which remembers nothing.
 func (l *lab) restart() {
-	l.Power = New(l.secret, nil)
+	l.Actuator = New(l.secret, nil)
 	l.clock = l.time
 }
 
@@ -136,8 +136,8 @@ func TestPower(t *testing.T) {
 			l.bmc.ChangeSystem(t, ref.Cluster.Name+"-"+name, f)
 		}
 		return cloudtest.Cloud{
-			Against: "BMCs of our own that speak Redfish, which redfishtool takes for real ones; by `make test-sims` also pyghmi's, by IPMI",
-			Power:   l.Power,
+			Against:  "BMCs of our own that speak Redfish, which redfishtool takes for real ones; by `make test-sims` also pyghmi's, by IPMI",
+			Actuator: l.Actuator,
 			Create: func(_ *testing.T, infraID string, workers int) cloud.Ref {
 				l.add(infraID, "master-0", "master", redfishtest.System{})
 				l.workers(infraID, 0, workers)

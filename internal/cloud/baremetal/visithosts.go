@@ -39,7 +39,7 @@ type managedHost interface {
 
 // visitHosts calls do for hosts: for many BMCs concurrently, and for the hosts of one BMC
 // sequentially. It returns its observation of each host, in the order of hosts.
-func (p *Power) visitHosts(ctx context.Context, trust trust, hosts []host, do func(context.Context, managedHost, lastAction) error) []hostObservation {
+func (p *Actuator) visitHosts(ctx context.Context, trust trust, hosts []host, do func(context.Context, managedHost, lastAction) error) []hostObservation {
 	out := make([]hostObservation, len(hosts))
 	groups := map[string][]int{}
 	for i, h := range hosts {
@@ -63,7 +63,7 @@ func (p *Power) visitHosts(ctx context.Context, trust trust, hosts []host, do fu
 }
 
 // visitBMC visits the hosts of one BMC: those in out at the indexes in group.
-func (p *Power) visitBMC(ctx context.Context, trust trust, id string, group []int, out []hostObservation, do func(context.Context, managedHost, lastAction) error) {
+func (p *Actuator) visitBMC(ctx context.Context, trust trust, id string, group []int, out []hostObservation, do func(context.Context, managedHost, lastAction) error) {
 	first := out[group[0]].host
 	deaf := p.locked.lockoutError(id, first, p.clock.Now())
 	var b bmcClient
@@ -89,7 +89,7 @@ func (p *Power) visitBMC(ctx context.Context, trust trust, id string, group []in
 	}
 }
 
-func (p *Power) visitHost(ctx context.Context, b bmcClient, s *hostObservation, do func(context.Context, managedHost, lastAction) error) error {
+func (p *Actuator) visitHost(ctx context.Context, b bmcClient, s *hostObservation, do func(context.Context, managedHost, lastAction) error) error {
 	n, err := b.readHost(ctx, s.host)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (p *Power) visitHost(ctx context.Context, b bmcClient, s *hostObservation, 
 	return do(ctx, n, s.lastAction)
 }
 
-func (p *Power) newBMCClient(h host, trust trust) bmcClient {
+func (p *Actuator) newBMCClient(h host, trust trust) bmcClient {
 	if h.protocol == ipmi {
 		return newIPMIClient(h, p.requestTimeout)
 	}

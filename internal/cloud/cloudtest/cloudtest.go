@@ -1,7 +1,7 @@
-// Package cloudtest is the conformance suite of cloud.Power.
+// Package cloudtest is the conformance suite of cloud.Actuator.
 //
 // A platform's test creates its actuator together with a cloud (a simulator or a real one) and
-// calls Run. The suite observes the cloud only through cloud.Power, and repeats its calls as the
+// calls Run. The suite observes the cloud only through cloud.Actuator, and repeats its calls as the
 // power controller does, so it does not matter how many calls a platform needs.
 package cloudtest
 
@@ -23,7 +23,7 @@ const maxSteps = 1000
 
 // A Cloud is one platform without any machines of the suite. Each test gets its own.
 type Cloud struct {
-	Power cloud.Power
+	Actuator cloud.Actuator
 	// Against is what the suite runs against, for readers of docs/platforms. It must be a literal.
 	Against string
 	// Create creates a cluster with one control plane machine and some workers, all stopped and
@@ -215,13 +215,13 @@ func failsWhenCancelled(s *suite) {
 	ref := s.Create(s.T, "c-12345", 1)
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	if ms, err := s.Power.Observe(ctx, ref); err == nil {
+	if ms, err := s.Actuator.Observe(ctx, ref); err == nil {
 		s.Errorf("observed %v", ms)
 	}
-	if s.Power.Start(ctx, ref) == nil {
+	if s.Actuator.Start(ctx, ref) == nil {
 		s.Error("started")
 	}
-	if s.Power.Stop(ctx, ref) == nil {
+	if s.Actuator.Stop(ctx, ref) == nil {
 		s.Error("stopped")
 	}
 	if got := s.observeMachines(ref); !got.AllIn(cloud.Stopped) {

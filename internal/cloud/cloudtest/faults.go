@@ -78,14 +78,14 @@ func startsAllButRefused(s *suite) {
 	ref := s.Create(s.T, "c-12345", 3)
 	bad := s.findWorker(ref)
 	s.Refuse(s.T, ref, bad)
-	s.expectRefusal(ref, bad, "start", s.Power.Start, cloud.Running)
+	s.expectRefusal(ref, bad, "start", s.Actuator.Start, cloud.Running)
 }
 
 func stopsAllButRefused(s *suite) {
 	ref := s.runningCluster(3)
 	bad := s.findWorker(ref)
 	s.Refuse(s.T, ref, bad)
-	s.expectRefusal(ref, bad, "stop", s.Power.Stop, cloud.Stopped)
+	s.expectRefusal(ref, bad, "stop", s.Actuator.Stop, cloud.Stopped)
 }
 
 // expectRefusal repeats a call until all machines but one are in state want. An error must name the
@@ -160,9 +160,9 @@ func (s *suite) waitForCall(c <-chan struct{}, otherwise string) {
 // powerCalls returns the calls that a controller makes to a platform.
 func (s *suite) powerCalls(ref cloud.Ref) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"observing": func(ctx context.Context) error { _, err := s.Power.Observe(ctx, ref); return err },
-		"starting":  func(ctx context.Context) error { return s.Power.Start(ctx, ref) },
-		"stopping":  func(ctx context.Context) error { return s.Power.Stop(ctx, ref) },
+		"observing": func(ctx context.Context) error { _, err := s.Actuator.Observe(ctx, ref); return err },
+		"starting":  func(ctx context.Context) error { return s.Actuator.Start(ctx, ref) },
+		"stopping":  func(ctx context.Context) error { return s.Actuator.Stop(ctx, ref) },
 	}
 }
 

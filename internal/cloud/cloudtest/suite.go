@@ -10,7 +10,7 @@ import (
 // startCluster starts ref and fails the test if that returns an error.
 func (s *suite) startCluster(ref cloud.Ref) {
 	s.Helper()
-	if err := s.Power.Start(s.Context(), ref); err != nil {
+	if err := s.Actuator.Start(s.Context(), ref); err != nil {
 		s.Fatalf("starting: %v", err)
 	}
 }
@@ -18,7 +18,7 @@ func (s *suite) startCluster(ref cloud.Ref) {
 // tryStart starts a cluster with a machine that cannot start: whether that returns an error depends
 // on the platform.
 func (s *suite) tryStart(ref cloud.Ref) {
-	if err := s.Power.Start(s.Context(), ref); err != nil {
+	if err := s.Actuator.Start(s.Context(), ref); err != nil {
 		s.Logf("starting: %v", err)
 		s.checkSecrets(err.Error())
 	}
@@ -26,7 +26,7 @@ func (s *suite) tryStart(ref cloud.Ref) {
 
 func (s *suite) stopCluster(ref cloud.Ref) {
 	s.Helper()
-	if err := s.Power.Stop(s.Context(), ref); err != nil {
+	if err := s.Actuator.Stop(s.Context(), ref); err != nil {
 		s.Fatalf("stopping: %v", err)
 	}
 }
@@ -35,7 +35,7 @@ func (s *suite) stopCluster(ref cloud.Ref) {
 // name, and those that need a reason have one.
 func (s *suite) observeMachines(ref cloud.Ref) cloud.Machines {
 	s.Helper()
-	ms, err := s.Power.Observe(s.Context(), ref)
+	ms, err := s.Actuator.Observe(s.Context(), ref)
 	if err != nil {
 		s.Fatalf("observing: %v", err)
 	}

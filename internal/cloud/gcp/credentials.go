@@ -44,7 +44,7 @@ type credentials struct {
 }
 
 // openProject reads the key and requests a token with it.
-func (p Power) openProject(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
+func (p Actuator) openProject(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
 	c, err := p.readCredentials(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (p Power) openProject(ctx context.Context, ref cloud.Ref, set settings) (*p
 	return &project{credentials: c, settings: set, token: token.AccessToken, api: api}, nil
 }
 
-func (p Power) readCredentials(ctx context.Context, ref cloud.Ref) (*credentials, error) {
+func (p Actuator) readCredentials(ctx context.Context, ref cloud.Ref) (*credentials, error) {
 	name := ref.Platform.Settings().CredentialsSecretRef
 	if name == nil || name.Name == "" {
 		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.gcp.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)

@@ -19,8 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power implements cloud.Power for Google Compute Engine.
-type Power struct {
+// Actuator implements cloud.Actuator for Google Compute Engine.
+type Actuator struct {
 	secrets cloud.Secrets
 	options Options
 }
@@ -33,14 +33,14 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-var _ cloud.Power = Power{}
+var _ cloud.Actuator = Actuator{}
 
 // New returns an actuator that reads credentials with secrets.
-func New(secrets cloud.Secrets, o Options) Power {
+func New(secrets cloud.Secrets, o Options) Actuator {
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport
 	}
-	return Power{secrets: secrets, options: o}
+	return Actuator{secrets: secrets, options: o}
 }
 
 // settings are the fields of spec.platform.gcp that this package reads.
@@ -64,7 +64,7 @@ func parsePlatformSettings(ref cloud.Ref) (settings, error) {
 
 // Observe returns the instances of the cluster. If a zone of its region cannot be listed, it
 // returns an error: the state of the machines there is unknown.
-func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	_, seen, err := p.openAndListInstances(ctx, ref)
 	if err == nil {
 		err = seen.hidden
@@ -77,7 +77,7 @@ func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, erro
 
 // Start starts the control plane and, once most of it runs, the workers. It resumes suspended
 // instances.
-func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	project, seen, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
@@ -88,7 +88,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 }
 
 // Stop stops the workers and, once none of them runs, the control plane.
-func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	project, seen, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
@@ -99,7 +99,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 }
 
 // openAndListInstances opens the cluster's project and lists its instances.
-func (p Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*project, *observation, error) {
+func (p Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*project, *observation, error) {
 	set, err := parsePlatformSettings(ref)
 	if err != nil {
 		return nil, nil, err

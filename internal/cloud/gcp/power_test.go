@@ -22,7 +22,7 @@ import (
 // lab is a simulator with an actuator and its Secret.
 type lab struct {
 	*sim
-	Power
+	Actuator
 	secret map[string][]byte
 }
 
@@ -30,7 +30,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{sim: newSim(t)}
 	l.secret = map[string][]byte{secretKey: l.account(nil)}
-	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
+	l.Actuator = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
 		if want := (types.NamespacedName{Namespace: "clusters", Name: "gcp-creds"}); key != want {
 			return nil, fault.NewDenied("no Secret %s", key)
 		}
@@ -97,9 +97,9 @@ func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
 		return cloudtest.Cloud{
-			Against: "a Compute Engine of our own",
-			Power:   l.Power,
-			Create:  func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
+			Against:  "a Compute Engine of our own",
+			Actuator: l.Actuator,
+			Create:   func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
 			Vanish: func(t *testing.T, _ cloud.Ref, name string) {
 				i := l.named(name)
 				delete(l.instances, zoneName(&i.Instance)+"/"+name)
@@ -325,7 +325,7 @@ func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)
 	timed := cloudtest.NewTimedTransport(t, http.DefaultTransport, powerorder.RequestTimeout)
-	l.Power = New(func(context.Context, types.NamespacedName) (map[string][]byte, error) { return l.secret, nil },
+	l.Actuator = New(func(context.Context, types.NamespacedName) (map[string][]byte, error) { return l.secret, nil },
 		Options{Endpoint: l.URL + "/compute/v1/", Transport: timed})
 	l.observe(t, ref)
 	for range 2 { // workers, then the control plane

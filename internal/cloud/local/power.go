@@ -6,24 +6,24 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// Power implements cloud.Power for the local platform: it starts and stops the machines of a Store.
+// Actuator implements cloud.Actuator for the local platform: it starts and stops the machines of a Store.
 // Its requests are carried out while Store.Run runs.
-type Power struct {
+type Actuator struct {
 	Store *Store
 }
 
 var (
-	_ cloud.Power          = Power{}
-	_ cloud.ChangeNotifier = Power{}
+	_ cloud.Actuator       = Actuator{}
+	_ cloud.ChangeNotifier = Actuator{}
 )
 
 // Changes returns a channel that receives the infraID of a cluster when one of its machines has
 // started or stopped running.
-func (p Power) Changes() <-chan string { return p.Store.changes }
+func (p Actuator) Changes() <-chan string { return p.Store.changes }
 
 // Observe returns the machines with the infraID of ref. The error of Observe, Start and Stop is
 // fault.Denied if these machines were created for another ClusterDeployment.
-func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	if ctx.Err() != nil {
 		return nil, interruptedError(ctx, "observing machines of", ref.InfraID)
 	}
@@ -34,7 +34,7 @@ func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, erro
 }
 
 // Start starts the control plane, then the workers.
-func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, "starting machines of", ref.InfraID)
 	}
@@ -45,7 +45,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 }
 
 // Stop stops the workers, then the control plane.
-func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, "stopping machines of", ref.InfraID)
 	}

@@ -14,8 +14,8 @@ func TestPower(t *testing.T) {
 		s := open(t, t.TempDir())
 		run(t, s)
 		return cloudtest.Cloud{
-			Against: "processes of this computer, as they are used",
-			Power:   Power{Store: s},
+			Against:  "processes of this computer, as they are used",
+			Actuator: Actuator{Store: s},
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				create(t, s, infraID, workers)
 				return cloud.Ref{InfraID: infraID}

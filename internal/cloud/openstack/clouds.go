@@ -78,7 +78,7 @@ type identity struct {
 }
 
 // readClusterIdentity reads the credentials of a cluster.
-func (p Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*identity, error) {
+func (p Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*identity, error) {
 	var set section
 	if ref.Platform.OpenStack != nil {
 		if err := json.Unmarshal(ref.Platform.OpenStack.Raw, &set); err != nil {
@@ -105,7 +105,7 @@ func (p Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*identit
 }
 
 // readCertificates returns the certificates in all keys of a Secret; the installer accepts any key.
-func (p Power) readCertificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
+func (p Actuator) readCertificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
 	data, err := p.secrets(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cloud's certificates: %w", err)

@@ -164,7 +164,7 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrustedBesideTheCloudsOwn(t *testin
 	ref := refTo(infraID, nil)
 	others := cabundletest.CertificatePEM(cabundletest.NewServer(t, http.NotFoundHandler()))
 	var authorities cabundletest.Secret
-	l.Power = New(l.secret, authorities.NewSource())
+	l.Actuator = New(l.secret, authorities.NewSource())
 	refused := func(says ...string) {
 		t.Helper()
 		for _, err := range l.all(t.Context(), ref) {

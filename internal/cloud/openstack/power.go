@@ -21,25 +21,25 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power implements cloud.Power for Nova. The cluster's clouds.yaml selects the cloud.
-type Power struct {
+// Actuator implements cloud.Actuator for Nova. The cluster's clouds.yaml selects the cloud.
+type Actuator struct {
 	secrets        cloud.Secrets
 	authorities    *cabundle.Source
 	requestTimeout time.Duration // per request
 }
 
-var _ cloud.Power = Power{}
+var _ cloud.Actuator = Actuator{}
 
 // New returns an actuator that reads credentials with secrets. It uses nothing from the environment
 // or files, except the proxy settings that Go programs use and the CAs that the system trusts.
 // Every connection also trusts the certificates of authorities.
-func New(secrets cloud.Secrets, authorities *cabundle.Source) Power {
-	return Power{secrets: secrets, authorities: authorities, requestTimeout: powerorder.RequestTimeout}
+func New(secrets cloud.Secrets, authorities *cabundle.Source) Actuator {
+	return Actuator{secrets: secrets, authorities: authorities, requestTimeout: powerorder.RequestTimeout}
 }
 
 // Observe returns the servers of the cluster. If part of the cloud is down, it returns an error:
 // the state of the servers there is unknown.
-func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	s, seen, err := p.openAndListServers(ctx, ref)
 	if err == nil {
 		defer s.closeIdleConnections()
@@ -53,7 +53,7 @@ func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, erro
 
 // Start starts the control plane and, once most of it runs, the workers. It unshelves shelved
 // servers, and resumes paused and suspended ones.
-func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	s, seen, err := p.openAndListServers(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting servers of %s: %w", ref.InfraID, err)
@@ -67,7 +67,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 // Stop stops the workers and, once none of them runs, the control plane; if ref.Shelve is set, it
 // shelves them instead. A server that is starting is left for a later call: Nova refuses to stop
 // it. Workers whose stop is denied do not block the control plane: later calls would be denied too.
-func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	s, seen, err := p.openAndListServers(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping servers of %s: %w", ref.InfraID, err)
@@ -105,7 +105,7 @@ func (n *nameSet) hasName(name string) bool { return slices.Contains(n.list, nam
 
 // openAndListServers logs in and lists the cluster's servers. If there is no error, the caller must
 // call closeIdleConnections on the session.
-func (p Power) openAndListServers(ctx context.Context, ref cloud.Ref) (*session, *observation, error) {
+func (p Actuator) openAndListServers(ctx context.Context, ref cloud.Ref) (*session, *observation, error) {
 	who, err := p.readClusterIdentity(ctx, ref)
 	if err != nil {
 		return nil, nil, err

@@ -22,7 +22,7 @@ const infraID = "c-12345"
 
 // lab is the platform with a simulated cloud.
 type lab struct {
-	Power
+	Actuator
 	*sim
 	// secrets are the Secrets of the hub in namespace clusters.
 	secrets map[string]map[string][]byte
@@ -32,7 +32,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{sim: newSim(t), secrets: map[string]map[string][]byte{}}
 	l.secrets["os-creds"] = map[string][]byte{secretKey: l.clouds(nil)}
-	l.Power = New(l.secret, nil)
+	l.Actuator = New(l.secret, nil)
 	return l
 }
 
@@ -203,8 +203,8 @@ func newCloud(t *testing.T, shelve bool) cloudtest.Cloud {
 		l.do(func() { f(v) })
 	}
 	return cloudtest.Cloud{
-		Against: "a Keystone and a Nova of our own; by `make test-sims` also Debian's real ones, Nova with its fake driver",
-		Power:   l.Power,
+		Against:  "a Keystone and a Nova of our own; by `make test-sims` also Debian's real ones, Nova with its fake driver",
+		Actuator: l.Actuator,
 		Create: func(_ *testing.T, infraID string, workers int) cloud.Ref {
 			l.add(member(infraID, "master-0"))
 			l.workers(infraID, workers)

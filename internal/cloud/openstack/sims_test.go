@@ -103,7 +103,7 @@ func (r *real) tenant(t *testing.T) *tenant {
 	te.logIn(map[string]any{
 		"username": name, "password": password, "user_domain_name": "Default", "project_name": name, "project_domain_name": "Default",
 	})
-	te.Power = New(te.secret, nil)
+	te.Actuator = New(te.secret, nil)
 	return te
 }
 
@@ -220,7 +220,7 @@ func (te *tenant) cloud(t *testing.T) cloudtest.Cloud {
 	t.Helper()
 	t.Cleanup(func() { te.clear(t) })
 	return cloudtest.Cloud{
-		Power: te.Power,
+		Actuator: te.Actuator,
 		Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 			te.boot(t, infraID, "master-0", 1)
 			te.boot(t, infraID, "worker-0", workers)

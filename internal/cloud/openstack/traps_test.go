@@ -283,7 +283,7 @@ func TestAServerThatNobodyMayStopHoldsUpNobody(t *testing.T) {
 func TestARequestHasADeadline(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(0)
-	l.Power.requestTimeout = time.Millisecond
+	l.Actuator.requestTimeout = time.Millisecond
 	l.do(func() { l.hang = make(chan struct{}) })
 	for _, err := range l.all(t.Context(), ref) {
 		mustSay(t, err, fault.Unknown, "no answer in time")

@@ -477,8 +477,8 @@ func refWith(infraID string, section map[string]any) cloud.Ref {
 	}
 }
 
-// newPower returns a Power, which is closed when the test ends.
-func newPower(t *testing.T, h *hub) *Power {
+// newPower returns an Actuator, which is closed when the test ends.
+func newPower(t *testing.T, h *hub) *Actuator {
 	t.Helper()
 	p := New(h.secrets, nil)
 	t.Cleanup(func() {

@@ -17,19 +17,19 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power implements cloud.Power for vSphere. Close or Run logs its sessions out.
-type Power struct {
+// Actuator implements cloud.Actuator for vSphere. Close or Run logs its sessions out.
+type Actuator struct {
 	secrets     cloud.Secrets
 	authorities *cabundle.Source
 	sessions    *sessions
 }
 
-var _ cloud.Power = (*Power)(nil)
+var _ cloud.Actuator = (*Actuator)(nil)
 
-// New returns a Power. secrets reads the Secrets that clusters name. Every connection trusts the
+// New returns an Actuator. secrets reads the Secrets that clusters name. Every connection trusts the
 // certificates of authorities in addition to the system's.
-func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
-	return &Power{secrets: secrets, authorities: authorities, sessions: newSessions()}
+func New(secrets cloud.Secrets, authorities *cabundle.Source) *Actuator {
+	return &Actuator{secrets: secrets, authorities: authorities, sessions: newSessions()}
 }
 
 // logoutTimeout limits the time to log sessions out of vCenters; vCenter ends the remaining ones
@@ -38,7 +38,7 @@ const logoutTimeout = 2 * time.Second
 
 // Run keeps sessions alive while they are used, and logs all of them out when ctx ends. Without it,
 // vCenter ends sessions automatically, and new ones are created when needed.
-func (p *Power) Run(ctx context.Context) error {
+func (p *Actuator) Run(ctx context.Context) error {
 	tick := time.NewTicker(keepAliveInterval)
 	defer tick.Stop()
 	for {
@@ -54,11 +54,11 @@ func (p *Power) Run(ctx context.Context) error {
 }
 
 // Close logs every session out. Later calls fail.
-func (p *Power) Close(ctx context.Context) error { return p.sessions.closeSessions(ctx) }
+func (p *Actuator) Close(ctx context.Context) error { return p.sessions.closeSessions(ctx) }
 
 // Observe returns the cluster's machines in all its vCenters. If one of these fails, so does
 // Observe: half a cluster is neither running nor stopped.
-func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	fleets, err := p.listClusterMachines(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, err
 
 // Start powers on the control plane and, once each of its machines runs or has failed to start, the
 // workers.
-func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
+func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	return p.changeInOrder(ctx, ref, powerChange{
 		first:      func(v vm) bool { return v.controlPlane },
 		applicable: vm.canStart, awaited: vm.isStartPending, do: (*conn).powerOnMachines,
@@ -85,7 +85,7 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 
 // Stop shuts down the workers' guests and, once no worker is on, those of the control plane. A
 // later call powers off a guest that has not shut down after shutdownGrace.
-func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
+func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	return p.changeInOrder(ctx, ref, powerChange{
 		first:      func(v vm) bool { return !v.controlPlane },
 		applicable: vm.canStop, awaited: func(v vm) bool { return v.isConnected() && v.isPoweredOn() }, do: (*conn).stopMachines,
@@ -110,7 +110,7 @@ type powerChange struct {
 // Package turns does not fit here: it sends one request per machine, whereas DRS should place the
 // machines of a datacenter together; and it decides by the state alone, whereas vSphere's tasks and
 // hosts also determine whether a machine can be started or stopped.
-func (p *Power) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange) error {
+func (p *Actuator) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange) error {
 	fleets, blind := p.listClusterMachines(ctx, ref)
 	denied, err := p.changeMachines(ctx, fleets, o, o.first)
 	err = errors.Join(blind, err)
@@ -123,7 +123,7 @@ func (p *Power) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange)
 
 // changeMachines executes one step, and returns the IDs of the machines that the account may not
 // change.
-func (p *Power) changeMachines(ctx context.Context, fleets []centerVMs, o powerChange, those func(vm) bool) (map[string]bool, error) {
+func (p *Actuator) changeMachines(ctx context.Context, fleets []centerVMs, o powerChange, those func(vm) bool) (map[string]bool, error) {
 	denied := map[string]bool{}
 	var errs []error
 	for _, f := range fleets {
@@ -206,7 +206,7 @@ func anyMachineMatches(fleets []centerVMs, is func(vm) bool) bool {
 
 // listClusterMachines lists the cluster's machines. If one vCenter fails, it still returns the
 // machines in the others, and an error.
-func (p *Power) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]centerVMs, error) {
+func (p *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]centerVMs, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("finding machines of %s: %w", ref.InfraID, err))
 	}
@@ -236,7 +236,7 @@ func (p *Power) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]cente
 
 // retryWithSession calls do with a session. If vCenter has ended that session, it retries once with
 // a new one.
-func (p *Power) retryWithSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
+func (p *Actuator) retryWithSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
 	err := p.sessions.withSession(ctx, c, do)
 	if errors.Is(err, errExpired) {
 		err = p.sessions.withSession(ctx, c, do)

@@ -15,8 +15,8 @@ func TestPower(t *testing.T) {
 		t.Parallel()
 		v := newCenter(t)
 		return cloudtest.Cloud{
-			Against: "govmomi's simulator of vCenter",
-			Power:   newPower(t, newHub(v)),
+			Against:  "govmomi's simulator of vCenter",
+			Actuator: newPower(t, newHub(v)),
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				v.cluster(infraID, workers)
 				return refTo(infraID, v.server())
@@ -65,7 +65,7 @@ func (v *vcenter) strand(ref types.ManagedObjectReference) {
 type rig struct {
 	*vcenter
 	hub            *hub
-	p              *Power
+	p              *Actuator
 	ref            cloud.Ref
 	master, worker types.ManagedObjectReference
 }

@@ -55,7 +55,7 @@ func (c center) sessionKey() key {
 
 // readClusterCenters reads the platform of ref and its Secrets. It logs out the sessions of
 // accounts that the cluster no longer has.
-func (p *Power) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]center, error) {
+func (p *Actuator) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]center, error) {
 	s, err := parsePlatformSection(ref)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (a account) centerForSite(at site, where string) (center, error) {
 }
 
 // readCertificates returns the certificates in all keys of a Secret; the installer accepts any key.
-func (p *Power) readCertificates(ctx context.Context, namespace, secret string) ([]byte, error) {
+func (p *Actuator) readCertificates(ctx context.Context, namespace, secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, nil
 	}

@@ -70,7 +70,7 @@ var (
 		{verbs: []pool.Verb{pool.RemoveFinalizer}, apply: (*execution).removeFinalizer, endsPass: true},
 		// Claims wait for these.
 		{verbs: []pool.Verb{pool.Bind}, apply: (*execution).bindCluster},
-		{verbs: []pool.Verb{pool.Start, pool.Sleep}, apply: (*execution).setPowerState},
+		{verbs: []pool.Verb{pool.Start, pool.Hibernate}, apply: (*execution).setPowerState},
 		{verbs: []pool.Verb{pool.SetPosition}, apply: (*execution).setPosition},
 		// An invalid customization is reported before the status records another one for its name: a
 		// process that has not seen the error, and is about to acquire the lease, then gets a
@@ -164,14 +164,14 @@ func (t *execution) recordPoolWrite(after *hivev1.ClusterPool) {
 }
 
 // powerEventReasons are the reasons of the events on power.
-var powerEventReasons = map[pool.Verb]string{pool.Start: "Resuming", pool.Sleep: "Hibernating"}
+var powerEventReasons = map[pool.Verb]string{pool.Start: "Resuming", pool.Hibernate: "Hibernating"}
 
 // setPowerState sets the desired power state of a cluster.
 func (t *execution) setPowerState(ctx context.Context, st pool.Step) error {
 	before := t.seen.clusters[st.Cluster]
 	cd := before.DeepCopy()
 	cd.Spec.PowerState = hivev1.PowerRunning
-	if st.Verb == pool.Sleep {
+	if st.Verb == pool.Hibernate {
 		cd.Spec.PowerState = hivev1.PowerHibernating
 	}
 	syncTemplate(t.pool, cd)

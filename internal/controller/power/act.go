@@ -28,7 +28,7 @@ func (r *Reconciler) setPowerState(ctx context.Context, cd *hivev1.ClusterDeploy
 	if act != power.Start && act != power.Stop {
 		return nil
 	}
-	ref, actuator := cloudRef(cd), r.Actuators.PowerFor(cd.Spec.Platform)
+	ref, actuator := cloudRef(cd), r.Actuators.ActuatorFor(cd.Spec.Platform)
 	if err := ownership.ConfirmOwner(ctx, r.Client, cd, ref.InfraID); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ const callTimeout = time.Minute
 // the answer matters. Returned errors are the hub's own.
 func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeployment) (power.Snapshot, error) {
 	s := describeCluster(cd)
-	actuator := r.Actuators.PowerFor(cd.Spec.Platform)
+	actuator := r.Actuators.ActuatorFor(cd.Spec.Platform)
 	s.Actuator = actuator != nil
 	_, s.StopDeletesMachines = actuator.(cloud.LostInstanceLister)
 	if s.Deleted {
@@ -53,7 +53,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 }
 
 // markGoneSpots marks the spot machines of the cluster that no longer exist at the platform.
-func markGoneSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment, s *power.Snapshot) error {
+func markGoneSpots(ctx context.Context, actuator cloud.Actuator, cd *hivev1.ClusterDeployment, s *power.Snapshot) error {
 	var ids []string
 	for _, m := range s.SuspectSpotMachines() {
 		ids = append(ids, m.ProviderID)
@@ -77,7 +77,7 @@ var errNoMetadata = errors.New("spec.clusterMetadata has no infraID")
 
 // observeMachines reads the machines from the platform, after confirming that the cluster owns
 // them.
-func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
+func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Actuator, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
 	ref := cloudRef(cd)
 	if ref.InfraID == "" {
 		return nil, errNoMetadata

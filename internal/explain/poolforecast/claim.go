@@ -16,7 +16,7 @@ import (
 
 // unservedClaims returns the claims that have no usable cluster: first the waiting ones in queue
 // order, then the others by name.
-func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
+func (f Forecast) unservedClaims() []*hivev1.ClusterClaim {
 	var out []*hivev1.ClusterClaim
 	waiting := map[string]bool{}
 	for _, w := range f.Plan.Report.Queue {
@@ -31,7 +31,7 @@ func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 }
 
 // ExplainClaim explains what a claim waits for, and until when.
-func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) Claim {
+func (f Forecast) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) Claim {
 	v := Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	for _, w := range f.Plan.Report.Queue {
 		if w.Claim == c.Name {
@@ -47,7 +47,7 @@ func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatt
 }
 
 // describeWait describes what a claim waits for.
-func (f Preview) describeWait(c *hivev1.ClusterClaim, v Claim) string {
+func (f Forecast) describeWait(c *hivev1.ClusterClaim, v Claim) string {
 	switch {
 	case c.Unreadable != "":
 		return "it gets no cluster until it can be read: " + c.Unreadable
@@ -71,7 +71,7 @@ func (f Preview) describeWait(c *hivev1.ClusterClaim, v Claim) string {
 }
 
 // clusterBoundTo returns the cluster that the plan binds to a claim; "" if it binds none.
-func (f Preview) clusterBoundTo(claim string) string {
+func (f Forecast) clusterBoundTo(claim string) string {
 	for _, s := range f.Plan.StepsOf(pool.Bind) {
 		if s.Claim == claim {
 			return s.Cluster
@@ -81,7 +81,7 @@ func (f Preview) clusterBoundTo(claim string) string {
 }
 
 // describeQueuePosition describes what the claim at that position in the queue waits for.
-func (f Preview) describeQueuePosition(position int) string {
+func (f Forecast) describeQueuePosition(position int) string {
 	coming := f.upcomingClusters()
 	words := "no free cluster runs; "
 	switch {
@@ -103,7 +103,7 @@ func (f Preview) describeQueuePosition(position int) string {
 }
 
 // blockedInstalls names the installs that cannot begin, and that the plan does not replace.
-func (f Preview) blockedInstalls() []string {
+func (f Forecast) blockedInstalls() []string {
 	var out []string
 	for _, c := range f.PlannedClusters() {
 		if c.Phase == pool.Installing && f.findMember(c.Name).RequirementsUnmet != "" && f.stepForCluster(c.Name).Verb != pool.Delete {
@@ -114,7 +114,7 @@ func (f Preview) blockedInstalls() []string {
 }
 
 // upcomingClusters names the clusters that will run without any user action, soonest first.
-func (f Preview) upcomingClusters() []string {
+func (f Forecast) upcomingClusters() []string {
 	var resuming, installing []string
 	for _, c := range f.PlannedClusters() {
 		m := f.findMember(c.Name)

@@ -12,8 +12,8 @@ import (
 // the customizations of its namespace. It takes the facts that only the controller can see from the
 // pool's last written status: whether the pool's dependencies exist and are valid, and whether the
 // platform has room.
-func New(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim, clusters []hivev1.ClusterDeployment, customizations []hivev1.ClusterDeploymentCustomization) Preview {
-	f := Preview{Objects: facts.Objects{
+func New(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim, clusters []hivev1.ClusterDeployment, customizations []hivev1.ClusterDeploymentCustomization) Forecast {
+	f := Forecast{Objects: facts.Objects{
 		Pool: p, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 		Customizations: map[string]*hivev1.ClusterDeploymentCustomization{}, Faults: map[string]string{},
 	}}

@@ -19,7 +19,7 @@ import (
 )
 
 // A Preview is what the controller would do with a pool, and would report about it.
-type Preview struct {
+type Forecast struct {
 	facts.Objects
 	// Full explains why the platform has no room for another cluster; "" if it has room, or if that
 	// is unknown. Decide reads Full and sets the fields below.
@@ -33,7 +33,7 @@ type Preview struct {
 }
 
 // Decide computes the plan for the objects, and the status that belongs to it.
-func (f *Preview) Decide(now time.Time) error {
+func (f *Forecast) Decide(now time.Time) error {
 	inventoryPlan, err := f.DecideInventory()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ const (
 type Census map[string]int
 
 // CountMembersAndClaims counts the pool's clusters, recorded names and waiting claims.
-func (f Preview) CountMembersAndClaims() Census {
+func (f Forecast) CountMembersAndClaims() Census {
 	out := Census{countPending: len(f.Facts.Pending), countWaiting: f.Plan.Report.Waiting}
 	for _, p := range phases {
 		out[string(p)] = 0
@@ -108,7 +108,7 @@ func (c Census) InWords() string {
 
 // SummarizePlan returns the plan as one sentence, as in the pool's status, without what the
 // conditions printed below it say.
-func (f Preview) SummarizePlan() string {
+func (f Forecast) SummarizePlan() string {
 	words := f.Told.Plan
 	if blocked := f.Facts.Settings.Blocked; blocked != "" {
 		words = strings.Replace(words, blocked, "see "+hivev1.PoolMissingDependencies, 1)
@@ -121,7 +121,7 @@ func (f Preview) SummarizePlan() string {
 
 // UnhealthyConditions returns the conditions that do not have their healthy status. It leaves out
 // Progressing, which repeats the plan.
-func (f Preview) UnhealthyConditions() []hivev1.Condition {
+func (f Forecast) UnhealthyConditions() []hivev1.Condition {
 	return slices.DeleteFunc(slices.Clone(f.Told.Conditions), func(c hivev1.Condition) bool {
 		good := corev1.ConditionTrue
 		if c.Type == hivev1.PoolMissingDependencies {
@@ -143,13 +143,13 @@ type PlannedCluster struct {
 
 // PlannedClusters returns the pool's clusters by name: the phase, the current spec.powerState and
 // the planned one of each.
-func (f Preview) PlannedClusters() []PlannedCluster {
+func (f Forecast) PlannedClusters() []PlannedCluster {
 	target := map[string]pool.Power{}
 	for _, st := range f.Plan.Steps {
 		switch st.Verb {
 		case pool.Bind, pool.Start:
 			target[st.Cluster] = pool.Running
-		case pool.Sleep:
+		case pool.Hibernate:
 			target[st.Cluster] = pool.Hibernating
 		}
 	}

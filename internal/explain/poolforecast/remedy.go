@@ -17,12 +17,12 @@ import (
 )
 
 // editPoolRemedy returns a remedy that consists of editing the pool.
-func (f Preview) editPoolRemedy(text string, next remedy.CommandFormatter) *remedy.Remedy {
+func (f Forecast) editPoolRemedy(text string, next remedy.CommandFormatter) *remedy.Remedy {
 	return remedy.New(text, next(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
 }
 
 // poolRemedies returns the remedies for the pool itself.
-func (f Preview) poolRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) poolRemedies(next remedy.CommandFormatter) []remedy.Remedy {
 	namespace, name, set := f.Pool.Namespace, f.Pool.Name, f.Facts.Settings
 	if set.Deleting {
 		return f.poolDeletionRemedies(next)
@@ -46,7 +46,7 @@ func (f Preview) poolRemedies(next remedy.CommandFormatter) []remedy.Remedy {
 }
 
 // deletionRemedies returns the remedies for clusters whose deletion is postponed.
-func (f Preview) deletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) deletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
 	switch n := f.Facts.Settings.MaxConcurrent; {
 	case len(f.Plan.Report.Refused) == 0:
 		return nil
@@ -61,7 +61,7 @@ func (f Preview) deletionRemedies(next remedy.CommandFormatter) []remedy.Remedy 
 
 // shortageRemedies returns the remedies for a pool that has fewer clusters than it should, and does
 // not create them.
-func (f Preview) shortageRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) shortageRemedies(next remedy.CommandFormatter) []remedy.Remedy {
 	namespace, name, rep := f.Pool.Namespace, f.Pool.Name, f.Plan.Report
 	switch {
 	case f.Facts.Settings.Blocked != "":
@@ -82,7 +82,7 @@ func (f Preview) shortageRemedies(next remedy.CommandFormatter) []remedy.Remedy 
 
 // poolDeletionRemedies returns the remedies for a pool that is being deleted and waits for its
 // claims.
-func (f Preview) poolDeletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) poolDeletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
 	var holders []string
 	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
 		if f.Claims[name].DeletionTimestamp == nil {
@@ -117,7 +117,7 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next 
 }
 
 // claimRemedy returns the remedy for a claim.
-func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next remedy.CommandFormatter) *remedy.Remedy {
+func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, next remedy.CommandFormatter) *remedy.Remedy {
 	switch {
 	case c.Unreadable != "":
 		return remedy.New("Correct the field.", next(c.Namespace, "kubectl edit clusterclaim %s", c.Name))

@@ -64,7 +64,7 @@ type Action struct {
 }
 
 // BuildView returns the view of a pool and of what was decided about it.
-func (f Preview) BuildView(now time.Time, next remedy.CommandFormatter) View {
+func (f Forecast) BuildView(now time.Time, next remedy.CommandFormatter) View {
 	v := View{
 		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
 		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Action{},
@@ -100,7 +100,7 @@ func (v *View) addRemedy(name string, do *remedy.Remedy) {
 	}
 }
 
-func (f Preview) findMember(name string) pool.Member {
+func (f Forecast) findMember(name string) pool.Member {
 	i := slices.IndexFunc(f.members, func(m pool.Member) bool { return m.Name == name })
 	if i < 0 {
 		return pool.Member{}
@@ -109,7 +109,7 @@ func (f Preview) findMember(name string) pool.Member {
 }
 
 // stepForCluster returns the plan's step for a cluster; the zero Step if there is none.
-func (f Preview) stepForCluster(cluster string) pool.Step {
+func (f Forecast) stepForCluster(cluster string) pool.Step {
 	i := slices.IndexFunc(f.Plan.Steps, func(s pool.Step) bool { return s.Cluster == cluster })
 	if i < 0 {
 		return pool.Step{}
@@ -118,7 +118,7 @@ func (f Preview) stepForCluster(cluster string) pool.Step {
 }
 
 // ExplainCluster explains the state of a cluster in the pool, and its next change.
-func (f Preview) ExplainCluster(c PlannedCluster, next remedy.CommandFormatter) Cluster {
+func (f Forecast) ExplainCluster(c PlannedCluster, next remedy.CommandFormatter) Cluster {
 	m, cd := f.findMember(c.Name), f.Clusters[c.Name]
 	v := Cluster{PlannedCluster: c, Created: m.Created}
 	if c.Phase == pool.Broken {
@@ -134,7 +134,7 @@ func (f Preview) ExplainCluster(c PlannedCluster, next remedy.CommandFormatter) 
 }
 
 // describeState describes the state of a cluster in its pool.
-func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+func (f Forecast) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	switch v.Phase {
 	case pool.Deleting:
 		return "it is being deleted" + reasonSuffix(conditionMessage(cd, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue))
@@ -158,7 +158,7 @@ func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeplo
 }
 
 // describeStandby describes what a standby cluster does.
-func (f Preview) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+func (f Forecast) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	switch failing := conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse); {
 	case m.PowerFailed && m.Wanted == pool.Running:
 		return "it does not start" + reasonSuffix(failing) + "; hotspare retries, and starts the next cluster in addition" + f.giveUpNote(m)
@@ -178,7 +178,7 @@ func (f Preview) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDep
 }
 
 // giveUpNote says when a cluster that does not come up will count as broken.
-func (f Preview) giveUpNote(m pool.Member) string {
+func (f Forecast) giveUpNote(m pool.Member) string {
 	at := m.GiveUpTime(f.Facts.Settings, f.Facts.Now)
 	if at.IsZero() {
 		return ""
@@ -186,7 +186,7 @@ func (f Preview) giveUpNote(m pool.Member) string {
 	return "; it counts as broken in " + duration.HumanDuration(at.Sub(f.Facts.Now))
 }
 
-func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) string {
+func (f Forecast) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) string {
 	words := "claim " + m.Claim + " has it"
 	if state := clusterstate.OfCluster(cd); state != clusterstate.Running {
 		words += ", and it is " + strings.ToLower(state)
@@ -200,7 +200,7 @@ func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) st
 }
 
 // describeBroken describes what is wrong with a broken cluster.
-func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeployment) string {
+func (f Forecast) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	limit := f.Facts.Settings.ResumeTimeout
 	switch cause {
 	case pool.Displaced:
@@ -225,7 +225,7 @@ func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.Clus
 	}
 }
 
-func (f Preview) describeInstalling(m pool.Member, cd *hivev1.ClusterDeployment) string {
+func (f Forecast) describeInstalling(m pool.Member, cd *hivev1.ClusterDeployment) string {
 	if lacks := conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse); lacks != "" {
 		return "it cannot be installed yet" + reasonSuffix(lacks)
 	}
@@ -236,14 +236,14 @@ func (f Preview) describeInstalling(m pool.Member, cd *hivev1.ClusterDeployment)
 }
 
 // describeNextChange describes what happens to a cluster in this plan, or later.
-func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
+func (f Forecast) describeNextChange(v Cluster, m pool.Member) string {
 	step := f.stepForCluster(v.Name)
 	switch {
 	case step.Verb == pool.Bind:
 		return fmt.Sprintf("claim %s gets it now: %s", step.Claim, step.Reason)
 	case step.Verb == pool.Start:
 		return f.describePowerChange("it is started", v) + f.startReason(step)
-	case step.Verb == pool.Sleep:
+	case step.Verb == pool.Hibernate:
 		return f.describePowerChange("it is hibernated", v) + ": " + step.Reason
 	case step.Verb == pool.Delete && v.Cause != "":
 		return "it is deleted now, and a new cluster replaces it"
@@ -261,7 +261,7 @@ func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
 }
 
 // describeStaleReplacement says when a stale cluster is replaced.
-func (f Preview) describeStaleReplacement(v Cluster, m pool.Member) string {
+func (f Forecast) describeStaleReplacement(v Cluster, m pool.Member) string {
 	switch {
 	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
 		return cmp.Or(m.Outdated, "it is being created from an older version of the pool") + ", and its install continues because a claim waits for it"
@@ -273,7 +273,7 @@ func (f Preview) describeStaleReplacement(v Cluster, m pool.Member) string {
 
 // describePowerChange describes a planned power change; a cluster that is being installed carries
 // it out later.
-func (f Preview) describePowerChange(what string, v Cluster) string {
+func (f Forecast) describePowerChange(what string, v Cluster) string {
 	if v.Phase == pool.Installing {
 		return what + " when it is installed"
 	}
@@ -282,7 +282,7 @@ func (f Preview) describePowerChange(what string, v Cluster) string {
 
 // startReason explains why a cluster is started; the step's own reason for a spare is only the name
 // of a field.
-func (f Preview) startReason(step pool.Step) string {
+func (f Forecast) startReason(step pool.Step) string {
 	if step.Cause == pool.BelowRunningCount {
 		return fmt.Sprintf(": the pool keeps %d running", min(f.Facts.Settings.RunningCount, f.Facts.Settings.Size))
 	}
@@ -290,7 +290,7 @@ func (f Preview) startReason(step pool.Step) string {
 }
 
 // deletionLimit describes what a deletion waits for.
-func (f Preview) deletionLimit() string {
+func (f Forecast) deletionLimit() string {
 	n := f.Facts.Settings.MaxConcurrent
 	switch {
 	case n == nil:

@@ -112,7 +112,7 @@ func TestAClusterIsItsOwnClusterDeployments(t *testing.T) {
 			t.Errorf("destroying with %s: %v", name, err)
 		}
 	}
-	power, ref := machines.Power{Store: l.store}, cloud.Ref{Cluster: thief.Cluster, InfraID: md.InfraID}
+	power, ref := machines.Actuator{Store: l.store}, cloud.Ref{Cluster: thief.Cluster, InfraID: md.InfraID}
 	_, seen := power.Observe(t.Context(), ref)
 	for what, err := range map[string]error{
 		"observing": seen, "starting": power.Start(t.Context(), ref), "stopping": power.Stop(t.Context(), ref),

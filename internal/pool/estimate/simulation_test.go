@@ -94,7 +94,7 @@ func (s *simulation) take(step pool.Step) {
 		if m.Wanted = pool.Running; m.Installed {
 			m.ResumingSince, s.up[m.Name] = s.now, s.now.Add(s.Resume)
 		}
-	case pool.Sleep:
+	case pool.Hibernate:
 		m := s.member(step.Cluster)
 		m.Wanted, m.Running, m.ResumingSince = pool.Hibernating, false, time.Time{}
 		if m.Installed {

@@ -13,15 +13,15 @@ import (
 )
 
 // previewPool computes the plan for a pool of the hub as its controller does.
-func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now time.Time) (poolforecast.Preview, error) {
+func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now time.Time) (poolforecast.Forecast, error) {
 	s, err := h.ReadSnapshot(ctx, p.Namespace)
 	if err != nil {
-		return poolforecast.Preview{}, err
+		return poolforecast.Forecast{}, err
 	}
 	var customizations hivev1.ClusterDeploymentCustomizationList
 	if len(p.Spec.Inventory) > 0 || len(p.Status.Inventory) > 0 {
 		if err := h.List(ctx, &customizations, client.InNamespace(p.Namespace)); err != nil {
-			return poolforecast.Preview{}, fmt.Errorf("listing customizations: %w", err)
+			return poolforecast.Forecast{}, fmt.Errorf("listing customizations: %w", err)
 		}
 	}
 	part := s.SelectPool(p)
