@@ -122,7 +122,7 @@ func (f Forecast) upcomingClusters() []string {
 		case c.Phase == pool.Standby && c.TargetPower == pool.Running && !m.PowerFailed && !m.MachinesFailed:
 			resuming = append(resuming, c.Name+" resumes")
 		case c.Phase == pool.Installing && !m.Failing && m.RequirementsUnmet == "" && f.stepForCluster(c.Name).Verb != pool.Delete:
-			installing = append(installing, c.Name+" is installed")
+			installing = append(installing, c.Name+" is being installed")
 		}
 	}
 	out := slices.Concat(resuming, installing)
