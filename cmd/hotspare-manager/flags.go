@@ -117,12 +117,12 @@ func (f *flags) validateAddresses() error {
 	var errs []error
 	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics, "console": f.console} {
 		if _, _, err := net.SplitHostPort(address); err != nil && address != off {
-			errs = append(errs, fmt.Errorf("--%s-bind-address %q is no address: give one with a port, such as 127.0.0.1:8081, or 0 for none", flag, address))
+			errs = append(errs, fmt.Errorf("--%s-bind-address %q is not an address: specify one with a port, such as 127.0.0.1:8081, or 0 for none", flag, address))
 		}
 	}
 	for _, host := range f.consoleHosts {
 		if u, err := url.Parse("https://" + host + "/"); err != nil || u.Host != host || u.Port() != "" || host == "" {
-			errs = append(errs, fmt.Errorf("--console-host %q is no name: give one without scheme and port, such as hotspare.example.com", host))
+			errs = append(errs, fmt.Errorf("--console-host %q is not a host name: specify one without scheme and port, such as hotspare.example.com", host))
 		}
 	}
 	return errors.Join(errs...)
@@ -132,7 +132,7 @@ func (f *flags) validateAddresses() error {
 func (f *flags) validateAgentFlags() error {
 	var errs []error
 	if u, err := url.Parse(f.server); f.server != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-		errs = append(errs, fmt.Errorf("--hub-server %q is no address of an API: give one such as https://hub.example.com:6443", f.server))
+		errs = append(errs, fmt.Errorf("--hub-server %q is not the address of an API: specify one such as https://hub.example.com:6443", f.server))
 	}
 	if f.agent != "" && f.server == "" {
 		errs = append(errs, errors.New("--agent-image requires --hub-server: specify the URL under which data planes reach the hub"))

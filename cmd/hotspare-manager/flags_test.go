@@ -19,10 +19,10 @@ import (
 func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct{ args, want string }{
 		"a platform that there is not": {"--platforms=aws,local", `there is no platform "local": choose from aws,`},
-		"an address without a port":    {"--health-bind-address=8081", `--health-bind-address "8081" is no address`},
-		"metrics on no address":        {"--metrics-bind-address=x", `--metrics-bind-address "x" is no address`},
-		"a console on no address":      {"--console-bind-address=9443", `--console-bind-address "9443" is no address`},
-		"a console's URL for a name":   {"--console-host=https://hotspare.example.com", `--console-host "https://hotspare.example.com" is no name`},
+		"an address without a port":    {"--health-bind-address=8081", `--health-bind-address "8081" is not an address`},
+		"metrics on no address":        {"--metrics-bind-address=x", `--metrics-bind-address "x" is not an address`},
+		"a console on no address":      {"--console-bind-address=9443", `--console-bind-address "9443" is not an address`},
+		"a console's URL for a name":   {"--console-host=https://hotspare.example.com", `--console-host "https://hotspare.example.com" is not a host name`},
 		"a console's name with a port": {"--console-host=hotspare.example.com:9443", "without scheme and port"},
 		"no namespace for the Lease":   {"--leader-elect-namespace=", "name the namespace of the Lease"},
 		"installers as root":           {"--installer-user=0", "a user other than root"},
@@ -31,7 +31,7 @@ func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 		"a log of another format":      {"--log-format=xml", "choose text or json"},
 		"less than no log":             {"--verbosity=-1", "give 0 or more"},
 		"agents that find no way":      {"--agent-image=q/hotspare", "specify the URL under which data planes reach the hub"},
-		"a way that is none":           {"--hub-server=hub.example.com", `--hub-server "hub.example.com" is no address`},
+		"a way that is none":           {"--hub-server=hub.example.com", `--hub-server "hub.example.com" is not the address`},
 		"a flag that there is not":     {"--leader", "unknown flag: --leader"},
 		"a command that there is not":  {"start", `"start"`},
 	} {

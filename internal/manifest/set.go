@@ -168,7 +168,7 @@ func (l *loader) addDocument(doc Document) error {
 		return err
 	}
 	if again {
-		l.replaced = append(l.replaced, fmt.Sprintf("%s: %s replaces that of %s; status and age stay, unless it tells its own", o.Place, o, l.objects[i].Place))
+		l.replaced = append(l.replaced, fmt.Sprintf("%s: %s replaces that of %s; it keeps the status and age unless it sets its own", o.Place, o, l.objects[i].Place))
 		l.objects[i] = o
 		return nil
 	}

@@ -172,7 +172,7 @@ func TestALaterObjectReplacesAndKeepsItsStatus(t *testing.T) {
 	if want := "5 [dev-1] u 4 2026-01-01\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	want := []string{"f.yaml, document 2: ClusterPool default/dev replaces that of f.yaml, document 1; status and age stay, unless it tells its own"}
+	want := []string{"f.yaml, document 2: ClusterPool default/dev replaces that of f.yaml, document 1; it keeps the status and age unless it sets its own"}
 	if diff := cmp.Diff(want, s.Notes); diff != "" {
 		t.Error(diff)
 	}

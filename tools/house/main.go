@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	worst := flag.Int("worst", 0, "list so many functions and sentences behind each figure")
+	worst := flag.Int("worst", 0, "list this number of functions and sentences behind each figure")
 	flag.Parse()
 	root := "."
 	if flag.NArg() > 0 {

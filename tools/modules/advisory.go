@@ -26,13 +26,13 @@ func readAdvisories(path string) (advisories, error) {
 			return errors.New("write MODULE FIXED ID SOURCE DATE")
 		}
 		if !semver.IsValid(words[1]) {
-			return fmt.Errorf("%q is no version", words[1])
+			return fmt.Errorf("%q is not a version", words[1])
 		}
 		if !strings.HasPrefix(words[3], "https://") {
-			return fmt.Errorf("%q is no address of a page", words[3])
+			return fmt.Errorf("%q is not the address of a page", words[3])
 		}
 		if _, err := time.Parse(time.DateOnly, words[4]); err != nil {
-			return fmt.Errorf("%q is no day, such as 2026-01-31", words[4])
+			return fmt.Errorf("%q is not a date, such as 2026-01-31", words[4])
 		}
 		out = append(out, advisory{module: words[0], fixed: words[1], id: words[2], source: words[3]})
 		return nil

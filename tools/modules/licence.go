@@ -63,7 +63,7 @@ func (l licences) judge(m *module) (under, wrong []string) {
 		}
 		cover := licensecheck.Scan(raw)
 		if cover.Percent < enough {
-			wrong = append(wrong, fmt.Sprintf("%s %s: %s is no licence that is known (%.0f%%): read it, and add a line to licences.txt", m.Path, m.Version, path, cover.Percent))
+			wrong = append(wrong, fmt.Sprintf("%s %s: %s is not a known license (%.0f%%): read it, and add a line to licences.txt", m.Path, m.Version, path, cover.Percent))
 		}
 		for _, match := range cover.Match {
 			found[match.ID] = true
@@ -109,7 +109,7 @@ func (m *module) texts() []string {
 func (l licences) idle(linked []*module) (wrong []string) {
 	for _, path := range slices.Sorted(maps.Keys(l.read)) {
 		if !slices.ContainsFunc(linked, func(m *module) bool { return m.Path == path }) {
-			wrong = append(wrong, fmt.Sprintf("licences.txt tells of %s, which is not linked: take it out", path))
+			wrong = append(wrong, fmt.Sprintf("licences.txt names %s, which is not linked: remove it", path))
 		}
 	}
 	return wrong

@@ -143,9 +143,9 @@ func TestListsThatAreWrongAreRefused(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"m v1.0.0 CVE-1 https://x":                  "write MODULE FIXED",
-		"m 1.0 CVE-1 https://x 2026-01-01":          `"1.0" is no version`,
-		"m v1.0.0 CVE-1 somebody 2026-01-01":        "no address",
-		"m v1.0.0 CVE-1 https://x yesterday":        "no day",
+		"m 1.0 CVE-1 https://x 2026-01-01":          `"1.0" is not a version`,
+		"m v1.0.0 CVE-1 somebody 2026-01-01":        "not the address",
+		"m v1.0.0 CVE-1 https://x yesterday":        "not a date",
 		"m v1.0.0 CVE-1 https://x 2026-01-01 # why": "",
 	} {
 		write(t, path, text+"\n")

@@ -86,7 +86,7 @@ var cases = []struct {
 	{"expired credentials are for a person to replace", "Expire", deniesExpiredCredentials},
 	{"a machine that is refused to start stops no other", "Refuse", startsAllButRefused},
 	{"a machine that is refused to stop stops no other", "Refuse", stopsAllButRefused},
-	{"a state that nobody knows is told as it is", "Odd", reportsUnknownState},
+	{"an unknown state is reported as it is", "Odd", reportsUnknownState},
 	{"a call ends with its context, in the middle too", "Hang", endsHungCalls},
 }
 
@@ -97,7 +97,7 @@ func (c Cloud) missingFeature(needs string) string {
 		what  string
 	}{
 		"":         {true, ""},
-		"Break":    {c.Break != nil, "have a machine that does not start, and tell of it"},
+		"Break":    {c.Break != nil, "have a machine that does not start and is reported"},
 		"Many":     {c.Many != nil, "hold hundreds of machines"},
 		"Throttle": {c.Throttle != nil, "refuse calls for being too many"},
 		"Expire":   {c.Expire != nil, "let credentials expire"},

@@ -46,7 +46,7 @@ func retriesThrottledCalls(s *suite) {
 		}
 		s.checkSecrets(err.Error())
 		if fault.KindOf(err) != fault.Wait || fault.RetryAfter(err) <= 0 {
-			s.Errorf("%s: %v is %v, after %s: nobody knows when to try again", what, err, fault.KindOf(err), fault.RetryAfter(err))
+			s.Errorf("%s: %v is %v, after %s: the time of the next attempt is unknown", what, err, fault.KindOf(err), fault.RetryAfter(err))
 		}
 	}
 	s.reachState(ref, cloud.Running, s.startCluster)
@@ -142,7 +142,7 @@ func endsHungCalls(s *suite) {
 				s.Errorf("%s ended with %v, want that it was cancelled", what, err)
 			}
 		case <-time.After(WaitTimeout):
-			s.Fatalf("%s goes on after its context has ended", what)
+			s.Fatalf("%s continues after its context has ended", what)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (s *suite) checkSecrets(text string) {
 	s.Helper()
 	for _, secret := range s.Planted {
 		if strings.Contains(text, secret) {
-			s.Errorf("a secret is told: %s", text)
+			s.Errorf("a secret is revealed: %s", text)
 		}
 	}
 }

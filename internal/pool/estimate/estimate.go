@@ -52,7 +52,7 @@ const maxExpectedClaims = 100_000
 var (
 	ErrShare = errors.New("a share is above 0 and below 1")
 	ErrTime  = errors.New("times are above 0")
-	ErrMany  = errors.New("so many claims come within an install that no pool keeps up")
+	ErrMany  = errors.New("too many claims arrive during one installation for a pool of any size")
 )
 
 // RecommendSize computes the smallest pool that meets the demand.
