@@ -71,7 +71,7 @@ func TestLicencesAreThoseOfTheList(t *testing.T) {
 		"one more, of what is not":          {files: map[string]string{"LICENSE": mit, "other/LICENSE": gpl}},
 		"none":                              {files: map[string]string{"README.md": mit}, want: "has no licence"},
 		"a program of that name":            {files: map[string]string{"license.go": mit}, want: "has no licence"},
-		"a text that is none":               {files: map[string]string{"LICENSE": "All rights reserved, and whatever else there is to be said."}, want: "no licence that is known"},
+		"a text that is none":               {files: map[string]string{"LICENSE": "All rights reserved, and whatever else there is to be said."}, want: "not a known license"},
 		"one that a person has read":        {files: map[string]string{"LICENSE": "Do as you like."}, read: "MIT"},
 		"one that a person should not have": {files: map[string]string{"LICENSE": "Do as we like."}, read: "GPL-3.0", want: "is under GPL-3.0"},
 	} {
