@@ -34,7 +34,7 @@ func TestTheDemoOnARunningHub(t *testing.T) {
 	says(t, string(out),
 		"in namespace hotspare-demo.", " pool create demo --size 2 --running 1 --workers 0 -n hotspare-demo",
 		"claim first has cluster demo-", "control-plane", "has fault disk-lost", "claim second has cluster demo-",
-		"it does not start: ", "it is given up in ", "deleting 1", " is hibernating\n", " is running\n", "Commands to try next:")
+		"it does not start: ", "it counts as broken in ", "deleting 1", " is hibernating\n", " is running\n", "Commands to try next:")
 	broken, rescued := named(out, `local break (\S+) disk-lost`), named(out, `claim second has cluster (\S+)`)
 	if broken == "" || broken == rescued {
 		t.Errorf("cluster %q was broken, and the claim was given %q", broken, rescued)

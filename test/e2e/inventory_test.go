@@ -183,7 +183,7 @@ func TestABadInventoryThatIsStoredStopsNoOtherWrite(t *testing.T) {
 		if r := h.run(t, "", "kubectl", "patch", "clusterpool", name, "-n", ns, "--subresource=status", "--type=merge", "-p", `{"status":{"plan":"x"}}`); r.code != 0 {
 			t.Errorf("its status cannot be written: %s", r.all())
 		}
-		refused(t, h.run(t, "", "kubectl", "patch", "clusterpool", name, "-n", ns, "--type=merge", "-p", `{"spec":{"inventory":[{"name":"B"}]}}`), `"B" cannot be the name`)
+		refused(t, h.run(t, "", "kubectl", "patch", "clusterpool", name, "-n", ns, "--type=merge", "-p", `{"spec":{"inventory":[{"name":"B"}]}}`), `"B" is not a valid name`)
 		if err := h.Delete(t.Context(), h.untyped(pool)); err != nil {
 			t.Fatal(err)
 		}

@@ -231,7 +231,7 @@ func TestACustomizationThatIsDeletedStaysUntilItsClusterIsGone(t *testing.T) {
 	h.delete(t, a)
 	h.entry(t, s.pool, "a", hivev1.InventoryToBeDeleted)
 	says(t, s.tell("it is deleted under a claimed cluster"), "ToBeDeleted", mine.Name)
-	says(t, h.hotspare(t, "inventory", "describe", "a", "-n", s.ns), "until no cluster uses it", "claim release mine")
+	says(t, h.hotspare(t, "inventory", "describe", "a", "-n", s.ns), "a cluster of this pool still uses it", "claim release mine")
 	if now := get(t, h, a); now.Status.ClusterDeploymentRef == nil || now.Status.ClusterDeploymentRef.Name != mine.Name {
 		t.Errorf("it has lost its cluster: %+v", now.Status)
 	}

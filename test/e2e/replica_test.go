@@ -150,8 +150,8 @@ func (h *hub) consolesAreForTheirViewers(t *testing.T, leader, other *replica, p
 			t.Errorf("a link leads to %d\n%s", code, text)
 		}
 		v.signIn(h.token(t, system, "viewer"))
-		v.until("/pools/"+p.Namespace+"/"+p.Name, "Claim a cluster", "You may not list ClusterDeployments in all namespaces")
-		if _, text := v.get("/pools"); !strings.Contains(text, "You may not list ClusterPools in all namespaces") {
+		v.until("/pools/"+p.Namespace+"/"+p.Name, "Claim a cluster", "You do not have permission to list ClusterDeployments in all namespaces")
+		if _, text := v.get("/pools"); !strings.Contains(text, "You do not have permission to list ClusterPools in all namespaces") {
 			t.Errorf("it shows more than the viewer may see:\n%s", text)
 		}
 	}

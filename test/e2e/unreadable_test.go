@@ -31,7 +31,7 @@ func TestAnObjectThatCannotBeReadStopsNoOther(t *testing.T) {
 	h.spoil(t, "clusterclaims", waits, "lifetime", 9)
 	told := func() {
 		t.Helper()
-		h.tells(t, bad, hivev1.PoolMissingDependencies, `spec.maxSize: "many" is not a whole number`, "kubectl edit clusterpool bad -n "+ns, "nothing is done")
+		h.tells(t, bad, hivev1.PoolMissingDependencies, `spec.maxSize: "many" is not a whole number`, "kubectl edit clusterpool bad -n "+ns, "until then hotspare does nothing for this pool")
 		h.tells(t, kept, hivev1.ClaimPending, "Cluster claimed", "spec.lifetime: 8 is not a string")
 		h.tells(t, waits, hivev1.ClaimPending, "cannot be served", "spec.lifetime: 9 is not a string", "correct it", "or delete the claim")
 	}
