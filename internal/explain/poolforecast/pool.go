@@ -18,7 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// A Preview is what the controller would do with a pool, and would report about it.
+// A Forecast is what the controller would do with a pool, and would report about it.
 type Forecast struct {
 	facts.Objects
 	// Full explains why the platform has no room for another cluster; "" if it has room, or if that
