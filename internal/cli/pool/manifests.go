@@ -19,8 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// manifestPreview is the plan of the controller for a pool that was read from manifests.
-type manifestPreview struct {
+// manifestForecast is the plan of the controller for a pool that was read from manifests.
+type manifestForecast struct {
 	poolforecast.Forecast
 	// assumedObjects are objects that the pool references and that are not among the
 	// manifests, such as "Secret default/pull".
@@ -28,13 +28,13 @@ type manifestPreview struct {
 }
 
 // changesObjects reports whether the plan changes anything but the positions of claims.
-func (f manifestPreview) changesObjects() bool {
+func (f manifestForecast) changesObjects() bool {
 	return len(f.Plan.Steps) > f.Plan.CountSteps(pool.SetPosition)
 }
 
 // planPools plans all pools of a set, in the order of their names.
-func (q *planOptions) planPools(set *manifest.Set) ([]manifestPreview, error) {
-	var out []manifestPreview
+func (q *planOptions) planPools(set *manifest.Set) ([]manifestForecast, error) {
+	var out []manifestForecast
 	var errs []error
 	for _, key := range base.SortedKeys(set.Pools) {
 		f, err := q.planPool(set, key)
@@ -47,8 +47,8 @@ func (q *planOptions) planPools(set *manifest.Set) ([]manifestPreview, error) {
 	return out, errors.Join(errs...)
 }
 
-func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestPreview, error) {
-	f := manifestPreview{Forecast: poolforecast.Forecast{Objects: facts.Objects{
+func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestForecast, error) {
+	f := manifestForecast{Forecast: poolforecast.Forecast{Objects: facts.Objects{
 		Pool:     set.Pools[key],
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}
@@ -78,7 +78,7 @@ func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (man
 // resolveCustomizations finds the pool's customizations among the manifests. A customization that
 // is not among them is assumed to be valid, and available unless the pool's status shows its use.
 // With --complete it is missing. The patches are checked if the install-config template is known.
-func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestPreview) {
+func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestForecast) {
 	f.Customizations, f.Faults, f.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]string{}, map[string]bool{}
 	template, known := q.findTemplate(set, f.Pool)
 	for _, name := range f.CustomizationNames() {
@@ -119,7 +119,7 @@ func clusterPoolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
 
 // checkDependency finds a dependency of the pool among the manifests and returns what is wrong
 // with it. A dependency that is not among them is assumed to exist, except with --complete.
-func (q *planOptions) checkDependency(set *manifest.Set, f *manifestPreview, n facts.Dependency) string {
+func (q *planOptions) checkDependency(set *manifest.Set, f *manifestForecast, n facts.Dependency) string {
 	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
 	var found bool
 	switch n.Kind {
@@ -145,7 +145,7 @@ func (q *planOptions) checkDependency(set *manifest.Set, f *manifestPreview, n f
 
 // describeOmissions lists the objects that the plans ignore, and those that they treat in an
 // unexpected way.
-func describeOmissions(set *manifest.Set, all []manifestPreview) []string {
+func describeOmissions(set *manifest.Set, all []manifestForecast) []string {
 	var lost, strays, unclaimed, free []string
 	for _, key := range base.SortedKeys(set.Claims) {
 		c := set.Claims[key]

@@ -82,7 +82,7 @@ type PlannedPool struct {
 }
 
 // newPlanReport uses empty lists instead of null, so that programs need not handle both.
-func newPlanReport(plans []manifestPreview, warnings []manifest.Warning, now time.Time) PlanReport {
+func newPlanReport(plans []manifestForecast, warnings []manifest.Warning, now time.Time) PlanReport {
 	out := PlanReport{Now: now, Pools: []PlannedPool{}, Warnings: base.EmptyIfNil(warnings)}
 	for _, f := range plans {
 		p := PlannedPool{

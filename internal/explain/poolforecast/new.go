@@ -8,7 +8,7 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// New returns a Preview of a pool's objects on a hub, before Decide: its claims, its clusters, and
+// New returns a Forecast of a pool's objects on a hub, before Decide: its claims, its clusters, and
 // the customizations of its namespace. It takes the facts that only the controller can see from the
 // pool's last written status: whether the pool's dependencies exist and are valid, and whether the
 // platform has room.
