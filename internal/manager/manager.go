@@ -138,27 +138,10 @@ func newFieldOwnerClient(mgr ctrl.Manager) client.Client {
 
 // setUpControllers adds every controller. They communicate only through the API.
 func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
+	if err := setUpPoolControllers(ctx, mgr, p, recorder, counts); err != nil {
+		return err
+	}
 	c, live, now := newFieldOwnerClient(mgr), mgr.GetAPIReader(), clock.RealClock{}
-	pools := &clusterpool.Reconciler{
-		Client: c, Live: live, Clock: now, Room: p.Room, Metrics: counts,
-		Installers: slices.Sorted(maps.Keys(p.Executors)),
-		Events:     recorder("clusterpool"),
-		Suffix:     func() string { return utilrand.String(5) },
-	}
-	if err := pools.SetupWithManager(ctx, mgr); err != nil {
-		return err
-	}
-	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts}
-	if err := claims.SetupWithManager(ctx, mgr); err != nil {
-		return err
-	}
-	leases := &customization.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("customization"), Metrics: counts}
-	if err := leases.SetupWithManager(ctx, mgr); err != nil {
-		return err
-	}
-	if err := (&pooladmin.Reconciler{Client: c, Metrics: counts}).SetupWithManager(ctx, mgr); err != nil {
-		return err
-	}
 	provisions := &provision.Reconciler{
 		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
 		Events: recorder("provision"), Wake: p.News, Metrics: counts, GlobalPullSecret: p.GlobalPullSecret,
@@ -193,6 +176,29 @@ func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, record
 		return err
 	}
 	return setUpFleetControllers(ctx, mgr, p, spokes, recorder, counts)
+}
+
+// setUpPoolControllers adds the controllers of pools and claims.
+func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
+	c, live, now := newFieldOwnerClient(mgr), mgr.GetAPIReader(), clock.RealClock{}
+	pools := &clusterpool.Reconciler{
+		Client: c, Live: live, Clock: now, Room: p.Room, Metrics: counts,
+		Installers: slices.Sorted(maps.Keys(p.Executors)),
+		Events:     recorder("clusterpool"),
+		Suffix:     func() string { return utilrand.String(5) },
+	}
+	if err := pools.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts}
+	if err := claims.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	leases := &customization.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("customization"), Metrics: counts}
+	if err := leases.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	return (&pooladmin.Reconciler{Client: c, Metrics: counts}).SetupWithManager(ctx, mgr)
 }
 
 // setUpFleetControllers adds the controllers of data planes.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/internal/embedded/hub"
@@ -15,6 +16,22 @@ import (
 
 // managerNamespace is the default namespace of hotspare-manager's Lease.
 const managerNamespace = "hotspare-system"
+
+// runHubOnly runs everything but the controllers, for a hotspare-manager that runs elsewhere.
+func runHubOnly(ctx context.Context, o Options, h *hub.Hub, admin client.Client, objects []*unstructured.Unstructured, ready func(url string)) error {
+	if err := prepareManager(ctx, admin, h, ManagerKubeconfigPath(o.Dir)); err != nil {
+		return err
+	}
+	if err := waitForMutations(ctx, admin, objects); err != nil {
+		return err
+	}
+	reportReady(o.Dir, h, ready)
+	return runUntilOneEnds(ctx,
+		func(ctx context.Context) error { return waitForHubExit(ctx, o.Dir, h) },
+		func(ctx context.Context) error { return runInstallers(ctx, o, h) },
+		func(ctx context.Context) error { return serveConsole(ctx, o, h) },
+	)
+}
 
 // prepareManager prepares the hub for a separate hotspare-manager, and writes a kubeconfig for it
 // to path. The manager has the same user name as the controllers of hotspare up: the admission

@@ -28,6 +28,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -202,37 +203,12 @@ func addStorageRemedy(dir string, err error) error {
 // runOnHub runs the controllers and the local platform on a hub that is ready.
 func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
 	o.Progress("preparing the hub")
-	scheme := manager.Scheme()
-	if err := admissionv1.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("adding kinds to a scheme: %w", err)
-	}
-	admin, err := client.New(h.AdminConfig(), client.Options{Scheme: scheme})
+	admin, objects, err := prepareHub(ctx, h)
 	if err != nil {
-		return fmt.Errorf("connecting to the hub: %w", err)
-	}
-	objects, err := readManifests(config.Manifests)
-	if err != nil {
-		return err
-	}
-	if err := applyManifests(ctx, admin, objects); err != nil {
-		return err
-	}
-	if err := createDefaultImageSet(ctx, admin); err != nil {
 		return err
 	}
 	if o.HubOnly {
-		if err := prepareManager(ctx, admin, h, ManagerKubeconfigPath(o.Dir)); err != nil {
-			return err
-		}
-		if err := waitForMutations(ctx, admin, objects); err != nil {
-			return err
-		}
-		reportReady(o.Dir, h, ready)
-		return runUntilOneEnds(ctx,
-			func(ctx context.Context) error { return waitForHubExit(ctx, o.Dir, h) },
-			func(ctx context.Context) error { return runInstallers(ctx, o, h) },
-			func(ctx context.Context) error { return serveConsole(ctx, o, h) },
-		)
+		return runHubOnly(ctx, o, h, admin, objects, ready)
 	}
 	o.Progress("starting the local platform and the controllers")
 	store, err := local.Open(filepath.Join(o.Dir, "machines"), o.Machine)
@@ -260,6 +236,27 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)
 		func(ctx context.Context) error { return runInstallers(ctx, o, h) },
 		func(ctx context.Context) error { return serveConsole(ctx, o, h) },
 	)
+}
+
+// prepareHub applies hotspare's manifests to the hub. It returns an administrator's client, and the
+// objects of the manifests.
+func prepareHub(ctx context.Context, h *hub.Hub) (client.Client, []*unstructured.Unstructured, error) {
+	scheme := manager.Scheme()
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		return nil, nil, fmt.Errorf("adding kinds to a scheme: %w", err)
+	}
+	admin, err := client.New(h.AdminConfig(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	objects, err := readManifests(config.Manifests)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := applyManifests(ctx, admin, objects); err != nil {
+		return nil, nil, err
+	}
+	return admin, objects, createDefaultImageSet(ctx, admin)
 }
 
 // reportReady writes the ready file and calls ready.
