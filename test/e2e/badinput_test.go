@@ -261,7 +261,7 @@ func TestAProtectedClusterStaysUntilItsProtectionIsTakenAway(t *testing.T) {
 func TestASecondHubOnAFolderIsRefused(t *testing.T) {
 	h := shared(t)
 	refused(t, h.run(t, "", "up", "--data-dir", h.dir), h.dir, "already", "pid "+strconv.Itoa(h.up.Process.Pid), "hotspare down --data-dir "+h.dir, "--data-dir")
-	says(t, h.hotspare(t, "status"), h.url, "answers")
+	says(t, h.hotspare(t, "status"), h.url, "reachable")
 }
 
 func TestAPortThatIsTakenIsRefused(t *testing.T) {

@@ -49,7 +49,7 @@ func TestARestartedHubIsTheSameHub(t *testing.T) {
 	if diff := cmp.Diff(before, h.identities(t, paper, real)); diff != "" {
 		t.Errorf("its clusters have changed:\n%s", diff)
 	}
-	says(t, h.hotspare(t, "status"), url, "answers", "0 waiting, 2 served", "paper", "real")
+	says(t, h.hotspare(t, "status"), url, "reachable", "0 waiting, 2 served", "paper", "real")
 }
 
 // identities are the UIDs of pools' clusters by cluster, pool and claim.
