@@ -383,10 +383,10 @@ func (h *hub) changed(t *testing.T, a *v1alpha1.DataPlaneAgent, change func(*v1a
 func (h *hub) frozen(t *testing.T, a *v1alpha1.DataPlaneAgent) {
 	t.Helper()
 	for what, change := range map[string]func(*v1alpha1.DataPlaneAgentSpec){
-		"spec.dataPlaneUID cannot be changed":                     func(s *v1alpha1.DataPlaneAgentSpec) { s.DataPlaneUID = "another" },
-		"units of an instance cannot be changed":                  func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[0].Units = 3 },
-		"type and reserved of an instance cannot be changed":      func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[0].Type = "standard" },
-		"the name of a reserved instance is reserved-kafka-TYPE-": func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[1].Reserved = true },
+		"spec.dataPlaneUID cannot be changed":                          func(s *v1alpha1.DataPlaneAgentSpec) { s.DataPlaneUID = "another" },
+		"units of an instance cannot be changed":                       func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[0].Units = 3 },
+		"type and reserved of an instance cannot be changed":           func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[0].Type = "standard" },
+		"the name of a reserved instance must be reserved-kafka-TYPE-": func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[1].Reserved = true },
 	} {
 		if err := h.changed(t, a.DeepCopy(), change); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
