@@ -281,9 +281,30 @@ func TestTheTimeOfTheClaimIsMirroredInTheStatus(t *testing.T) {
 		cd.Spec.ClusterPoolRef.ClaimName, cd.Spec.ClusterPoolRef.ClaimedTimestamp = "x", &at
 	}
 	h.edit(claim)
+	delay := h.pass()
+	if got := h.get().Status.ClaimedTimestamp; got != nil || delay <= 0 || delay > 3*time.Second {
+		t.Errorf("just after the claim, status.claimedTimestamp is %s, and the next pass is due after %s", got, delay)
+	}
+	h.sim.clock.Step(delay)
 	h.pass()
 	if got := h.get().Status.ClaimedTimestamp; !got.Equal(&at) {
 		t.Errorf("status.claimedTimestamp is %s", got)
+	}
+}
+
+func TestAClaimAndAnotherChangeAreReportedAtOnce(t *testing.T) {
+	h := newHub(t, func(cd *hivev1.ClusterDeployment) {
+		cd.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "p", PoolName: "p"}
+	})
+	h.until("Running")
+	at := metav1.NewTime(h.sim.clock.Now().Truncate(time.Second))
+	h.edit(func(cd *hivev1.ClusterDeployment) {
+		cd.Spec.ClusterPoolRef.ClaimName, cd.Spec.ClusterPoolRef.ClaimedTimestamp = "x", &at
+		cd.Spec.PowerState = hivev1.PowerHibernating
+	})
+	h.pass()
+	if st := h.get().Status; !st.ClaimedTimestamp.Equal(&at) || st.PowerState == "Running" {
+		t.Errorf("the power state is %s, status.claimedTimestamp is %s", st.PowerState, st.ClaimedTimestamp)
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/power"
@@ -25,13 +27,36 @@ func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDep
 		cd.Status.ObservedGeneration = cd.Generation // before the install, package provision reports it
 	}
 	kstatus.ReportClusterDeployment(cd, now)
+	next := postponeBindingReport(before, cd, d.Next, now)
 	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {
-		return d.Next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
+		return next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
 	r.recordPowerEvent(before, cd)
 	r.recordDrift(cd, d)
 	r.Metrics.RecordPowerTransition(before, cd)
-	return d.Next, r.patchVersionLabels(ctx, cd, d.Version)
+	return next, r.patchVersionLabels(ctx, cd, d.Version)
+}
+
+// bindingReportDelay is how long after a claim the status of its cluster is written at the latest.
+const bindingReportDelay = 3 * time.Second
+
+// postponeBindingReport undoes the changes of the status if they only follow from the assignment of
+// the cluster to a claim, bindingReportDelay after it at the latest, and returns the delay until
+// the next pass. Otherwise it returns next. When many claims arrive at once, these writes, one for
+// each, would delay the claims that still wait.
+func postponeBindingReport(before, after *hivev1.ClusterDeployment, next time.Duration, now time.Time) time.Duration {
+	ref := after.Spec.ClusterPoolRef
+	if ref == nil || ref.ClaimedTimestamp == nil {
+		return next
+	}
+	left := ref.ClaimedTimestamp.Add(bindingReportDelay).Sub(now)
+	status := after.Status
+	status.ObservedGeneration, status.ClaimedTimestamp = before.Status.ObservedGeneration, before.Status.ClaimedTimestamp
+	if left <= 0 || left > bindingReportDelay || !equality.Semantic.DeepEqual(before.Status, status) {
+		return next
+	}
+	after.Status = status
+	return fault.SoonerDelay(next, left)
 }
 
 // copyClaimedTimestamp copies the time at which the cluster was claimed into its status (HIVE-1576).
