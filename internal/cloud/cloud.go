@@ -1,6 +1,6 @@
 // Package cloud defines how hotspare starts and stops the machines of a cluster.
 //
-// A platform is one package with one type that implements Power; cmd registers it by its key in
+// A platform is one package with one type that implements Actuator; package platform registers it by its key in
 // ClusterDeployment.spec.platform. cloudtest.Run is the conformance suite that every platform
 // passes.
 package cloud
@@ -115,7 +115,7 @@ type Actuator interface {
 	Stop(ctx context.Context, ref Ref) error
 }
 
-// ChangeNotifier is an optional interface of a platform, in addition to Power. It reports changes
+// ChangeNotifier is an optional interface of a platform, in addition to Actuator. It reports changes
 // of machines, including those that hotspare did not cause. Clusters on platforms without it are
 // checked periodically.
 type ChangeNotifier interface {
@@ -126,7 +126,7 @@ type ChangeNotifier interface {
 	Changes() <-chan string
 }
 
-// LostInstanceLister is an optional interface of a platform, in addition to Power (ADR 0017): Stop permanently
+// LostInstanceLister is an optional interface of a platform, in addition to Actuator (ADR 0017): Stop permanently
 // terminates some of its machines, because the platform cannot stop them, and replacements must be
 // created when the cluster resumes. The platform does not create them: the cluster's machine
 // controller does, once the Machine of the terminated instance is deleted in the cluster.

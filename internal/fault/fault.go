@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // Kind says what a caller should do about an error. If errors are joined, the more serious kind
@@ -124,4 +126,40 @@ func kindRank(k Kind) int {
 func RetryAfter(err error) time.Duration {
 	_, d := kindAndDelay(err)
 	return d
+}
+
+// conflictDelay is the delay before a pass is retried after another client wrote first: long
+// enough for the watch to deliver that write.
+const conflictDelay = 50 * time.Millisecond
+
+// Requeue converts the outcome of a pass into a reconcile result. next is the delay that the pass
+// asks for (0: no timer). A conflict is retried silently, Wait and Capacity set a timer, Denied
+// is logged and waits for a change, and any other error is returned for backoff.
+func Requeue(next time.Duration, err error) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{RequeueAfter: next}, nil
+	}
+	switch kind, delay := kindAndDelay(err); kind {
+	case Conflict:
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case Wait, Capacity:
+		return ctrl.Result{RequeueAfter: SoonerDelay(next, delay)}, nil
+	case Gone:
+		return ctrl.Result{RequeueAfter: next}, nil
+	case Denied:
+		if next > 0 {
+			return ctrl.Result{RequeueAfter: next}, nil
+		}
+		return ctrl.Result{}, reconcile.TerminalError(err)
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// SoonerDelay returns the shorter of two delays; 0 means never.
+func SoonerDelay(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
 }

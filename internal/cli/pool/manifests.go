@@ -67,10 +67,7 @@ func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (man
 			f.Claims[c.Name] = c
 		}
 	}
-	var err error
-	if f.Missing, err = facts.MissingDependencies(f.Pool, q.platforms, func(n facts.Dependency) (string, error) { return q.checkDependency(set, &f, n), nil }); err != nil {
-		return f, err
-	}
+	q.checkDependencies(set, &f)
 	q.resolveCustomizations(set, &f)
 	return f, f.Decide(q.now)
 }
@@ -115,6 +112,19 @@ func (q *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]
 func clusterPoolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	ref := clusterstate.PoolReference(cd)
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
+}
+
+// checkDependencies finds what the pool needs and lacks. A pool that is being deleted needs nothing.
+func (q *planOptions) checkDependencies(set *manifest.Set, f *manifestForecast) {
+	if f.Pool.DeletionTimestamp != nil {
+		return
+	}
+	f.Missing = facts.InvalidFields(f.Pool, q.platforms)
+	for _, n := range facts.ListDependencies(f.Pool) {
+		if message := q.checkDependency(set, f, n); message != "" {
+			f.Missing = append(f.Missing, message)
+		}
+	}
 }
 
 // checkDependency finds a dependency of the pool among the manifests and returns what is wrong

@@ -1,7 +1,6 @@
 package clusterpool
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,9 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -31,75 +28,6 @@ type clusterBuilder struct {
 	// poolCustomization is the customization of all clusters of the pool, of which only the
 	// manifest patches count; nil if there is none.
 	poolCustomization *hivev1.ClusterDeploymentCustomization
-}
-
-// newClusterBuilder reads the Secrets that a pool refers to. A missing Secret matters only to
-// clusters that are not fake, and the creation of those has been blocked before.
-func (r *Reconciler) newClusterBuilder(ctx context.Context, s *observation) (clusterBuilder, error) {
-	m := clusterBuilder{pool: s.pool, version: s.snapshot.Settings.Version, sources: s.sources}
-	read := func(ref *corev1.LocalObjectReference) (*corev1.Secret, error) {
-		if ref == nil || ref.Name == "" {
-			return nil, nil
-		}
-		var secret corev1.Secret
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: ref.Name}, &secret)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading Secret %s: %w", ref.Name, err)
-		}
-		return &secret, nil
-	}
-	var err error
-	if m.template, _, err = r.getInstallConfigTemplate(ctx, s.pool); err != nil {
-		return m, err
-	}
-	if m.poolCustomization, err = r.getPoolCustomization(ctx, s.pool); err != nil {
-		return m, err
-	}
-	set := s.pool.Spec.Platform.Settings()
-	for _, ref := range []*corev1.LocalObjectReference{s.pool.Spec.PullSecretRef, set.CredentialsSecretRef, set.CertificatesSecretRef} {
-		secret, err := read(ref)
-		if err != nil {
-			return m, err
-		}
-		if secret != nil && secret.Name != "" {
-			m.secrets = append(m.secrets, secret)
-		}
-	}
-	return m, nil
-}
-
-// getPoolCustomization returns the customization for all clusters of a pool; nil if there is none.
-// A missing customization is reported earlier, and blocks the creation of all but fake clusters.
-func (r *Reconciler) getPoolCustomization(ctx context.Context, p *hivev1.ClusterPool) (*hivev1.ClusterDeploymentCustomization, error) {
-	ref := p.Spec.CustomizationRef
-	if ref == nil || ref.Name == "" || facts.IsFake(p) {
-		return nil, nil
-	}
-	var c hivev1.ClusterDeploymentCustomization
-	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: ref.Name}, &c); err != nil {
-		return nil, fmt.Errorf("reading customization %s: %w", ref.Name, err)
-	}
-	if c.Unreadable != "" {
-		return nil, fmt.Errorf("reading customization %s: %s", ref.Name, c.Unreadable)
-	}
-	return &c, nil
-}
-
-// getInstallConfigTemplate returns the pool's install-config template; nil if the pool has none or
-// the template does not exist. found is false in the latter case.
-func (r *Reconciler) getInstallConfigTemplate(ctx context.Context, p *hivev1.ClusterPool) (template []byte, found bool, err error) {
-	ref := p.Spec.InstallConfigSecretTemplateRef
-	if ref == nil || ref.Name == "" {
-		return nil, true, nil
-	}
-	var secret corev1.Secret
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: ref.Name}, &secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, false, nil
-		}
-		return nil, false, fmt.Errorf("reading Secret %s: %w", ref.Name, err)
-	}
-	return secret.Data[hivev1.SecretKeyInstallConfig], true, nil
 }
 
 // buildObjects returns the objects of one cluster: its namespace and Secrets, and the

@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -206,6 +207,29 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	if err != nil || len(found.missing) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
 		!strings.Contains(text, `Secret "template", key "install-config.yaml"`) || strings.Contains(text, "hush") {
 		t.Errorf("got %v, %v", text, err)
+	}
+}
+
+func TestAPoolThatIsBeingDeletedNeedsNothing(t *testing.T) {
+	r, _, now := reconciler(t)
+	deleted := readPool(t, everything)
+	deleted.DeletionTimestamp = &metav1.Time{Time: now.Now()}
+	found, err := r.findDependencies(t.Context(), &observation{pool: deleted, cache: &poolCache{}})
+	if err != nil || len(found.missing) > 0 {
+		t.Errorf("got %q, %v", found.missing, err)
+	}
+}
+
+func TestErrorsOfDependenciesArePassedOn(t *testing.T) {
+	r, _, _ := reconciler(t)
+	broken := errors.New("no network")
+	r.Live = interceptor.NewClient(r.Live.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return broken
+		},
+	})
+	if _, err := r.findDependencies(t.Context(), &observation{pool: readPool(t, everything), cache: &poolCache{}}); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -10,7 +10,6 @@ package clusterpool
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,33 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p, nameErr := t.nameNewClusters(ctx, p)
 	wait, reportErr := t.reportStatus(ctx, p)
 	createErr := t.applySteps(ctx, p, stagesAfterStatus)
-	return fault.Requeue(soonerDelay(p.Next, wait), errors.Join(s.secretsErr, serveErr, nameErr, reportErr, createErr))
-}
-
-// soonerDelay returns the shorter of two delays; 0 means never.
-func soonerDelay(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
-// Names of the indexes that the passes use.
-const (
-	byPool  = "pool"
-	byClaim = "spec.clusterPoolName"
-)
-
-// AddIndexes adds the indexes that this controller needs to a cache.
-func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
-	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPool, func(o client.Object) []string {
-		return poolIndexKeys(o.(*hivev1.ClusterDeployment))
-	}); err != nil {
-		return err
-	}
-	return ix.IndexField(ctx, &hivev1.ClusterClaim{}, byClaim, func(o client.Object) []string {
-		return []string{o.(*hivev1.ClusterClaim).Spec.ClusterPoolName}
-	})
+	return fault.Requeue(fault.SoonerDelay(p.Next, wait), errors.Join(s.secretsErr, serveErr, nameErr, reportErr, createErr))
 }
 
 // SetupWithManager starts the controller with mgr.

@@ -1,12 +1,10 @@
 package clusterpool
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,7 +12,6 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -49,45 +46,12 @@ func getCustomizations(ctx context.Context, c client.Reader, o facts.Objects) (m
 	return out, nil
 }
 
-// templateTTL is the TTL of a pool's cached template while a customization does not apply to it:
-// Secrets are not watched.
-const templateTTL = 30 * time.Second
-
-// A templateCache caches which customizations apply to the template of a pool.
-type templateCache struct {
-	at         time.Time
-	generation int64
-	template   []byte
-	// faults has the error of each customization and version.
-	faults map[types.NamespacedName]string
-}
-
-// customizationError explains why a customization does not apply to the pool's template; "" if it
-// does.
-func (t *templateCache) customizationError(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
-	version, err := inventory.CustomizationVersion(c.Spec)
-	if err != nil {
-		return "", err
-	}
-	key := types.NamespacedName{Namespace: c.Name, Name: version}
-	words, known := t.faults[key]
-	if !known {
-		words = facts.CustomizationError(t.template, p, c)
-		t.faults[key] = words
-	}
-	return words, nil
-}
-
 // checkCustomizations finds the customizations that a cluster could be made with but that do not
-// apply to the pool's install-config, and records the errors as text.
-func (r *Reconciler) checkCustomizations(ctx context.Context, s *observation) error {
-	if len(s.pool.Spec.Inventory) == 0 || s.pool.DeletionTimestamp != nil {
-		s.cache.template = nil
+// apply to the pool's install-config, and records the errors as text. t is nil if there is nothing to
+// try them on.
+func (s *observation) checkCustomizations(t *templateCache) error {
+	if t == nil {
 		return nil
-	}
-	t, err := r.loadTemplateCache(ctx, s)
-	if err != nil || t == nil {
-		return err
 	}
 	s.faults = map[string]string{}
 	for name, c := range s.customizations {
@@ -103,26 +67,6 @@ func (r *Reconciler) checkCustomizations(ctx context.Context, s *observation) er
 		}
 	}
 	return nil
-}
-
-// loadTemplateCache returns the cached results if the pool and its template are unchanged, and an
-// empty cache otherwise; nil if the template does not exist: the pool reports that, and creates no
-// clusters.
-func (r *Reconciler) loadTemplateCache(ctx context.Context, s *observation) (*templateCache, error) {
-	p, t := s.pool, s.cache.template
-	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < templateTTL {
-		return t, nil
-	}
-	template, found, err := r.getInstallConfigTemplate(ctx, p)
-	if err != nil || !found {
-		return nil, err
-	}
-	next := &templateCache{at: r.Clock.Now(), generation: p.Generation, template: template, faults: map[types.NamespacedName]string{}}
-	if t != nil && t.generation == next.generation && bytes.Equal(t.template, template) {
-		next.faults = t.faults
-	}
-	s.cache.template = next
-	return next, nil
 }
 
 // decideInventory computes the inventory plan. It confirms with the API server that a cluster

@@ -2,7 +2,6 @@ package clusterpool
 
 import (
 	"context"
-	"iter"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -11,6 +10,24 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/mutationcache"
 )
+
+// Names of the indexes that the passes use.
+const (
+	byPool  = "pool"
+	byClaim = "spec.clusterPoolName"
+)
+
+// AddIndexes adds the indexes that this controller needs to a cache.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
+	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPool, func(o client.Object) []string {
+		return poolIndexKeys(o.(*hivev1.ClusterDeployment))
+	}); err != nil {
+		return err
+	}
+	return ix.IndexField(ctx, &hivev1.ClusterClaim{}, byClaim, func(o client.Object) []string {
+		return []string{o.(*hivev1.ClusterClaim).Spec.ClusterPoolName}
+	})
+}
 
 // sharedIndexes index the cache's own objects by their pool.
 type sharedIndexes struct {
@@ -38,45 +55,4 @@ func poolIndexKeys(cd *hivev1.ClusterDeployment) []string {
 		return []string{p.String()}
 	}
 	return nil
-}
-
-// listCachedClusters returns the clusters of a pool in the cache, by name. Do not change them.
-func (r *Reconciler) listCachedClusters(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterDeployment, error) {
-	if r.shared != nil {
-		return mapByName(r.shared.clusters.ListByKey(key.String()))
-	}
-	var list hivev1.ClusterDeploymentList
-	err := r.Client.List(ctx, &list, client.MatchingFields{byPool: key.String()}, client.UnsafeDisableDeepCopy)
-	return mapByName(len(list.Items), pointersTo(list.Items), err)
-}
-
-// listCachedClaims returns the claims on a pool in the cache, by name. Do not change them.
-func (r *Reconciler) listCachedClaims(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
-	if r.shared != nil {
-		return mapByName(r.shared.claims.ListByKey(key.String()))
-	}
-	var list hivev1.ClusterClaimList
-	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{byClaim: key.Name}, client.UnsafeDisableDeepCopy)
-	return mapByName(len(list.Items), pointersTo(list.Items), err)
-}
-
-func mapByName[T client.Object](n int, all iter.Seq[T], err error) (map[string]T, error) {
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]T, n)
-	for o := range all {
-		out[o.GetName()] = o
-	}
-	return out, nil
-}
-
-func pointersTo[T any](items []T) iter.Seq[*T] {
-	return func(yield func(*T) bool) {
-		for i := range items {
-			if !yield(&items[i]) {
-				return
-			}
-		}
-	}
 }

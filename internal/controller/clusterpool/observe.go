@@ -3,6 +3,7 @@ package clusterpool
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -75,7 +76,11 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if err = r.observeCustomizations(ctx, s); err != nil {
 		return nil, err
 	}
-	if err = r.checkCustomizations(ctx, s); err != nil {
+	template, err := r.loadTemplateCache(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.checkCustomizations(template); err != nil {
 		return nil, err
 	}
 	if err = r.decideInventory(ctx, s); err != nil {
@@ -163,6 +168,47 @@ func (r *Reconciler) observeClaims(ctx context.Context, key types.NamespacedName
 		out[c.Name] = c
 	}
 	return out, nil
+}
+
+// listCachedClusters returns the clusters of a pool in the cache, by name. Do not change them.
+func (r *Reconciler) listCachedClusters(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterDeployment, error) {
+	if r.shared != nil {
+		return mapByName(r.shared.clusters.ListByKey(key.String()))
+	}
+	var list hivev1.ClusterDeploymentList
+	err := r.Client.List(ctx, &list, client.MatchingFields{byPool: key.String()}, client.UnsafeDisableDeepCopy)
+	return mapByName(len(list.Items), pointersTo(list.Items), err)
+}
+
+// listCachedClaims returns the claims on a pool in the cache, by name. Do not change them.
+func (r *Reconciler) listCachedClaims(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
+	if r.shared != nil {
+		return mapByName(r.shared.claims.ListByKey(key.String()))
+	}
+	var list hivev1.ClusterClaimList
+	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{byClaim: key.Name}, client.UnsafeDisableDeepCopy)
+	return mapByName(len(list.Items), pointersTo(list.Items), err)
+}
+
+func mapByName[T client.Object](n int, all iter.Seq[T], err error) (map[string]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]T, n)
+	for o := range all {
+		out[o.GetName()] = o
+	}
+	return out, nil
+}
+
+func pointersTo[T any](items []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range items {
+			if !yield(&items[i]) {
+				return
+			}
+		}
+	}
 }
 
 // poolObjects returns the objects that the facts are computed from.

@@ -27,7 +27,8 @@ type Objects struct {
 	// Clusters and Claims are all clusters and claims of the pool, by name.
 	Clusters map[string]*hivev1.ClusterDeployment
 	Claims   map[string]*hivev1.ClusterClaim
-	// Missing describes what the pool needs and lacks, one text each; see MissingDependencies.
+	// Missing describes what the pool needs and lacks, one text each: the messages of InvalidFields and of
+	// Dependency.
 	Missing []string
 	// Sources is the version of the objects that the pool refers to; see SourceVersion.
 	Sources string

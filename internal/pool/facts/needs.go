@@ -118,30 +118,11 @@ func (n Dependency) UnreadableMessage(why string) string {
 	return fmt.Sprintf("%s: %s %q cannot be read: %s: correct it, or change %s", n.Role, n.Kind, n.Name, why, n.field)
 }
 
-// MissingDependencies describes what the pool needs and lacks, one text each. installers are the
-// platforms that clusters can be created on, empty if unknown. look checks one dependency and
-// returns its NotFoundMessage, InvalidMessage or UnreadableMessage, or "". A pool that is being
-// deleted needs nothing.
-func MissingDependencies(p *hivev1.ClusterPool, installers []string, look func(Dependency) (string, error)) ([]string, error) {
-	if p.DeletionTimestamp != nil {
-		return nil, nil
-	}
-	var out []string
-	for _, words := range append([]string{missingInstallerMessage(p, installers), invalidNameMessage(p)}, invalidFieldMessages(p)...) {
-		if words != "" {
-			out = append(out, words)
-		}
-	}
-	for _, n := range ListDependencies(p) {
-		words, err := look(n)
-		if err != nil {
-			return nil, err
-		}
-		if words != "" {
-			out = append(out, words)
-		}
-	}
-	return out, nil
+// InvalidFields describes the fields of a pool with which no cluster can be created here, one text
+// each. installers are the platforms that clusters can be created on, empty if unknown.
+func InvalidFields(p *hivev1.ClusterPool, installers []string) []string {
+	messages := append([]string{missingInstallerMessage(p, installers), invalidNameMessage(p)}, invalidFieldMessages(p)...)
+	return slices.DeleteFunc(messages, func(message string) bool { return message == "" })
 }
 
 // SourceVersion returns an identifier for the versions of the objects that a pool's clusters are

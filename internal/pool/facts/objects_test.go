@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,7 +147,7 @@ func TestStatusCountsAndForgetsNothing(t *testing.T) {
 	}
 }
 
-func TestMissingAsksForEveryNeed(t *testing.T) {
+func TestAPoolListsEveryDependency(t *testing.T) {
 	ref := func(name string) *corev1.LocalObjectReference { return &corev1.LocalObjectReference{Name: name} }
 	o := objects(func(p *hivev1.ClusterPool) {
 		p.Spec.ImageSetRef.Name = "v1"
@@ -156,18 +155,19 @@ func TestMissingAsksForEveryNeed(t *testing.T) {
 		p.Spec.Platform.AWS.Raw = []byte(`{"credentialsSecretRef":{"name":"creds"},"certificatesSecretRef":{"name":"certs"}}`)
 	})
 	var asked []string
-	got, err := MissingDependencies(o.Pool, []string{"local"}, func(n Dependency) (string, error) {
+	got := InvalidFields(o.Pool, []string{"local"})
+	for _, n := range ListDependencies(o.Pool) {
 		asked = append(asked, fmt.Sprint(n.Kind, " ", n.Name))
+		message := n.InvalidMessage(&corev1.Secret{})
 		switch {
 		case n.Kind != Secret:
-			return n.NotFoundMessage(), nil
+			message = n.NotFoundMessage()
 		case n.Name == "template":
-			return n.InvalidMessage(&corev1.Secret{Data: map[string][]byte{"install-config.yaml": []byte("[hush")}}), nil
+			message = n.InvalidMessage(&corev1.Secret{Data: map[string][]byte{"install-config.yaml": []byte("[hush")}})
 		}
-		return n.InvalidMessage(&corev1.Secret{}), nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		if message != "" {
+			got = append(got, message)
+		}
 	}
 	wantAsked := "ClusterImageSet v1, Secret pull, Secret template, Secret creds, Secret certs, ClusterDeploymentCustomization c"
 	if text := strings.Join(asked, ", "); text != wantAsked {
@@ -182,21 +182,6 @@ func TestMissingAsksForEveryNeed(t *testing.T) {
 	}
 	if !slices.EqualFunc(want, got, func(w, g string) bool { return strings.HasPrefix(g, w) }) || strings.Contains(strings.Join(got, ""), "hush") {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestMissingPassesErrorsOn(t *testing.T) {
-	broken := errors.New("no network")
-	if _, err := MissingDependencies(objects(nil).Pool, nil, func(Dependency) (string, error) { return "", broken }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestADyingPoolNeedsNothing(t *testing.T) {
-	gone := metav1.NewTime(noon)
-	o := objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone })
-	if got, err := MissingDependencies(o.Pool, []string{"local"}, func(n Dependency) (string, error) { return n.NotFoundMessage(), nil }); len(got) > 0 || err != nil {
-		t.Errorf("got %q, %v", got, err)
 	}
 }
 
@@ -218,9 +203,8 @@ func TestAPoolWhoseClustersCannotBeNamedAfterItSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &hivev1.ClusterPool{}
 			p.Name, p.Spec.Platform, p.Spec.Annotations = c.pool, c.platform, c.annotations
-			got, err := MissingDependencies(p, nil, func(Dependency) (string, error) { return "", nil })
-			if text := strings.Join(got, "\n"); err != nil || text != c.want {
-				t.Errorf("got %q, %v", text, err)
+			if text := strings.Join(InvalidFields(p, nil), "\n"); text != c.want {
+				t.Errorf("got %q", text)
 			}
 		})
 	}
