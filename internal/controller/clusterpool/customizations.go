@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -44,6 +46,31 @@ func getCustomizations(ctx context.Context, c client.Reader, o facts.Objects) (m
 		out[name] = &found
 	}
 	return out, nil
+}
+
+// A templateCache caches which customizations apply to the template of a pool.
+type templateCache struct {
+	at         time.Time
+	generation int64
+	template   []byte
+	// faults has the error of each customization and version.
+	faults map[types.NamespacedName]string
+}
+
+// customizationError explains why a customization does not apply to the pool's template; "" if it
+// does.
+func (t *templateCache) customizationError(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
+	version, err := inventory.CustomizationVersion(c.Spec)
+	if err != nil {
+		return "", err
+	}
+	key := types.NamespacedName{Namespace: c.Name, Name: version}
+	words, known := t.faults[key]
+	if !known {
+		words = facts.CustomizationError(t.template, p, c)
+		t.faults[key] = words
+	}
+	return words, nil
 }
 
 // checkCustomizations finds the customizations that a cluster could be made with but that do not

@@ -73,11 +73,11 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 		return nil, err
 	}
 	s.missing, s.sources = found.missing, found.sources
-	if err = r.observeCustomizations(ctx, s); err != nil {
-		return nil, err
-	}
 	template, err := r.loadTemplateCache(ctx, s)
 	if err != nil {
+		return nil, err
+	}
+	if err = r.observeCustomizations(ctx, s); err != nil {
 		return nil, err
 	}
 	if err = s.checkCustomizations(template); err != nil {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -82,31 +81,6 @@ func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n fa
 // templateTTL is the TTL of a pool's cached template while a customization does not apply to it:
 // Secrets are not watched.
 const templateTTL = 30 * time.Second
-
-// A templateCache caches which customizations apply to the template of a pool.
-type templateCache struct {
-	at         time.Time
-	generation int64
-	template   []byte
-	// faults has the error of each customization and version.
-	faults map[types.NamespacedName]string
-}
-
-// customizationError explains why a customization does not apply to the pool's template; "" if it
-// does.
-func (t *templateCache) customizationError(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
-	version, err := inventory.CustomizationVersion(c.Spec)
-	if err != nil {
-		return "", err
-	}
-	key := types.NamespacedName{Namespace: c.Name, Name: version}
-	words, known := t.faults[key]
-	if !known {
-		words = facts.CustomizationError(t.template, p, c)
-		t.faults[key] = words
-	}
-	return words, nil
-}
 
 // loadTemplateCache returns the cached results if the pool and its template are unchanged, and an
 // empty cache otherwise. It returns nil for a pool without an inventory, and if the template does
