@@ -1,8 +1,8 @@
 // Package cloud defines how hotspare starts and stops the machines of a cluster.
 //
-// A platform is one package with one type that implements Actuator; package platform registers it by its key in
-// ClusterDeployment.spec.platform. cloudtest.Run is the conformance suite that every platform
-// passes.
+// A platform is one package with one type that implements Actuator; package platform registers it
+// by its key in ClusterDeployment.spec.platform. cloudtest.Run is the conformance suite that every
+// platform passes.
 package cloud
 
 import (
@@ -126,10 +126,11 @@ type ChangeNotifier interface {
 	Changes() <-chan string
 }
 
-// LostInstanceLister is an optional interface of a platform, in addition to Actuator (ADR 0017): Stop permanently
-// terminates some of its machines, because the platform cannot stop them, and replacements must be
-// created when the cluster resumes. The platform does not create them: the cluster's machine
-// controller does, once the Machine of the terminated instance is deleted in the cluster.
+// LostInstanceLister is an optional interface of a platform, in addition to Actuator (ADR 0017):
+// Stop permanently terminates some of its machines, because the platform cannot stop them, and
+// replacements must be created when the cluster resumes. The platform does not create them: the
+// cluster's machine controller does, once the Machine of the terminated instance is deleted in the
+// cluster.
 type LostInstanceLister interface {
 	// ListLostInstances returns the given provider IDs (as found in Machines and Nodes) whose machine no longer
 	// exists, in the given order. A machine that was created a moment ago may be reported as lost,

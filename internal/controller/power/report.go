@@ -37,13 +37,14 @@ func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDep
 	return next, r.patchVersionLabels(ctx, cd, d.Version)
 }
 
-// bindingReportDelay is how long after a claim the status of its cluster is written at the latest.
+// bindingReportDelay is the maximum delay between a claim and the write to the status of its cluster
+// that follows from it.
 const bindingReportDelay = 3 * time.Second
 
-// postponeBindingReport undoes the changes of the status if they only follow from the assignment of
-// the cluster to a claim, bindingReportDelay after it at the latest, and returns the delay until
-// the next pass. Otherwise it returns next. When many claims arrive at once, these writes, one for
-// each, would delay the claims that still wait.
+// postponeBindingReport reverts the changes in the status of after if the cluster was claimed less
+// than bindingReportDelay ago and only the claim caused them, so that this pass writes nothing. It
+// returns the delay until the next pass: next, or less if it has reverted changes. When many claims
+// arrive at once, one such write for each would delay the claims that still wait.
 func postponeBindingReport(before, after *hivev1.ClusterDeployment, next time.Duration, now time.Time) time.Duration {
 	ref := after.Spec.ClusterPoolRef
 	if ref == nil || ref.ClaimedTimestamp == nil {
