@@ -236,8 +236,12 @@ func wasLastApplied(c *hivev1.ClusterDeploymentCustomization) bool {
 }
 
 // ReportClusterProvision sets the two conditions of an attempt to install cd, and the observed
-// generation of its status. Call it after the conditions of cd are set.
+// generation of its status. Call it after the conditions of cd are set. It does not change the status
+// of an attempt that was complete before the first report: an empty one means the same.
 func ReportClusterProvision(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment, now time.Time) {
+	if cp.Spec.Stage == hivev1.StageComplete && cp.Status.ObservedGeneration == 0 && len(cp.Status.Conditions) == 0 {
+		return
+	}
 	cp.Status.ObservedGeneration = cp.Generation
 	clusterProvisionProgress(cp, cd).unlessDeleted(cp.DeletionTimestamp).setConditions(&cp.Status.Conditions, now)
 }

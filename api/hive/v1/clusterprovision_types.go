@@ -21,7 +21,6 @@ type ClusterProvision struct {
 
 	Spec ClusterProvisionSpec `json:"spec"`
 	// +optional
-	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterProvisionStatus `json:"status,omitempty"`
 }
 
@@ -100,8 +99,8 @@ type ClusterProvisionSpec struct {
 
 // ClusterProvisionStatus is the observed state of a ClusterProvision. hotspare writes it.
 type ClusterProvisionStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until a
-	// controller has processed the object.
+	// ObservedGeneration is the generation of the spec that this status describes. It is unset for
+	// an attempt that was complete before hotspare reported on it.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// JobRef is the name of the Job that runs the installer. It is unset if no Job installs the

@@ -10,11 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install/config"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/provision"
 )
 
 // A clusterBuilder has everything that the new clusters of a pass are built from.
@@ -40,6 +42,9 @@ func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCus
 	if err != nil {
 		return nil, nil, fmt.Errorf("rendering the install-config of cluster %s: %w", name, err)
 	}
+	// Package provision would write these first; here they cost no write.
+	controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
+	maps.Copy(cd.Labels, provision.ClusterLabels(cd.Spec.Platform, cd.Labels))
 	data := map[string][]byte{hivev1.SecretKeyInstallConfig: made.config}
 	if made.patches != nil {
 		data[hivev1.SecretKeyManifestPatches] = made.patches

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -84,6 +85,24 @@ spec:
 	}
 	if got.Spec.PowerState != "" {
 		t.Error("a new cluster's power is not set: that is decided apart")
+	}
+}
+
+func TestAClusterIsCreatedWithItsFinalizerAndItsLabels(t *testing.T) {
+	m := clusterBuilder{pool: readPool(t, everything), template: []byte("metadata: {name: mine}\nbaseDomain: mine.example\n")}
+	_, cd, err := m.buildObjects("p-1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision) {
+		t.Errorf("the finalizers are %v", cd.Finalizers)
+	}
+	for label, want := range map[string]string{
+		hivev1.LabelPlatform: "aws", hivev1.LabelRegion: "us-east-1", hivev1.LabelType: "unmanaged", hivev1.LabelPoolName: "p", "team": "a",
+	} {
+		if cd.Labels[label] != want {
+			t.Errorf("label %s is %q, not %q", label, cd.Labels[label], want)
+		}
 	}
 }
 

@@ -308,6 +308,24 @@ func TestAClaimAndAnotherChangeAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+func TestTheFirstReportOnANewClusterIsPostponed(t *testing.T) {
+	var created time.Time
+	h := newHub(t, func(cd *hivev1.ClusterDeployment) { cd.Spec.Installed = false })
+	h.edit(func(cd *hivev1.ClusterDeployment) {
+		created = h.sim.clock.Now().Truncate(time.Second)
+		cd.CreationTimestamp = metav1.NewTime(created)
+	})
+	delay := h.pass()
+	if got := h.get().Status; len(got.Conditions) > 0 || delay <= 0 || delay > 3*time.Second {
+		t.Errorf("just after the creation, the conditions are %v, and the next pass is due after %s", got.Conditions, delay)
+	}
+	h.sim.clock.Step(delay)
+	h.pass()
+	if c := condition.Find(h.get().Status.Conditions, hivev1.ClusterHibernating); c == nil || c.Reason != hivev1.ReasonInitialized {
+		t.Errorf("%s after the creation, condition Hibernating is %v", delay, c)
+	}
+}
+
 func TestDrift(t *testing.T) {
 	t.Run("a machine that stopped behind our back is started", func(t *testing.T) {
 		h := newHub(t)

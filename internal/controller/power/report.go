@@ -27,37 +27,49 @@ func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDep
 		cd.Status.ObservedGeneration = cd.Generation // before the install, package provision reports it
 	}
 	kstatus.ReportClusterDeployment(cd, now)
-	next := postponeBindingReport(before, cd, d.Next, now)
+	if left := reportDelay(before, cd, now); left > 0 {
+		return fault.SoonerDelay(d.Next, left), nil
+	}
 	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {
-		return next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
+		return d.Next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
 	r.recordPowerEvent(before, cd)
 	r.recordDrift(cd, d)
 	r.Metrics.RecordPowerTransition(before, cd)
-	return next, r.patchVersionLabels(ctx, cd, d.Version)
+	return d.Next, r.patchVersionLabels(ctx, cd, d.Version)
 }
 
-// bindingReportDelay is the maximum delay between a claim and the write to the status of its cluster
-// that follows from it.
-const bindingReportDelay = 3 * time.Second
+// maxReportDelay is the maximum delay of a write to the status.
+const maxReportDelay = 3 * time.Second
 
-// postponeBindingReport reverts the changes in the status of after if the cluster was claimed less
-// than bindingReportDelay ago and only the claim caused them, so that this pass writes nothing. It
-// returns the delay until the next pass: next, or less if it has reverted changes. When many claims
-// arrive at once, one such write for each would delay the claims that still wait.
-func postponeBindingReport(before, after *hivev1.ClusterDeployment, next time.Duration, now time.Time) time.Duration {
-	ref := after.Spec.ClusterPoolRef
-	if ref == nil || ref.ClaimedTimestamp == nil {
-		return next
+// reportDelay returns how long the status of after need not be written because another write that
+// includes its changes is probably near; 0 or less if it must be written now:
+//   - The cluster is new and not installed: its power conditions say only that.
+//   - The cluster was just claimed, and only the claim caused the changes. When many claims arrive at
+//     once, one such write for each would delay the claims that still wait.
+func reportDelay(before, after *hivev1.ClusterDeployment, now time.Time) time.Duration {
+	var left time.Duration
+	switch {
+	case !after.Spec.Installed && after.DeletionTimestamp == nil:
+		left = after.CreationTimestamp.Add(maxReportDelay).Sub(now)
+	case changesOnlyByClaim(before, after):
+		left = after.Spec.ClusterPoolRef.ClaimedTimestamp.Add(maxReportDelay).Sub(now)
 	}
-	left := ref.ClaimedTimestamp.Add(bindingReportDelay).Sub(now)
+	if left > maxReportDelay {
+		return 0
+	}
+	return left
+}
+
+// changesOnlyByClaim reports whether the status of after differs from that of before only by what
+// follows from a claim.
+func changesOnlyByClaim(before, after *hivev1.ClusterDeployment) bool {
+	if after.Spec.ClusterPoolRef == nil || after.Spec.ClusterPoolRef.ClaimedTimestamp == nil {
+		return false
+	}
 	status := after.Status
 	status.ObservedGeneration, status.ClaimedTimestamp = before.Status.ObservedGeneration, before.Status.ClaimedTimestamp
-	if left <= 0 || left > bindingReportDelay || !equality.Semantic.DeepEqual(before.Status, status) {
-		return next
-	}
-	after.Status = status
-	return fault.SoonerDelay(next, left)
+	return equality.Semantic.DeepEqual(before.Status, status)
 }
 
 // copyClaimedTimestamp copies the time at which the cluster was claimed into its status (HIVE-1576).

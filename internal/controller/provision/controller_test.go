@@ -77,7 +77,6 @@ func TestAFakeClusterIsInstalledInOnePass(t *testing.T) {
 		"report Deployment c1",
 		"patch Deployment c1",
 		"patch Provision " + provision,
-		"report Provision " + provision, // that it is settled
 	}, w.writes)
 	w.writes = nil
 	w.mustPass()
