@@ -1,0 +1,114 @@
+package recipe
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runSuite runs the suite on a recipe and returns the checks that have failed, and what is left over.
+func runSuite(t *testing.T, p programs, seed uint64, patience time.Duration) (failed, left []string, all []Check) {
+	t.Helper()
+	world := t.TempDir()
+	s := &Suite{
+		Recipe: p.load(t), With: map[string]string{"world": world}, Dir: t.TempDir(),
+		Random: rand.New(rand.NewPCG(seed, 0)), Pause: time.Millisecond, Patience: patience, KillWithin: 100 * time.Millisecond,
+	}
+	all = s.Run(t.Context())
+	for _, c := range all {
+		if c.State == CheckFailed {
+			failed = append(failed, c.Name)
+		}
+	}
+	entries, err := os.ReadDir(world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	return failed, left, all
+}
+
+func TestAGoodRecipePassesAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	failed, left, all := runSuite(t, directories, seed, time.Minute)
+	if len(failed) > 0 || len(left) > 0 || len(all) != 13 {
+		t.Errorf("seed %d: left %v\n%s", seed, left, Table(all))
+	}
+	minimal := directories.with(programs{"prepare": "", "observe": "", "stop": "", "start": ""})
+	failed, left, all = runSuite(t, minimal, seed, time.Minute)
+	if len(failed) > 0 || len(left) > 0 {
+		t.Errorf("seed %d, create and destroy alone: left %v\n%s", seed, left, Table(all))
+	}
+	skipped := slices.DeleteFunc(slices.Clone(all), func(c Check) bool { return c.State != CheckSkipped })
+	if len(skipped) != 2 {
+		t.Errorf("skipped are %v", skipped)
+	}
+}
+
+func TestEachFaultOfARecipeIsFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change programs
+		want   string
+		detail string
+	}{
+		"prepare creates": {
+			programs{"prepare": directories["prepare"] + "mkdir -p \"$RECIPE_WORLD/$HOTSPARE_NAME-x/m\"; echo Running >\"$RECIPE_WORLD/$HOTSPARE_NAME-x/m/state\"\n"},
+			"prepare creates nothing", "prepare must create nothing",
+		},
+		"prepare prints messages": {programs{"prepare": "#!/bin/sh\necho hello\n"}, "prepare creates nothing", "print messages to standard error"},
+		"all clusters share one name": {
+			programs{"prepare": "#!/bin/sh\necho '{\"apiVersion\":\"recipe.hotspare.io/v1\",\"infraID\":\"same\"}'\n"},
+			"two clusters do not disturb each other", "both have infraID same",
+		},
+		"create leaves no kubeconfig": {
+			programs{"create": directories["create"] + "rm \"$KUBECONFIG\"\n"},
+			"a cluster is created and has a kubeconfig", "left no file kubeconfig in $HOTSPARE_DIR",
+		},
+		"create leaves something else": {
+			programs{"create": directories["create"] + "echo oops >\"$KUBECONFIG\"\n"},
+			"a cluster is created and has a kubeconfig", "is not a kubeconfig with a cluster",
+		},
+		"create makes more each time": {
+			programs{"create": strings.Replace(directories["create"], "master-0", "master-$$", 1)},
+			"creating twice creates one cluster", "after another create",
+		},
+		"create is never done": {programs{"create": "#!/bin/sh\nexit 10\n"}, "a cluster is created and has a kubeconfig", "for create to succeed"},
+		"stop does nothing":    {programs{"stop": "#!/bin/sh\n"}, "a running cluster stops and starts", "for all machines to be Stopped; observe shows master-0 Running"},
+		"start does nothing":   {programs{"start": "#!/bin/sh\n"}, "a running cluster stops and starts", "for all machines to be Running"},
+		"destroy needs its state": {
+			programs{
+				"create":  directories["create"] + "echo \"$RECIPE_WORLD/$HOTSPARE_INFRA_ID\" >home\n",
+				"destroy": "#!/bin/sh\n[ ! -e home ] || rm -rf \"$(cat home)\"\n",
+			},
+			"a cluster whose state is lost is destroyed", "destroy succeeded and observe shows master-0 Running",
+		},
+		"destroy fails when nothing exists": {
+			programs{"destroy": "#!/bin/sh -e\n[ -e \"$RECIPE_WORLD/$HOTSPARE_INFRA_ID\" ]\n" + directories["destroy"]},
+			"destroying what never existed succeeds", "destroy exited with code 1",
+		},
+		"destroy destroys all": {
+			programs{"destroy": "#!/bin/sh\nrm -rf \"${RECIPE_WORLD:?}\"/*\n"},
+			"two clusters do not disturb each other", "after the destruction of the first no machines",
+		},
+		"a program that it needs is missing": {
+			programs{FileName: strings.Replace(directories[FileName], "[sh]", "[sh, no-such-program]", 1)},
+			"the programs that it needs are here", "no-such-program not found in PATH",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failed, _, all := runSuite(t, directories.with(c.change), 1, time.Second)
+			i := slices.IndexFunc(all, func(k Check) bool { return k.Name == c.want })
+			if !slices.Contains(failed, c.want) || !strings.Contains(all[i].Detail, c.detail) {
+				t.Errorf("want %q to fail with %q:\n%s", c.want, c.detail, Table(all))
+			}
+		})
+	}
+}
