@@ -1,0 +1,217 @@
+package recipes
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/pflag"
+)
+
+// The stand-in for docker 29: the containers, volumes and networks that the tools create, and the
+// commands of the CLI that recipes use. Source: docs.docker.com/reference/cli/docker.
+
+func init() { registerTool("docker", runDocker) }
+
+// container is a container of the stand-in. State is one of those that docker ps documents: created,
+// running, paused, restarting, exited, removing, dead.
+type container struct {
+	Names, State string
+	Labels       map[string]string
+}
+
+// Label is called by the templates of --format.
+func (c container) Label(key string) string { return c.Labels[key] }
+
+func (t toolCall) putContainer(c container) {
+	raw, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	t.write(string(raw), "docker", "containers", c.Names)
+}
+
+func (t toolCall) container(name string) (c container, ok bool) {
+	raw, ok := t.read("docker", "containers", name)
+	if ok && json.Unmarshal([]byte(raw), &c) != nil {
+		panic("container " + name + ": " + raw)
+	}
+	return c, ok
+}
+
+// containers returns the containers with a label, sorted by name. An empty value stands for any value.
+func (t toolCall) containers(key, value string) []container {
+	var out []container
+	for _, name := range t.list("docker", "containers") {
+		c, ok := t.container(name)
+		if has, labeled := c.Labels[key]; ok && labeled && (value == "" || has == value) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// runContainer creates a container and starts it, as docker run --detach.
+func (t toolCall) runContainer(name string, labels map[string]string) error {
+	if _, exists := t.container(name); exists {
+		return fmt.Errorf("docker: Error response from daemon: Conflict. The container name %q is already in use", "/"+name)
+	}
+	t.putContainer(container{Names: name, State: "created", Labels: labels})
+	t.step()
+	t.putContainer(container{Names: name, State: "running", Labels: labels})
+	t.step()
+	return nil
+}
+
+func (t toolCall) setContainerState(name, state string) {
+	if c, ok := t.container(name); ok && c.State != state {
+		c.State = state
+		t.putContainer(c)
+		t.step()
+	}
+}
+
+func (t toolCall) removeContainer(name string) {
+	t.remove("docker", "containers", name)
+	t.step()
+}
+
+func runDocker(t toolCall) int {
+	if len(t.Args) == 0 {
+		return t.fail(1, "Usage:  docker [OPTIONS] COMMAND")
+	}
+	run, ok := map[string]func(toolCall, *pflag.FlagSet, []string) int{
+		"ps": dockerPs, "stop": dockerStop, "start": dockerStart, "rm": dockerRm, "logs": dockerLogs,
+	}[t.Args[0]]
+	if !ok {
+		return t.fail(1, "docker: unknown command: docker %s", t.Args[0])
+	}
+	return run(t, pflag.NewFlagSet(t.Args[0], pflag.ContinueOnError), t.Args[1:])
+}
+
+// parseDocker parses flags as docker does: usage errors exit with 125.
+func (t toolCall) parseDocker(flags *pflag.FlagSet, args []string) bool {
+	flags.SetOutput(t.Stderr)
+	flags.Usage = func() {}
+	if err := flags.Parse(args); err != nil {
+		t.fail(125, "%v\n\nUsage:  docker %s [OPTIONS]", err, flags.Name())
+		return false
+	}
+	return true
+}
+
+func dockerPs(t toolCall, flags *pflag.FlagSet, args []string) int {
+	all := flags.BoolP("all", "a", false, "")
+	quiet := flags.BoolP("quiet", "q", false, "")
+	_ = flags.Bool("no-trunc", false, "")
+	filters := flags.StringArrayP("filter", "f", nil, "")
+	format := flags.String("format", "{{.Names}}", "")
+	if !t.parseDocker(flags, args) {
+		return 125
+	}
+	if flags.NArg() > 0 {
+		return t.fail(1, `docker: "docker ps" accepts no arguments`)
+	}
+	row, err := template.New("").Parse(*format + "\n")
+	if err != nil {
+		return t.fail(1, "failed to parse template: %v", err)
+	}
+	for _, name := range t.list("docker", "containers") {
+		c, ok := t.container(name)
+		if !ok || (!*all && c.State != "running" && c.State != "paused" && c.State != "restarting") {
+			continue
+		}
+		matches := true
+		for _, f := range *filters {
+			label, found := strings.CutPrefix(f, "label=")
+			if !found {
+				return t.fail(1, "Error response from daemon: invalid filter %q", f)
+			}
+			key, value, hasValue := strings.Cut(label, "=")
+			has, labeled := c.Labels[key]
+			matches = matches && labeled && (!hasValue || has == value)
+		}
+		switch {
+		case !matches:
+		case *quiet:
+			fmt.Fprintln(t.Stdout, c.Names)
+		default:
+			if err := row.Execute(t.Stdout, c); err != nil {
+				return t.fail(1, "failed to execute template: %v", err)
+			}
+		}
+	}
+	return 0
+}
+
+// changeContainers calls change for each named container. A missing one is an error at the end.
+func (t toolCall) changeContainers(verb string, names []string, change func(container)) int {
+	if len(names) == 0 {
+		return t.fail(1, "docker: 'docker %s' requires at least 1 argument", verb)
+	}
+	code := 0
+	for _, name := range names {
+		c, ok := t.container(name)
+		if !ok {
+			code = t.fail(1, "Error response from daemon: No such container: %s", name)
+			continue
+		}
+		change(c)
+		fmt.Fprintln(t.Stdout, name)
+	}
+	return code
+}
+
+// dockerStop succeeds for containers that do not run.
+func dockerStop(t toolCall, flags *pflag.FlagSet, args []string) int {
+	_ = flags.IntP("timeout", "t", 10, "")
+	if !t.parseDocker(flags, args) {
+		return 125
+	}
+	return t.changeContainers("stop", flags.Args(), func(c container) {
+		if slices.Contains([]string{"running", "paused", "restarting"}, c.State) {
+			t.setContainerState(c.Names, "exited")
+		}
+	})
+}
+
+// dockerStart succeeds for containers that run.
+func dockerStart(t toolCall, flags *pflag.FlagSet, args []string) int {
+	if !t.parseDocker(flags, args) {
+		return 125
+	}
+	return t.changeContainers("start", flags.Args(), func(c container) { t.setContainerState(c.Names, "running") })
+}
+
+func dockerRm(t toolCall, flags *pflag.FlagSet, args []string) int {
+	force := flags.BoolP("force", "f", false, "")
+	_ = flags.BoolP("volumes", "v", false, "")
+	if !t.parseDocker(flags, args) {
+		return 125
+	}
+	return t.changeContainers("rm", flags.Args(), func(c container) {
+		if c.State == "running" && !*force {
+			t.fail(1, "Error response from daemon: cannot remove container %q: container is running", c.Names)
+			return
+		}
+		t.removeContainer(c.Names)
+	})
+}
+
+func dockerLogs(t toolCall, flags *pflag.FlagSet, args []string) int {
+	_ = flags.StringP("tail", "n", "all", "")
+	_ = flags.BoolP("timestamps", "t", false, "")
+	if !t.parseDocker(flags, args) {
+		return 125
+	}
+	if flags.NArg() != 1 {
+		return t.fail(1, "docker: 'docker logs' requires 1 argument")
+	}
+	if _, ok := t.container(flags.Arg(0)); !ok {
+		return t.fail(1, "Error response from daemon: No such container: %s", flags.Arg(0))
+	}
+	fmt.Fprintf(t.Stdout, "log of %s\n", flags.Arg(0))
+	return 0
+}

@@ -1,0 +1,268 @@
+package recipes
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hotspare.io/hotspare/internal/recipe"
+)
+
+// A stand-in takes the place of a tool that cannot run in a test: this test binary runs it when it is
+// started under the tool's name. It checks its arguments, keeps its state on disk and fails, as the
+// tool's documentation says. File standin_<tool>_test.go has the stand-in of one tool:
+//
+//	func init() {
+//		registerTool("kind", runKind)
+//		registerParameters("kind", map[string]string{"workers": "2"}) // only if the suite needs values
+//	}
+//
+// The stand-ins of one recipe share a state folder. Everything in it counts as leaked when the suite
+// has ended, and so does everything in $HOME.
+
+// Environment variables of the stand-ins. Names with HOTSPARE_ or RECIPE_ do not reach the programs.
+const (
+	stateVariable = "STANDIN_STATE"
+	// killVariable is the number of the step in which a stand-in kills its process group.
+	killVariable = "STANDIN_KILL_AT"
+	// stepsVariable is the file that counts the steps.
+	stepsVariable = "STANDIN_STEPS"
+)
+
+// stepTime is how long a step of a stand-in takes.
+const stepTime = 5 * time.Millisecond
+
+// toolCall is one call of a stand-in.
+type toolCall struct {
+	// Args are the arguments without the tool's name.
+	Args []string
+	// State is the folder with everything that the tools have created.
+	State          string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+}
+
+var (
+	tools      = map[string]func(toolCall) int{}
+	parameters = map[string]map[string]string{}
+)
+
+// registerTool registers the stand-in of a tool; run returns its exit code.
+func registerTool(name string, run func(t toolCall) int) { tools[name] = run }
+
+// registerParameters registers the parameters with which the suite runs on a recipe.
+func registerParameters(recipe string, with map[string]string) { parameters[recipe] = with }
+
+func TestMain(m *testing.M) {
+	if run, ok := tools[filepath.Base(os.Args[0])]; ok {
+		os.Exit(run(toolCall{
+			Args: os.Args[1:], State: os.Getenv(stateVariable),
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		}))
+	}
+	os.Exit(m.Run())
+}
+
+// fail prints a message to standard error and returns the exit code.
+func (t toolCall) fail(code int, format string, args ...any) int {
+	fmt.Fprintf(t.Stderr, format+"\n", args...)
+	return code
+}
+
+// step takes some time, and ends the process group if this step is the one to be killed in. Call it
+// between two changes of the state.
+func (t toolCall) step() {
+	time.Sleep(stepTime)
+	counter := t.Getenv(stepsVariable)
+	if counter == "" {
+		return
+	}
+	raw, _ := os.ReadFile(counter) // missing: no step yet
+	n, _ := strconv.Atoi(string(raw))
+	n++
+	if err := os.WriteFile(counter, []byte(strconv.Itoa(n)), 0o600); err != nil {
+		panic(err)
+	}
+	if strconv.Itoa(n) == t.Getenv(killVariable) {
+		_ = syscall.Kill(0, syscall.SIGKILL) // does not return
+	}
+}
+
+// path returns the path of a file in the state folder and creates its folder.
+func (t toolCall) path(parts ...string) string {
+	path := filepath.Join(append([]string{t.State}, parts...)...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// write writes a file in the state folder, as a whole.
+func (t toolCall) write(content string, parts ...string) {
+	path := t.path(parts...)
+	if err := os.WriteFile(path+"~", []byte(content), 0o600); err != nil {
+		panic(err)
+	}
+	if err := os.Rename(path+"~", path); err != nil {
+		panic(err)
+	}
+}
+
+// read returns the content of a file in the state folder, and whether it exists.
+func (t toolCall) read(parts ...string) (string, bool) {
+	raw, err := os.ReadFile(filepath.Join(append([]string{t.State}, parts...)...))
+	return string(raw), err == nil
+}
+
+// remove removes a file or folder of the state folder, and the folders above it that become empty.
+func (t toolCall) remove(parts ...string) {
+	path := filepath.Join(append([]string{t.State}, parts...)...)
+	if err := os.RemoveAll(path); err != nil {
+		panic(err)
+	}
+	for path = filepath.Dir(path); path != t.State; path = filepath.Dir(path) {
+		if os.Remove(path) != nil {
+			return
+		}
+	}
+}
+
+// list returns the names in a folder of the state folder, sorted.
+func (t toolCall) list(parts ...string) []string {
+	entries, _ := os.ReadDir(filepath.Join(append([]string{t.State}, parts...)...)) // missing: none
+	var names []string
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), "~") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// installTools puts the stand-ins of the named tools first in PATH and gives them an empty state
+// folder, which it returns, and an empty $HOME.
+func installTools(t *testing.T, names ...string) (state string) {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range names {
+		if err := os.Symlink(binary, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state = t.TempDir()
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv(stateVariable, state)
+	return state
+}
+
+// listLeftovers returns everything below the folders, except unfinished writes of killed stand-ins.
+func listLeftovers(t *testing.T, folders ...string) []string {
+	t.Helper()
+	var left []string
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && !strings.HasSuffix(path, "~") {
+				left = append(left, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return left
+}
+
+// loadShipped writes the shipped recipes and returns one of them, with its stand-ins installed.
+func loadShipped(t *testing.T, name string) (r *recipe.Recipe, state string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := WriteTo(dir); err != nil {
+		t.Fatal(err)
+	}
+	r, err := recipe.Load(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := slices.DeleteFunc(slices.Clone(r.Needs.Programs), func(p string) bool { return tools[p] == nil })
+	return r, installTools(t, needed...)
+}
+
+// maxLines bounds the lines of all programs of a recipe together, comments and blank lines included.
+const maxLines = 60
+
+func TestShippedRecipes(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			r, state := loadShipped(t, name)
+			checkPrograms(t, r)
+			seed := rand.Uint64()
+			var log strings.Builder
+			s := &recipe.Suite{
+				Recipe: r, With: parameters[name], Dir: t.TempDir(), Log: &log, Random: rand.New(rand.NewPCG(seed, 0)),
+				Pause: time.Millisecond, Patience: time.Minute, KillWithin: 300 * time.Millisecond,
+			}
+			checks := s.Run(t.Context())
+			t.Logf("recipe %s, seed %d\n%s", name, seed, recipe.Table(checks))
+			for _, c := range checks {
+				if c.State == recipe.CheckFailed {
+					t.Errorf("%s: %s", c.Name, c.Detail)
+				}
+			}
+			if left := listLeftovers(t, state, os.Getenv("HOME")); len(left) > 0 {
+				t.Errorf("left over are %s", strings.Join(left, ", "))
+			}
+			if t.Failed() {
+				t.Logf("log:\n%s", log.String())
+			}
+		})
+	}
+}
+
+// checkPrograms checks the programs as text.
+func checkPrograms(t *testing.T, r *recipe.Recipe) {
+	t.Helper()
+	lines := 0
+	for _, v := range recipe.Verbs {
+		if !r.Has(v) {
+			continue
+		}
+		path := filepath.Join(r.Dir, string(v))
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += strings.Count(string(raw), "\n")
+		if !strings.HasPrefix(string(raw), "#!/bin/sh") {
+			t.Errorf("%s does not begin with #!/bin/sh", v)
+		}
+		if out, err := exec.CommandContext(t.Context(), "sh", "-n", path).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", v, err, out)
+		}
+		if lint, err := exec.LookPath("shellcheck"); err == nil {
+			if out, err := exec.CommandContext(t.Context(), lint, "--shell=sh", path).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", v, err, out)
+			}
+		}
+	}
+	if lines > maxLines {
+		t.Errorf("the programs have %d lines: at most %d", lines, maxLines)
+	}
+	t.Logf("%d lines", lines)
+}
