@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,41 +18,49 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// Cluster is one cluster of a recipe, and the folder with its state. No two verbs of a cluster run
-// at once.
+// Cluster is a cluster of a recipe. Its verbs run one after the other: see Run.Do.
 type Cluster struct {
 	Recipe *Recipe
-	// Input identifies the cluster and has its parameters. InfraID and Metadata are set once Prepare
-	// has returned them, and recorded, before anything is created.
+	// Input identifies the cluster and contains its parameters. Before the first call of Create, the
+	// caller records the result of Prepare and sets it with WithPrepared.
 	Input Input
 	// Dir is the state folder.
-	Dir     string
-	Secrets string
-	Log     io.Writer
-	// StopGrace is as in Run.
+	Dir string
+	// Secrets, Log and StopGrace are those of Run.
+	Secrets   string
+	Log       io.Writer
 	StopGrace time.Duration
+
+	// logsHeadings is true if the log contains a line before the output of each run.
+	logsHeadings bool
 }
 
-// VerbError says that a verb did not succeed.
+// VerbError is the error of a verb that ran and did not succeed.
 type VerbError struct {
 	Recipe string
 	Verb   Verb
 	// Outcome is Invalid, NoRoom or Failed.
 	Outcome Outcome
+	// Problem is the reason, without secrets; empty if the exit code alone is known.
 	Problem string
 }
 
-// Error names the recipe, the verb and what went wrong.
+// Error returns the recipe, the verb and the reason.
 func (e *VerbError) Error() string {
 	problem := e.Problem
 	switch {
 	case problem != "":
 	case e.Outcome == Invalid:
-		problem = fmt.Sprintf("%s rejects the request (exit code %d): see its log for what to change", e.Verb, exitInvalid)
+		problem = fmt.Sprintf("%s rejected the request (exit code %d): see the log of the cluster for what to change", e.Verb, exitInvalid)
 	case e.Outcome == NoRoom:
-		problem = fmt.Sprintf("%s reports that there is no room for the cluster (exit code %d)", e.Verb, exitNoRoom)
+		problem = fmt.Sprintf("%s reported that the platform has no capacity for the cluster (exit code %d)", e.Verb, exitNoRoom)
 	}
 	return fmt.Sprintf("recipe %s: %s", e.Recipe, problem)
+}
+
+// newFailure returns the error of a verb that broke the contract.
+func (c Cluster) newFailure(v Verb, problem string) error {
+	return &VerbError{Recipe: c.Recipe.Name, Verb: v, Outcome: Failed, Problem: problem}
 }
 
 // Call runs a verb once. It returns true if the verb must be called again.
@@ -62,6 +70,11 @@ func (c Cluster) Call(ctx context.Context, v Verb) (again bool, err error) {
 }
 
 func (c Cluster) call(ctx context.Context, v Verb) (answer []byte, again bool, err error) {
+	if c.logsHeadings && c.Log != nil {
+		if _, err := fmt.Fprintf(c.Log, "== %s %s\n", v, cmp.Or(c.Input.InfraID, c.Input.Name)); err != nil {
+			return nil, false, fmt.Errorf("writing the log: %w", err)
+		}
+	}
 	run := Run{Recipe: c.Recipe, Verb: v, Input: c.Input, Dir: c.Dir, Secrets: c.Secrets, Log: c.Log, StopGrace: c.StopGrace}
 	result, err := run.Do(ctx)
 	if err != nil {
@@ -70,34 +83,47 @@ func (c Cluster) call(ctx context.Context, v Verb) (answer []byte, again bool, e
 	switch result.Outcome {
 	case Done:
 		return result.Answer, false, nil
-	case Going:
+	case InProgress:
 		return nil, true, nil
 	}
 	return nil, false, &VerbError{Recipe: c.Recipe.Name, Verb: v, Outcome: result.Outcome, Problem: result.Problem}
 }
 
-// Prepare returns what identifies the cluster that Create will create. A recipe without a program
-// prepare gets an infraID that follows from the cluster's name and UID and the attempt.
+// callOnce runs a verb that must not exit with 10, and returns its answer.
+func (c Cluster) callOnce(ctx context.Context, v Verb) ([]byte, error) {
+	answer, again, err := c.call(ctx, v)
+	if err == nil && again {
+		err = c.newFailure(v, fmt.Sprintf("%s exited with code %d: only %s, %s, %s, %s and %s can be called again", v, exitInProgress, Create, Destroy, Start, Stop, LoadImage))
+	}
+	return answer, err
+}
+
+// Prepare returns what identifies the cluster that Create will create. Without a program prepare, the
+// infraID is derived from the cluster's name, UID and attempt.
 func (c Cluster) Prepare(ctx context.Context) (Prepared, error) {
 	if !c.Recipe.Has(Prepare) {
 		return Prepared{APIVersion: APIVersion, InfraID: c.defaultInfraID()}, nil
 	}
-	answer, again, err := c.call(ctx, Prepare)
+	answer, err := c.callOnce(ctx, Prepare)
 	if err != nil {
 		return Prepared{}, err
 	}
-	if again {
-		return Prepared{}, &VerbError{Recipe: c.Recipe.Name, Verb: Prepare, Outcome: Failed, Problem: fmt.Sprintf("%s exited with %d: it must answer at once", Prepare, exitGoing)}
-	}
-	p, err := ParsePrepared(answer)
+	secrets, err := readSecrets(c.Secrets)
 	if err != nil {
-		return Prepared{}, &VerbError{Recipe: c.Recipe.Name, Verb: Prepare, Outcome: Failed, Problem: err.Error()}
+		return Prepared{}, err
+	}
+	p, err := parsePrepared(answer, secrets.scrub)
+	if err != nil {
+		return Prepared{}, c.newFailure(Prepare, err.Error())
+	}
+	if secrets.isIn(p.InfraID) || secrets.isIn(string(p.Metadata)) {
+		return Prepared{}, c.newFailure(Prepare, "prepare printed a value from $HOTSPARE_SECRETS: remove it, because all users who can read the cluster can read its metadata")
 	}
 	return p, nil
 }
 
-// defaultInfraID is the same each time, so that an attempt whose metadata was not recorded yet gets
-// the same one again.
+// defaultInfraID returns the same infraID each time, so that an attempt whose metadata was not
+// recorded gets it again.
 func (c Cluster) defaultInfraID() string {
 	const suffix = 5
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", c.Input.UID, c.Input.Attempt))
@@ -106,32 +132,33 @@ func (c Cluster) defaultInfraID() string {
 		name = name[:most]
 	}
 	id := name + "-" + hex.EncodeToString(sum[:])[:suffix]
-	if !infraID.MatchString(id) {
+	if !infraIDPattern.MatchString(id) {
 		return "c-" + hex.EncodeToString(sum[:])[:2*suffix]
 	}
 	return id
 }
 
-// Observe returns the machines of the cluster; nil, false if the recipe has no program observe.
+// Observe returns the machines of the cluster; nil and false if the recipe has no program observe.
 func (c Cluster) Observe(ctx context.Context) (cloud.Machines, bool, error) {
 	if !c.Recipe.Has(Observe) {
 		return nil, false, nil
 	}
-	answer, again, err := c.call(ctx, Observe)
+	answer, err := c.callOnce(ctx, Observe)
 	if err != nil {
 		return nil, true, err
 	}
-	if again {
-		return nil, true, &VerbError{Recipe: c.Recipe.Name, Verb: Observe, Outcome: Failed, Problem: fmt.Sprintf("%s exited with %d: it must answer at once", Observe, exitGoing)}
-	}
-	ms, err := ParseObservation(answer)
+	secrets, err := readSecrets(c.Secrets)
 	if err != nil {
-		return nil, true, &VerbError{Recipe: c.Recipe.Name, Verb: Observe, Outcome: Failed, Problem: err.Error()}
+		return nil, true, err
+	}
+	ms, err := parseObservation(answer, secrets.scrub)
+	if err != nil {
+		return nil, true, c.newFailure(Observe, err.Error())
 	}
 	return ms, true, nil
 }
 
-// ReadKubeconfig returns the kubeconfig that create has left, or what the program kubeconfig prints.
+// ReadKubeconfig returns the kubeconfig that create has written, or that the program kubeconfig prints.
 func (c Cluster) ReadKubeconfig(ctx context.Context) ([]byte, error) {
 	raw, source, err := c.findKubeconfig(ctx)
 	if err != nil {
@@ -139,30 +166,27 @@ func (c Cluster) ReadKubeconfig(ctx context.Context) ([]byte, error) {
 	}
 	config, err := clientcmd.Load(raw)
 	if err != nil || len(config.Clusters) == 0 {
-		return nil, &VerbError{Recipe: c.Recipe.Name, Verb: Create, Outcome: Failed, Problem: source + " is not a kubeconfig with a cluster"}
+		return nil, c.newFailure(Create, source+" is not a kubeconfig with a cluster")
 	}
 	return raw, nil
 }
 
 func (c Cluster) findKubeconfig(ctx context.Context) (raw []byte, source string, err error) {
 	if c.Recipe.Has(Kubeconfig) {
-		answer, again, err := c.call(ctx, Kubeconfig)
-		if err == nil && again {
-			err = &VerbError{Recipe: c.Recipe.Name, Verb: Kubeconfig, Outcome: Failed, Problem: fmt.Sprintf("%s exited with %d: it must answer at once", Kubeconfig, exitGoing)}
-		}
-		return answer, "the answer of " + string(Kubeconfig), err
+		answer, err := c.callOnce(ctx, Kubeconfig)
+		return answer, "the output of program " + string(Kubeconfig), err
 	}
-	raw, err = os.ReadFile(filepath.Join(c.Dir, KubeconfigFile))
+	raw, err = readRegularFile(filepath.Join(c.Dir, KubeconfigFile), MaxState)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", &VerbError{Recipe: c.Recipe.Name, Verb: Create, Outcome: Failed, Problem: fmt.Sprintf("%s succeeded and left no file %s in $HOTSPARE_DIR: write the cluster's kubeconfig there", Create, KubeconfigFile)}
+		return nil, "", c.newFailure(Create, fmt.Sprintf("%s succeeded and wrote no file %s to $HOTSPARE_DIR: write the cluster's kubeconfig to $KUBECONFIG", Create, KubeconfigFile))
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("reading the kubeconfig of cluster %s: %w", c.Input.Name, err)
+		return nil, "", c.newFailure(Create, err.Error())
 	}
 	return raw, "file " + KubeconfigFile, nil
 }
 
-// WithPrepared returns the cluster with what Prepare has returned.
+// WithPrepared returns the cluster with the result of Prepare.
 func (c Cluster) WithPrepared(p Prepared) Cluster {
 	c.Input.InfraID, c.Input.Metadata = p.InfraID, append(json.RawMessage(nil), p.Metadata...)
 	return c

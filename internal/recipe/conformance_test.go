@@ -60,46 +60,46 @@ func TestEachFaultOfARecipeIsFound(t *testing.T) {
 	}{
 		"prepare creates": {
 			programs{"prepare": directories["prepare"] + "mkdir -p \"$RECIPE_WORLD/$HOTSPARE_NAME-x/m\"; echo Running >\"$RECIPE_WORLD/$HOTSPARE_NAME-x/m/state\"\n"},
-			"prepare creates nothing", "prepare must create nothing",
+			"prepare creates nothing", "prepare must not create machines",
 		},
 		"prepare prints messages": {programs{"prepare": "#!/bin/sh\necho hello\n"}, "prepare creates nothing", "print messages to standard error"},
 		"all clusters share one name": {
 			programs{"prepare": "#!/bin/sh\necho '{\"apiVersion\":\"recipe.hotspare.io/v1\",\"infraID\":\"same\"}'\n"},
-			"two clusters do not disturb each other", "both have infraID same",
+			"two clusters are independent", "both clusters have infraID same",
 		},
 		"create leaves no kubeconfig": {
 			programs{"create": directories["create"] + "rm \"$KUBECONFIG\"\n"},
-			"a cluster is created and has a kubeconfig", "left no file kubeconfig in $HOTSPARE_DIR",
+			"create creates a cluster with a kubeconfig", "wrote no file kubeconfig to $HOTSPARE_DIR",
 		},
 		"create leaves something else": {
 			programs{"create": directories["create"] + "echo oops >\"$KUBECONFIG\"\n"},
-			"a cluster is created and has a kubeconfig", "is not a kubeconfig with a cluster",
+			"create creates a cluster with a kubeconfig", "is not a kubeconfig with a cluster",
 		},
 		"create makes more each time": {
 			programs{"create": strings.Replace(directories["create"], "master-0", "master-$$", 1)},
-			"creating twice creates one cluster", "after another create",
+			"a second create changes nothing", "after a second create",
 		},
-		"create is never done": {programs{"create": "#!/bin/sh\nexit 10\n"}, "a cluster is created and has a kubeconfig", "for create to succeed"},
-		"stop does nothing":    {programs{"stop": "#!/bin/sh\n"}, "a running cluster stops and starts", "for all machines to be Stopped; observe shows master-0 Running"},
-		"start does nothing":   {programs{"start": "#!/bin/sh\n"}, "a running cluster stops and starts", "for all machines to be Running"},
+		"create is never done": {programs{"create": "#!/bin/sh\nexit 10\n"}, "create creates a cluster with a kubeconfig", "for create to succeed"},
+		"stop does nothing":    {programs{"stop": "#!/bin/sh\n"}, "stop and start change all machines", "for all machines to be Stopped after stop; observe prints master-0 Running"},
+		"start does nothing":   {programs{"start": "#!/bin/sh\n"}, "stop and start change all machines", "for all machines to be Running"},
 		"destroy needs its state": {
 			programs{
 				"create":  directories["create"] + "echo \"$RECIPE_WORLD/$HOTSPARE_INFRA_ID\" >home\n",
 				"destroy": "#!/bin/sh\n[ ! -e home ] || rm -rf \"$(cat home)\"\n",
 			},
-			"a cluster whose state is lost is destroyed", "destroy succeeded and observe shows master-0 Running",
+			"destroy needs no state folder", "destroy succeeded, but observe prints master-0 Running",
 		},
 		"destroy fails when nothing exists": {
 			programs{"destroy": "#!/bin/sh -e\n[ -e \"$RECIPE_WORLD/$HOTSPARE_INFRA_ID\" ]\n" + directories["destroy"]},
-			"destroying what never existed succeeds", "destroy exited with code 1",
+			"destroy succeeds if nothing was created", "destroy exited with code 1",
 		},
 		"destroy destroys all": {
 			programs{"destroy": "#!/bin/sh\nrm -rf \"${RECIPE_WORLD:?}\"/*\n"},
-			"two clusters do not disturb each other", "after the destruction of the first no machines",
+			"two clusters are independent", "no machines after the first one was destroyed",
 		},
 		"a program that it needs is missing": {
 			programs{FileName: strings.Replace(directories[FileName], "[sh]", "[sh, no-such-program]", 1)},
-			"the programs that it needs are here", "no-such-program not found in PATH",
+			"the required programs are installed", "not in PATH: no-such-program: install",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,13 +14,13 @@ func TestAnswersOfPrepare(t *testing.T) {
 	}
 	for want, answer := range map[string]string{
 		"prepare printed nothing":              " \n",
-		"which is not a JSON object":           "creating cluster…",
-		"something after its JSON object":      `{"apiVersion":"recipe.hotspare.io/v1","infraID":"c"} done`,
+		"which is not a valid JSON object":     "creating cluster…",
+		"text after its JSON object":           `{"apiVersion":"recipe.hotspare.io/v1","infraID":"c"} done`,
 		`apiVersion "v1"`:                      `{"apiVersion":"v1","infraID":"c"}`,
 		`infraID ""`:                           `{"apiVersion":"recipe.hotspare.io/v1"}`,
 		`infraID "../c"`:                       `{"apiVersion":"recipe.hotspare.io/v1","infraID":"../c"}`,
 		`infraID "1c"`:                         `{"apiVersion":"recipe.hotspare.io/v1","infraID":"1c"}`,
-		"use at most 63 lower-case letters":    fmt.Sprintf(`{"apiVersion":"recipe.hotspare.io/v1","infraID":%q}`, strings.Repeat("c", 64)),
+		"use at most 63 lowercase letters":     fmt.Sprintf(`{"apiVersion":"recipe.hotspare.io/v1","infraID":%q}`, strings.Repeat("c", 64)),
 		"metadata of 20003 bytes: use at most": fmt.Sprintf(`{"apiVersion":"recipe.hotspare.io/v1","infraID":"c","metadata":"%s"}`, strings.Repeat("m", 20001)),
 	} {
 		if _, err := ParsePrepared([]byte(answer)); err == nil || !strings.Contains(err.Error(), want) {
@@ -37,7 +37,7 @@ func TestAnswersOfObserve(t *testing.T) {
 		return []byte(`{"apiVersion":"recipe.hotspare.io/v1","machines":[` + machines + `]}`)
 	}
 	got, err := ParseObservation(observe(`{"name":"w","state":"Failed"},{"name":"m","controlPlane":true,"state":"Running"}`))
-	if err != nil || got.String() != "m Running, w Failed" || !got[0].ControlPlane || got[1].Reason != "the recipe gives no reason" {
+	if err != nil || got.String() != "m Running, w Failed" || !got[0].ControlPlane || got[1].Reason != "the recipe reports no reason" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := ParseObservation(observe("")); err != nil || len(got) != 0 {

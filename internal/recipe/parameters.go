@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -8,7 +9,8 @@ import (
 	"strings"
 )
 
-// MaxParameters and MaxParameterLength bound spec.platform.exec.with: it is stored with each cluster.
+// MaxParameters and MaxParameterLength are the maximum number of parameters, and the maximum size of a
+// value in bytes. Each ClusterDeployment stores the parameters.
 const (
 	MaxParameters      = 32
 	MaxParameterLength = 4096
@@ -27,55 +29,57 @@ type Property struct {
 	Description string   `json:"description,omitempty"`
 	Default     *string  `json:"default,omitempty"`
 	Enum        []string `json:"enum,omitempty"`
-	// Pattern is a regular expression that the whole value or a part of it matches, as in JSON Schema.
+	// Pattern is a regular expression that must match the value or, as in JSON Schema, a part of it.
 	Pattern   string `json:"pattern,omitempty"`
 	MinLength int    `json:"minLength,omitempty"`
 	MaxLength int    `json:"maxLength,omitempty"`
 }
 
-// Parameters are the parameters of a recipe. The zero value has none.
+// Parameters are the parameters of a recipe. The zero value has no parameters.
 type Parameters struct {
 	properties map[string]Property
 	required   []string
 	patterns   map[string]*regexp.Regexp
 }
 
-// parameterName leaves no doubt about the environment variable: RECIPE_ and the name in capitals.
+// parameterName matches names whose environment variables are unique: see EnvironmentName.
 var parameterName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// NewParameters validates a schema; nil means no parameters. A default must match its own schema.
+// NewParameters validates a schema; nil means no parameters. Each default must match its own schema.
+// The error lists all faults.
 func NewParameters(s *Schema) (Parameters, error) {
 	p := Parameters{patterns: map[string]*regexp.Regexp{}}
 	if s == nil {
 		return p, nil
 	}
+	var errs []error
 	if s.Type != "" && s.Type != "object" {
-		return p, fmt.Errorf("%s: with.type is %q: leave it out, or set it to object", FileName, s.Type)
+		errs = append(errs, fmt.Errorf("%s: with.type is %q: remove it, or set it to object", FileName, s.Type))
 	}
 	if len(s.Properties) > MaxParameters {
-		return p, fmt.Errorf("%s: with.properties has %d entries: use at most %d", FileName, len(s.Properties), MaxParameters)
+		errs = append(errs, fmt.Errorf("%s: with.properties has %d entries: use at most %d", FileName, len(s.Properties), MaxParameters))
 	}
 	p.properties, p.required = s.Properties, s.Required
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if err := p.checkProperty(name); err != nil {
-			return p, fmt.Errorf("%s: with.properties.%s: %w", FileName, name, err)
+		if err := p.validateProperty(name); err != nil {
+			errs = append(errs, fmt.Errorf("%s: with.properties.%s: %w", FileName, name, err))
 		}
 	}
 	for _, name := range s.Required {
 		if _, ok := s.Properties[name]; !ok {
-			return p, fmt.Errorf("%s: with.required: %q is not among the properties: add it there", FileName, name)
+			errs = append(errs, fmt.Errorf("%s: with.required: %q is not among the properties: add it to with.properties", FileName, name))
 		}
 	}
-	return p, nil
+	return p, errors.Join(errs...)
 }
 
-func (p *Parameters) checkProperty(name string) error {
+func (p *Parameters) validateProperty(name string) error {
 	property := p.properties[name]
 	if !parameterName.MatchString(name) {
-		return fmt.Errorf("%q is not a parameter's name: use lower-case letters, digits and single dashes, as in machine-type", name)
+		return fmt.Errorf("%q is not a valid name of a parameter: use lowercase letters, digits and single hyphens, as in machine-type", name)
 	}
 	if property.Type != "" && property.Type != "string" {
-		return fmt.Errorf("type is %q: parameters are strings; limit them with enum or pattern", property.Type)
+		return fmt.Errorf("type is %q: all parameters are strings: remove type, and restrict the value with enum or pattern", property.Type)
 	}
 	if property.Pattern != "" {
 		pattern, err := regexp.Compile(property.Pattern)
@@ -85,7 +89,7 @@ func (p *Parameters) checkProperty(name string) error {
 		p.patterns[name] = pattern
 	}
 	if property.Default != nil {
-		if err := p.checkValue(name, *property.Default); err != nil {
+		if err := p.validateValue(name, *property.Default); err != nil {
 			return fmt.Errorf("default: %w", err)
 		}
 	}
@@ -98,21 +102,23 @@ func (p Parameters) Names() []string { return slices.Sorted(maps.Keys(p.properti
 // Property returns the schema of a parameter.
 func (p Parameters) Property(name string) Property { return p.properties[name] }
 
-// IsRequired reports whether a parameter without a default must be set.
+// IsRequired reports whether a parameter must be set: it is required and has no default.
 func (p Parameters) IsRequired(name string) bool {
 	return slices.Contains(p.required, name) && p.properties[name].Default == nil
 }
 
-// Complete returns given with the defaults of what it leaves out. The error names the parameter, the
-// value and what is allowed.
+// Complete validates the given values and returns them with the defaults of the others. The error
+// lists all faults, each with the parameter, the value and the allowed values.
 func (p Parameters) Complete(given map[string]string) (map[string]string, error) {
 	out := map[string]string{}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := p.properties[name]; !ok {
-			return nil, fmt.Errorf("with.%s: the recipe has no such parameter: %s", name, p.describeNames())
+			errs = append(errs, fmt.Errorf("with.%s: the recipe has no such parameter: %s", name, p.describeNames()))
+			continue
 		}
-		if err := p.checkValue(name, given[name]); err != nil {
-			return nil, fmt.Errorf("with.%s: %w", name, err)
+		if err := p.validateValue(name, given[name]); err != nil {
+			errs = append(errs, fmt.Errorf("with.%s: %w", name, err))
 		}
 		out[name] = given[name]
 	}
@@ -123,26 +129,29 @@ func (p Parameters) Complete(given map[string]string) (map[string]string, error)
 		if d := p.properties[name].Default; d != nil {
 			out[name] = *d
 		} else if p.IsRequired(name) {
-			return nil, fmt.Errorf("with.%s is required: set it (%s)", name, orNone(p.properties[name].Description))
+			errs = append(errs, fmt.Errorf("with.%s is required: set it (%s)", name, describeOrNone(p.properties[name].Description)))
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
 
 func (p Parameters) describeNames() string {
 	if len(p.properties) == 0 {
-		return "it has none, so leave out with"
+		return "it has no parameters, so remove with"
 	}
 	return "use " + strings.Join(p.Names(), ", ")
 }
 
-func (p Parameters) checkValue(name, value string) error {
+func (p Parameters) validateValue(name, value string) error {
 	property := p.properties[name]
 	switch n := len([]rune(value)); {
 	case len(value) > MaxParameterLength:
 		return fmt.Errorf("it has %d bytes: use at most %d", len(value), MaxParameterLength)
 	case strings.ContainsRune(value, 0):
-		return fmt.Errorf("%q contains a zero byte, which no environment variable can", value)
+		return fmt.Errorf("%q contains a zero byte, which environment variables cannot contain", value)
 	case len(property.Enum) > 0 && !slices.Contains(property.Enum, value):
 		return fmt.Errorf("%q is not one of %s", value, strings.Join(property.Enum, ", "))
 	case p.patterns[name] != nil && !p.patterns[name].MatchString(value):
@@ -155,9 +164,9 @@ func (p Parameters) checkValue(name, value string) error {
 	return nil
 }
 
-func orNone(text string) string {
+func describeOrNone(text string) string {
 	if text == "" {
-		return "the recipe does not describe it"
+		return "it has no description"
 	}
 	return text
 }

@@ -14,80 +14,82 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
-// APIVersion is the version of the contract. It stands in recipe.yaml, in each input and in each answer.
+// APIVersion is the version of the contract. recipe.yaml, each input and each answer contain it.
 const APIVersion = "recipe.hotspare.io/v1"
 
-// FileName is the file that describes a recipe, in its folder.
+// FileName is the name of the file that describes a recipe.
 const FileName = "recipe.yaml"
 
-// Verb is the name of a program in a recipe's folder.
+// Verb is an operation on a cluster, and the name of the program that executes it.
 type Verb string
 
-// Verbs that a recipe may have. Only Create and Destroy are required.
+// Verbs of the contract. Only Create and Destroy are required.
 const (
 	// Prepare prints a Prepared and creates nothing.
 	Prepare Verb = "prepare"
-	// Create creates the cluster, or continues to, and leaves its kubeconfig in the state folder.
+	// Create creates the cluster, or continues its creation, and writes its kubeconfig to the state
+	// folder.
 	Create Verb = "create"
-	// Destroy destroys whatever carries the infraID. It succeeds if nothing does.
+	// Destroy destroys all resources with the infraID. It succeeds if there are none.
 	Destroy Verb = "destroy"
 	// Observe prints an Observation.
 	Observe Verb = "observe"
 	// Start and Stop start and stop the machines of a cluster.
 	Start Verb = "start"
 	Stop  Verb = "stop"
-	// Kubeconfig prints the cluster's kubeconfig, for tools whose kubeconfigs expire.
+	// Kubeconfig prints the cluster's kubeconfig. Tools whose kubeconfigs expire need it.
 	Kubeconfig Verb = "kubeconfig"
-	// Logs prints what helps to understand why a cluster does not work.
+	// Logs prints information for troubleshooting a cluster.
 	Logs Verb = "logs"
-	// LoadImage brings a container image into the cluster's nodes.
+	// LoadImage loads a container image into the cluster's nodes.
 	LoadImage Verb = "load-image"
 )
 
-// Verbs lists all verbs, in the order in which a cluster's life uses them.
+// Verbs lists all verbs in the order of a cluster's lifecycle.
 var Verbs = []Verb{Prepare, Create, Observe, Kubeconfig, Stop, Start, LoadImage, Logs, Destroy}
 
-// defaultTimeouts limit one run of a verb. A verb that needs longer exits with 10 and is called again.
+// defaultTimeouts are the time limits for one run of a verb. A verb that needs more time exits with 10
+// and is called again.
 var defaultTimeouts = map[Verb]time.Duration{
 	Prepare: time.Minute, Create: 30 * time.Minute, Destroy: 30 * time.Minute, Observe: time.Minute,
 	Kubeconfig: time.Minute, Stop: 5 * time.Minute, Start: 5 * time.Minute, LoadImage: 5 * time.Minute, Logs: time.Minute,
 }
 
-// Recipe is one recipe, as read from its folder.
+// Recipe is a recipe, as loaded from its folder.
 type Recipe struct {
 	// Dir is the folder with the programs.
 	Dir string
-	// Name is a DNS label; it is also the name of the folder.
+	// Name is a DNS label, and the name of the folder.
 	Name string
-	// Description is one sentence. Version is chosen by the author.
+	// Description is one sentence. The author chooses Version.
 	Description, Version string
-	// Parameters describes what spec.platform.exec.with may set.
+	// Parameters are the parameters that spec.platform.exec.with can set.
 	Parameters Parameters
-	// Needs is what one cluster needs of the machine on which the verbs run.
+	// Needs are the requirements of one cluster on the machine that runs the verbs.
 	Needs Needs
 
 	verbs    map[Verb]bool
 	timeouts map[Verb]time.Duration
 }
 
-// Needs is what one cluster of a recipe needs.
+// Needs are the requirements of one cluster on the machine that runs the verbs.
 type Needs struct {
-	// Programs must be found in PATH.
-	Programs []string `json:"programs,omitempty"`
-	// Memory and Disk are what one running cluster takes of this machine; zero if it runs elsewhere.
-	Memory resource.Quantity `json:"memory,omitempty"`
-	Disk   resource.Quantity `json:"disk,omitempty"`
+	// Programs are names of programs that must be in PATH.
+	Programs []string
+	// Memory and Disk are what one running cluster uses on this machine; zero if the cluster runs
+	// elsewhere.
+	Memory resource.Quantity
+	Disk   resource.Quantity
 }
 
 // Has reports whether the recipe has a program for v.
 func (r *Recipe) Has(v Verb) bool { return r.verbs[v] }
 
-// CanHibernate reports whether clusters of the recipe can be stopped and started.
+// CanHibernate reports whether the recipe can stop and start its clusters.
 func (r *Recipe) CanHibernate() bool { return r.verbs[Stop] && r.verbs[Start] }
 
 // Timeout returns the time limit for one run of v.
@@ -100,39 +102,46 @@ func (r *Recipe) Timeout(v Verb) time.Duration {
 
 // document is the content of recipe.yaml.
 type document struct {
-	APIVersion  string                   `json:"apiVersion"`
-	Kind        string                   `json:"kind"`
-	Name        string                   `json:"name"`
-	Description string                   `json:"description"`
-	Version     string                   `json:"version"`
-	With        *Schema                  `json:"with,omitempty"`
-	Timeouts    map[Verb]metav1.Duration `json:"timeouts,omitempty"`
-	Needs       Needs                    `json:"needs,omitempty"`
+	APIVersion  string          `json:"apiVersion"`
+	Kind        string          `json:"kind"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Version     string          `json:"version"`
+	With        *Schema         `json:"with,omitempty"`
+	Timeouts    map[Verb]string `json:"timeouts,omitempty"`
+	Needs       struct {
+		Programs []string     `json:"programs,omitempty"`
+		Memory   quantityText `json:"memory,omitempty"`
+		Disk     quantityText `json:"disk,omitempty"`
+	} `json:"needs,omitempty"`
+}
+
+// quantityText is a quantity before it is validated: a string or a number.
+type quantityText string
+
+// UnmarshalJSON accepts any scalar value.
+func (q *quantityText) UnmarshalJSON(raw []byte) error {
+	*q = quantityText(strings.Trim(string(raw), `"`))
+	return nil
 }
 
 var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
-// Load reads the recipe in dir. The error lists everything that is wrong with it, each with the file,
-// the field, the value and the remedy.
+// Load loads the recipe in dir. The error lists all faults of the recipe, each with its file, field,
+// value and remedy.
 func Load(dir string) (*Recipe, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("finding recipe %s: %w", dir, err)
+		return nil, fmt.Errorf("loading recipe %s: %w", dir, err)
 	}
-	path := filepath.Join(dir, FileName)
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not a recipe: it has no %s: write one, or start from hotspare recipe new NAME", dir, FileName)
-	}
+	d, errs, err := readDocument(dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading recipe: %w", err)
+		return nil, err
 	}
-	var d document
-	if err := yaml.UnmarshalStrict(raw, &d); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	r := &Recipe{Dir: dir, Name: d.Name, Description: d.Description, Version: d.Version, Needs: d.Needs, verbs: map[Verb]bool{}, timeouts: map[Verb]time.Duration{}}
-	errs := append(d.check(filepath.Base(dir)), r.readTimeouts(d.Timeouts)...)
+	r := &Recipe{Dir: dir, Name: d.Name, Description: d.Description, Version: d.Version, verbs: map[Verb]bool{}, timeouts: map[Verb]time.Duration{}}
+	errs = append(errs, d.validate(filepath.Base(dir))...)
+	errs = append(errs, r.readTimeouts(d.Timeouts)...)
+	errs = append(errs, r.readNeeds(d)...)
 	errs = append(errs, r.findVerbs()...)
 	parameters, err := NewParameters(d.With)
 	if err != nil {
@@ -140,33 +149,54 @@ func Load(dir string) (*Recipe, error) {
 	}
 	r.Parameters = parameters
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("recipe %s cannot be used: %w", dir, err)
+		return nil, fmt.Errorf("recipe %s is invalid:\n%w", dir, err)
 	}
 	return r, nil
 }
 
-func (d *document) check(folder string) (errs []error) {
+// readDocument reads recipe.yaml. Unknown and duplicate fields are faults, and do not prevent
+// the validation of the others.
+func readDocument(dir string) (d document, faults []error, err error) {
+	path := filepath.Join(dir, FileName)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, noDir := os.Stat(dir); noDir != nil {
+			return d, nil, fmt.Errorf("loading recipe %s: the folder does not exist: specify the folder of a recipe", dir)
+		}
+		return d, nil, fmt.Errorf("folder %s is not a recipe, because it has no file %s: add the file, or create a recipe with hotspare recipe new NAME", dir, FileName)
+	}
+	if err != nil {
+		return d, nil, fmt.Errorf("loading recipe %s: %w", dir, err)
+	}
+	if err := yaml.UnmarshalStrict(raw, &d); err != nil {
+		d = document{}
+		if yaml.Unmarshal(raw, &d) != nil {
+			return d, nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		faults = append(faults, fmt.Errorf("%s: %w", FileName, err))
+	}
+	return d, faults, nil
+}
+
+func (d *document) validate(folder string) (errs []error) {
 	if d.APIVersion != APIVersion || d.Kind != "Recipe" {
 		errs = append(errs, fmt.Errorf("%s: apiVersion is %q and kind is %q: set them to %s and Recipe", FileName, d.APIVersion, d.Kind, APIVersion))
 	}
 	if problems := validation.IsDNS1123Label(d.Name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("%s: name %q: %s", FileName, d.Name, strings.Join(problems, ", ")))
 	} else if d.Name != folder {
-		errs = append(errs, fmt.Errorf("%s: name %q differs from the folder %q: pools find a recipe by its folder, so use one name", FileName, d.Name, folder))
-	}
-	for _, p := range d.Needs.Programs {
-		if !programName.MatchString(p) {
-			errs = append(errs, fmt.Errorf("%s: needs.programs: %q is not the name of a program: leave out folders and arguments", FileName, p))
-		}
+		errs = append(errs, fmt.Errorf("%s: name %q differs from the name of the folder, %q: use the same name, because pools refer to a recipe by its folder", FileName, d.Name, folder))
 	}
 	return errs
 }
 
-func (r *Recipe) readTimeouts(given map[Verb]metav1.Duration) (errs []error) {
+func (r *Recipe) readTimeouts(given map[Verb]string) (errs []error) {
 	for _, v := range slices.Sorted(maps.Keys(given)) {
-		switch d := given[v].Duration; {
+		switch d, err := time.ParseDuration(given[v]); {
 		case !slices.Contains(Verbs, v):
-			errs = append(errs, fmt.Errorf("%s: timeouts: %q is not a verb: use one of %s", FileName, v, joinVerbs(Verbs)))
+			errs = append(errs, fmt.Errorf("%s: timeouts: %q is not a verb: use one of %s", FileName, v, joinNames(Verbs)))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: timeouts.%s: %q is not a duration: use a value such as 90s or 20m", FileName, v, given[v]))
 		case d < time.Second:
 			errs = append(errs, fmt.Errorf("%s: timeouts.%s: %s is too short: use at least 1s", FileName, v, d))
 		default:
@@ -176,42 +206,66 @@ func (r *Recipe) readTimeouts(given map[Verb]metav1.Duration) (errs []error) {
 	return errs
 }
 
-// findVerbs finds the programs in the folder.
-func (r *Recipe) findVerbs() (errs []error) {
-	for _, v := range Verbs {
-		info, err := os.Stat(filepath.Join(r.Dir, string(v)))
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && (v == Create || v == Destroy):
-			errs = append(errs, fmt.Errorf("program %s is missing: each recipe needs %s and %s", v, Create, Destroy))
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			errs = append(errs, err)
-		case !info.Mode().IsRegular():
-			errs = append(errs, fmt.Errorf("%s is not a file: put a program there", v))
-		case info.Mode().Perm()&0o111 == 0:
-			errs = append(errs, fmt.Errorf("program %s is not executable: run chmod +x %s", v, filepath.Join(r.Dir, string(v))))
-		default:
-			r.verbs[v] = true
+func (r *Recipe) readNeeds(d document) (errs []error) {
+	r.Needs.Programs = d.Needs.Programs
+	for _, p := range d.Needs.Programs {
+		if !programName.MatchString(p) {
+			errs = append(errs, fmt.Errorf("%s: needs.programs: %q is not the name of a program: remove folders and arguments", FileName, p))
 		}
 	}
-	if r.verbs[Start] != r.verbs[Stop] {
-		errs = append(errs, fmt.Errorf("a recipe has %s and %s, or neither: a cluster that can only do one would never hibernate or never wake", Start, Stop))
-	}
-	if r.verbs[Stop] && !r.verbs[Observe] {
-		errs = append(errs, fmt.Errorf("a recipe with %s needs %s: hotspare must see whether the machines have stopped", Stop, Observe))
+	for _, q := range []struct {
+		field string
+		text  quantityText
+		into  *resource.Quantity
+	}{{"memory", d.Needs.Memory, &r.Needs.Memory}, {"disk", d.Needs.Disk, &r.Needs.Disk}} {
+		if q.text == "" {
+			continue
+		}
+		parsed, err := resource.ParseQuantity(string(q.text))
+		if err != nil || parsed.Sign() < 0 {
+			errs = append(errs, fmt.Errorf("%s: needs.%s: %q is not a quantity: use a value such as 512Mi or 4Gi", FileName, q.field, q.text))
+			continue
+		}
+		*q.into = parsed
 	}
 	return errs
 }
 
-func joinVerbs(verbs []Verb) string {
-	words := make([]string, len(verbs))
-	for i, v := range verbs {
-		words[i] = string(v)
+// findVerbs finds the programs in the folder.
+func (r *Recipe) findVerbs() (errs []error) {
+	found := map[Verb]bool{} // also those that cannot be executed
+	for _, v := range Verbs {
+		path := filepath.Join(r.Dir, string(v))
+		info, err := os.Stat(path)
+		if found[v] = !errors.Is(err, fs.ErrNotExist); !found[v] {
+			continue
+		}
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case !info.Mode().IsRegular():
+			errs = append(errs, fmt.Errorf("program %s is not a regular file: replace it by a program, or delete it", v))
+		case info.Mode().Perm()&0o111 == 0:
+			errs = append(errs, fmt.Errorf("program %s is not executable: run chmod +x %s", v, path))
+		default:
+			r.verbs[v] = true
+		}
 	}
-	return strings.Join(words, ", ")
+	for _, v := range []Verb{Create, Destroy} {
+		if !found[v] {
+			errs = append(errs, fmt.Errorf("program %s is missing: each recipe needs %s and %s", v, Create, Destroy))
+		}
+	}
+	if found[Start] != found[Stop] {
+		errs = append(errs, fmt.Errorf("the recipe has only one of the programs %s and %s: add the other one, or delete it if its clusters cannot hibernate", Start, Stop))
+	}
+	if found[Stop] && !found[Observe] {
+		errs = append(errs, fmt.Errorf("program %s is missing: a recipe with %s needs it, because hotspare observes whether the machines have stopped", Observe, Stop))
+	}
+	return errs
 }
 
-// Missing returns the programs that are not found in PATH.
+// Missing returns the programs that are not in PATH.
 func (n Needs) Missing() []string {
 	var out []string
 	for _, p := range n.Programs {

@@ -29,23 +29,23 @@ func TestWhatIsWrongWithARecipeIsNamed(t *testing.T) {
 		change programs
 		want   string
 	}{
-		"no description":              {programs{FileName: ""}, "is not a recipe: it has no recipe.yaml"},
+		"no description":              {programs{FileName: ""}, "is not a recipe, because it has no file recipe.yaml"},
 		"not YAML":                    {programs{FileName: "\t"}, "recipe.yaml"},
 		"a field with a typing error": {yaml("version:", "verison:"), `unknown field "verison"`},
 		"another version":             {yaml("recipe.hotspare.io/v1", "recipe.hotspare.io/v9"), `apiVersion is "recipe.hotspare.io/v9"`},
-		"another name":                {yaml("name: directories", "name: folders"), `name "folders" differs from the folder "directories"`},
+		"another name":                {yaml("name: directories", "name: folders"), `name "folders" differs from the name of the folder, "directories"`},
 		"a name with capitals":        {yaml("name: directories", "name: Directories"), `name "Directories": a lowercase RFC 1123 label`},
 		"no create":                   {programs{"create": ""}, "program create is missing"},
 		"no destroy":                  {programs{"destroy": ""}, "program destroy is missing"},
-		"stop without start":          {programs{"start": ""}, "a recipe has start and stop, or neither"},
-		"stop without observe":        {programs{"observe": ""}, "needs observe"},
+		"stop without start":          {programs{"start": ""}, "has only one of the programs start and stop"},
+		"stop without observe":        {programs{"observe": ""}, "program observe is missing"},
 		"an unknown timeout":          {programs{FileName: directories[FileName] + "timeouts: {creat: 1m}\n"}, `"creat" is not a verb: use one of prepare, create`},
 		"a timeout of nothing":        {programs{FileName: directories[FileName] + "timeouts: {create: 0s}\n"}, "timeouts.create: 0s is too short"},
 		"a path as program":           {yaml("[sh]", "[/bin/sh]"), `"/bin/sh" is not the name of a program`},
-		"a number as parameter":       {yaml(`workers: {`, `workers: {type: integer, `), `with.properties.workers: type is "integer": parameters are strings`},
+		"a number as parameter":       {yaml(`workers: {`, `workers: {type: integer, `), `with.properties.workers: type is "integer": all parameters are strings`},
 		"a bad pattern":               {yaml(`^[0-9]$`, `[`), "with.properties.workers: pattern"},
 		"a default out of range":      {yaml(`"2"`, `"many"`), `with.properties.workers: default: "many" does not match`},
-		"a parameter in capitals":     {yaml("workers:", "Workers:"), `"Workers" is not a parameter's name`},
+		"a parameter in capitals":     {yaml("workers:", "Workers:"), `"Workers" is not a valid name of a parameter`},
 		"an unknown required one":     {yaml("[world]", "[word]"), `with.required: "word" is not among the properties`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestProgramsMustBeExecutableFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(dir)
-	for _, want := range []string{"program create is not executable: run chmod +x " + dir + "/create", "stop is not a file"} {
+	for _, want := range []string{"program create is not executable: run chmod +x " + dir + "/create", "stop is not a regular file"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
@@ -100,7 +100,7 @@ func TestParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := none.Complete(map[string]string{"a": ""}); err == nil || !strings.Contains(err.Error(), "it has none, so leave out with") {
+	if _, err := none.Complete(map[string]string{"a": ""}); err == nil || !strings.Contains(err.Error(), "it has no parameters, so remove with") {
 		t.Errorf("got %v", err)
 	}
 }

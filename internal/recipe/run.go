@@ -1,9 +1,8 @@
 package recipe
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -13,123 +12,166 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
 
 const (
-	// MaxState bounds the state folder, in bytes: on a hub it is stored in Secrets.
-	MaxState = 1 << 20
 	// stopGrace is the time between SIGTERM and SIGKILL.
 	stopGrace = 10 * time.Second
-	// outputGrace is how long the runner reads on after a program has ended: a process that it started
-	// in the background may have inherited its output and may never end.
+	// outputGrace is how long the runner reads the output after a program has ended: a background
+	// process may have inherited the output and may never end.
 	outputGrace = 2 * time.Second
-	// inputFile is the file with the Input, in the state folder.
-	inputFile = "input.json"
+	// maxProcesses is the maximum number of processes of one run.
+	maxProcesses = 4096
+	// countInterval is the time between two counts of the processes of a run.
+	countInterval = time.Second
 )
-
-// KubeconfigFile is the file in the state folder in which create leaves the cluster's kubeconfig.
-const KubeconfigFile = "kubeconfig"
 
 // Run is one run of one verb.
 type Run struct {
 	Recipe *Recipe
 	Verb   Verb
 	Input  Input
-	// Dir is the state folder. Runs of one cluster share it; no two run at once.
+	// Dir is the state folder, which all runs of a cluster share. It is locked during a run.
 	Dir string
-	// Secrets is the folder with the credentials; empty if there are none.
+	// Secrets is the folder with the credentials; empty if there are none. The values of its files are
+	// removed from Log, and from all errors.
 	Secrets string
-	// Log receives what the program prints to standard error, as it comes; nil discards it.
+	// Log receives the program's standard error: the first 512 KiB immediately, and the last 512 KiB
+	// when the program has ended. Nil discards it.
 	Log io.Writer
 	// StopGrace is the time between SIGTERM and SIGKILL; zero means 10 s.
 	StopGrace time.Duration
+	// LockTimeout is how long to wait while another run locks the state folder; zero means 2 s.
+	LockTimeout time.Duration
+	// MaxProcesses is the maximum number of processes of the run; zero means 4096. Only Linux enforces
+	// it.
+	MaxProcesses int
 }
 
-// Result is how a run has ended.
+// Result is the result of a run.
 type Result struct {
 	Outcome Outcome
 	// Answer is the program's standard output, at most MaxAnswer bytes.
 	Answer []byte
 	// Code is the exit code, or -1 if a signal ended the program.
 	Code int
-	// Problem says why a run failed, or why its exit code does not count; empty otherwise.
+	// Problem is the reason why a run failed; otherwise empty. It contains no secrets.
 	Problem string
 }
 
-// Do runs the verb and waits for its end. An error means that it could not run at all. A program
-// that exceeds its time limit, or whose ctx ends, gets SIGTERM, and SIGKILL after the grace period,
-// with all processes of its process group.
-func (r Run) Do(ctx context.Context) (Result, error) {
+// Do runs the verb and waits until it has ended. It returns an error if the verb could not run, or if
+// ctx has ended. The error is a fault.Conflict if another run locks the state folder.
+//
+// A program that exceeds its time limit, or whose ctx ends, receives SIGTERM and, after the grace
+// period, SIGKILL, as do all processes of its process group. On Linux, processes that have left the
+// process group are killed too. Processes that a program leaves in the background when it exits on
+// its own keep running: they may be the cluster.
+func (r Run) Do(ctx context.Context) (_ Result, err error) {
 	if !r.Recipe.Has(r.Verb) {
 		return Result{}, fmt.Errorf("recipe %s has no program %s", r.Recipe.Name, r.Verb)
 	}
-	if err := r.writeInput(); err != nil {
-		return Result{}, fmt.Errorf("preparing %s of recipe %s: %w", r.Verb, r.Recipe.Name, err)
+	secrets, err := readSecrets(r.Secrets)
+	if err != nil {
+		return Result{}, r.wrapError("preparing", err)
 	}
-	answer := &boundedBuffer{limit: MaxAnswer}
-	cmd := r.command(answer)
-	if err := cmd.Start(); err != nil {
-		return Result{}, fmt.Errorf("starting %s of recipe %s: %w", r.Verb, r.Recipe.Name, err)
+	lock, err := lockState(ctx, r.Dir, r.LockTimeout)
+	if err != nil {
+		return Result{}, r.wrapError("preparing", err)
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	if err := writeInput(r.Dir, r.Verb, r.Input); err != nil {
+		return Result{}, r.wrapError("preparing", err)
 	}
 	limit, cancel := context.WithTimeout(ctx, r.Recipe.Timeout(r.Verb))
-	ended := make(chan struct{})
-	killed := make(chan struct{})
-	go func() {
-		defer close(killed)
-		r.killAfter(limit, cmd.Process.Pid, ended)
-	}()
-	err := cmd.Wait()
-	exceeded := limit.Err()
-	close(ended)
-	<-killed
-	cancel()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // a process in the background kept the output open, and its parent has ended well
+	defer cancel()
+	answer, log := &boundedBuffer{limit: MaxAnswer}, newLogWriter(r.Log, secrets)
+	defer log.flush()
+	p, err := r.start(lock, answer, log)
+	if err != nil {
+		return Result{}, r.wrapError("starting", explainStartError(err))
 	}
-	return r.judge(ctx, cmd.ProcessState, err, exceeded, answer)
+	killed, err := r.wait(limit, p)
+	if ctx.Err() != nil && killed != nil {
+		return Result{}, fmt.Errorf("%s of recipe %s was stopped: %w", r.Verb, r.Recipe.Name, ctx.Err())
+	}
+	return r.evaluate(p.cmd.ProcessState, err, killed, answer)
 }
 
-// killAfter ends the process group when limit ends: SIGTERM first, and SIGKILL after the grace
-// period, or as soon as the program itself has ended. It returns when ended is closed.
-func (r Run) killAfter(limit context.Context, group int, ended <-chan struct{}) {
-	select {
-	case <-ended:
-		return
-	case <-limit.Done():
-	}
-	killGroup(group, syscall.SIGTERM)
-	grace := r.StopGrace
-	if grace == 0 {
-		grace = stopGrace
-	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
-	killGroup(group, syscall.SIGKILL)
-	<-ended
+func (r Run) wrapError(doing string, err error) error {
+	return fmt.Errorf("%s %s of recipe %s: %w", doing, r.Verb, r.Recipe.Name, err)
 }
 
-// killGroup signals a process group. Its leader may have ended, and all others with it.
-func killGroup(group int, signal syscall.Signal) { _ = syscall.Kill(-group, signal) }
-
-func (r Run) command(answer io.Writer) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(r.Recipe.Dir, string(r.Verb))) //nolint:noctx // killAfter ends the whole group
+// start starts the program. It first records the marker of its processes, so that the next run kills
+// them if this process is killed.
+func (r Run) start(lock *stateLock, answer, log io.Writer) (*process, error) {
+	marker := rand.Text()
+	if err := lock.recordMarker(marker); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(filepath.Join(r.Recipe.Dir, string(r.Verb))) //nolint:noctx // wait kills all of its processes
 	cmd.Dir = r.Dir
-	cmd.Env = r.environment()
-	cmd.Stdout, cmd.Stderr = answer, r.Log
+	cmd.Env = append(r.environment(), markerVariable+"="+marker)
+	cmd.Stdout = answer
+	if r.Log != nil {
+		cmd.Stderr = log
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = outputGrace
-	return cmd
+	return startProcess(cmd, marker)
 }
 
-// environment is that of this process, without what could make a tool write elsewhere. KUBECONFIG
-// is the cluster's own file, into which most tools write what they create.
+// wait waits until the program has ended, and kills it when limit ends or when it has too many
+// processes. It returns the reason why it killed the program, or nil, and the error of the program.
+func (r Run) wait(limit context.Context, p *process) (killed, err error) {
+	count := time.NewTicker(countInterval)
+	defer count.Stop()
+	for killed == nil {
+		select {
+		case <-p.ended:
+			return nil, p.err
+		case <-limit.Done():
+			killed = fmt.Errorf("%s did not end within %s: exit with code %d to be called again, or increase timeouts.%s in %s",
+				r.Verb, r.Recipe.Timeout(r.Verb), exitInProgress, r.Verb, FileName)
+		case <-count.C:
+			if most := valueOr(r.MaxProcesses, maxProcesses); p.countProcesses() > most {
+				killed = fmt.Errorf("%s started more than %d processes", r.Verb, most)
+			}
+		}
+	}
+	select {
+	case <-p.ended: // at the same time
+		return nil, p.err
+	default:
+	}
+	p.terminate(valueOr(r.StopGrace, stopGrace))
+	return killed, p.err
+}
+
+// valueOr returns value, or fallback if value is zero.
+func valueOr[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+// explainStartError adds the usual cause to an error of the kernel.
+func explainStartError(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: check that the interpreter in its first line exists, and that the line does not end with a carriage return", err)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("%w: add an interpreter as its first line, such as #!/bin/sh", err)
+	}
+	return err
+}
+
+// environment returns the environment of this process without variables that would make a tool write
+// elsewhere. KUBECONFIG is the cluster's own file: most tools write the kubeconfig of a new cluster to
+// it.
 func (r Run) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -147,50 +189,33 @@ func (r Run) environment() []string {
 	return env
 }
 
-// EnvironmentName returns the name of the environment variable with a parameter.
+// EnvironmentName returns the name of the environment variable of a parameter.
 func EnvironmentName(parameter string) string {
 	return "RECIPE_" + strings.ToUpper(strings.ReplaceAll(parameter, "-", "_"))
 }
 
-// writeInput writes the Input into the state folder.
-func (r Run) writeInput() error {
-	input := r.Input
-	input.APIVersion, input.Verb = APIVersion, r.Verb
-	raw, err := json.MarshalIndent(input, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(r.Dir, inputFile), append(raw, '\n'), 0o600)
-}
-
-// judge says how the run has ended. A program that was killed, printed too much or left too much
+// evaluate returns the result of a run. A program that was killed, printed too much or left too much
 // has failed, whatever its exit code.
-func (r Run) judge(ctx context.Context, state *os.ProcessState, err, exceeded error, answer *boundedBuffer) (Result, error) {
+func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *boundedBuffer) (Result, error) {
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return Result{}, fmt.Errorf("running %s of recipe %s: %w", r.Verb, r.Recipe.Name, err)
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		return Result{}, r.wrapError("running", err)
 	}
-	out := Result{Answer: answer.Bytes(), Code: state.ExitCode()}
+	out := Result{Answer: answer.copyBytes(), Code: state.ExitCode()}
 	out.Outcome = outcomeOf(out.Code)
-	size, err := folderSize(r.Dir)
-	if err != nil {
-		return Result{}, fmt.Errorf("measuring what %s of recipe %s has left: %w", r.Verb, r.Recipe.Name, err)
+	var tooLarge error
+	if r.Verb != Destroy { // the state is deleted next, and an error would keep the cluster
+		tooLarge = checkStateSize(r.Dir, r.Verb)
 	}
 	switch {
-	case ctx.Err() != nil:
-		return Result{}, fmt.Errorf("%s of recipe %s was ended: %w", r.Verb, r.Recipe.Name, ctx.Err())
-	case exceeded != nil:
-		out.Problem = fmt.Sprintf("%s did not end within %s: exit with %d to be called again, or set timeouts.%s in %s",
-			r.Verb, r.Recipe.Timeout(r.Verb), exitGoing, r.Verb, FileName)
+	case killed != nil:
+		out.Problem = killed.Error()
 	case out.Code < 0:
 		out.Problem = fmt.Sprintf("%s was ended by a signal (%s)", r.Verb, state)
 	case answer.overflow:
-		out.Problem = fmt.Sprintf("%s printed more than %d bytes: print messages to standard error", r.Verb, MaxAnswer)
-	case size > MaxState:
-		out.Problem = fmt.Sprintf("%s left %d bytes in its state folder: keep at most %d there, and large files elsewhere", r.Verb, size, MaxState)
+		out.Problem = fmt.Sprintf("%s printed more than %d bytes to standard output: print messages to standard error", r.Verb, MaxAnswer)
+	case tooLarge != nil:
+		out.Problem = tooLarge.Error()
 	case out.Outcome == Failed:
 		out.Problem = fmt.Sprintf("%s exited with code %d", r.Verb, out.Code)
 	}
@@ -198,56 +223,4 @@ func (r Run) judge(ctx context.Context, state *os.ProcessState, err, exceeded er
 		out.Outcome = Failed
 	}
 	return out, nil
-}
-
-// folderSize returns the number of bytes of the files below dir.
-func folderSize(dir string) (int64, error) {
-	var size int64
-	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a process in the background removed it
-		}
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil {
-			size += info.Size()
-		}
-		return err
-	})
-	return size, err
-}
-
-// boundedBuffer keeps the first limit bytes and discards the rest, so that a program that prints
-// without end ends at its time limit, and not this process at its memory.
-type boundedBuffer struct {
-	limit    int
-	mu       sync.Mutex
-	buffer   bytes.Buffer
-	overflow bool
-}
-
-// Write never fails: a program must not be ended by a full pipe.
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	room := b.limit - b.buffer.Len()
-	if len(p) > room {
-		b.overflow = true
-		b.buffer.Write(p[:room])
-	} else {
-		b.buffer.Write(p)
-	}
-	return len(p), nil
-}
-
-// Bytes returns what was kept.
-func (b *boundedBuffer) Bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.buffer.Bytes())
 }

@@ -18,7 +18,7 @@ func runScript(t *testing.T, yaml, script string, change func(*Run)) (Result, Ru
 	t.Helper()
 	r := directories.with(programs{"create": "#!/bin/sh\n" + script, FileName: directories[FileName] + yaml}).load(t)
 	run := Run{
-		Recipe: r, Verb: Create, Dir: filepath.Join(t.TempDir(), "state"), Secrets: "/secrets", StopGrace: 100 * time.Millisecond,
+		Recipe: r, Verb: Create, Dir: filepath.Join(t.TempDir(), "state"), Secrets: t.TempDir(), StopGrace: 100 * time.Millisecond,
 		Input: Input{Namespace: "ns", Name: "c", UID: "u", InfraID: "c-x7", Attempt: 2, With: map[string]string{"workers": "3", "machine-type": "large"}},
 	}
 	if change != nil {
@@ -30,7 +30,7 @@ func runScript(t *testing.T, yaml, script string, change func(*Run)) (Result, Ru
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[int]Outcome{0: Done, 10: Going, 20: Invalid, 30: NoRoom, 1: Failed, 2: Failed, 11: Failed, 127: Failed, 255: Failed} {
+	for code, want := range map[int]Outcome{0: Done, 10: InProgress, 20: Invalid, 30: NoRoom, 1: Failed, 2: Failed, 11: Failed, 127: Failed, 255: Failed} {
 		got, _, err := runScript(t, "", "exit "+strconv.Itoa(code), nil)
 		if err != nil || got.Outcome != want || got.Code != code || (want == Failed) != strings.Contains(got.Problem, "create exited with code "+strconv.Itoa(code)) {
 			t.Errorf("code %d: got %+v, %v", code, got, err)
@@ -49,7 +49,7 @@ func TestWhatAProgramGets(t *testing.T) {
 	}
 	answer := "\n" + string(got.Answer)
 	for _, want := range []string{
-		"HOTSPARE_DIR=" + run.Dir, "HOTSPARE_SECRETS=/secrets", "HOTSPARE_NAME=c", "HOTSPARE_INFRA_ID=c-x7", "HOTSPARE_RECIPE_DIR=" + run.Recipe.Dir,
+		"HOTSPARE_DIR=" + run.Dir, "HOTSPARE_SECRETS=" + run.Secrets, "HOTSPARE_NAME=c", "HOTSPARE_INFRA_ID=c-x7", "HOTSPARE_RECIPE_DIR=" + run.Recipe.Dir,
 		"RECIPE_WORKERS=3", "RECIPE_MACHINE_TYPE=large", "KUBECONFIG=" + run.Dir + "/kubeconfig", run.Dir,
 	} {
 		if !strings.Contains(answer, "\n"+want+"\n") {
@@ -86,7 +86,7 @@ func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, run, err := runScript(t, "timeouts: {create: 1s}\n", script, nil)
-			if err != nil || got.Outcome != Failed || !strings.Contains(got.Problem, "create did not end within 1s: exit with 10 to be called again") {
+			if err != nil || got.Outcome != Failed || !strings.Contains(got.Problem, "create did not end within 1s: exit with code 10 to be called again") {
 				t.Errorf("got %+v, %v", got, err)
 			}
 			raw, err := os.ReadFile(filepath.Join(run.Dir, "pids"))
@@ -125,7 +125,7 @@ func TestARunThatIsCancelledIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	run := Run{Recipe: r, Verb: Create, Dir: t.TempDir(), StopGrace: 100 * time.Millisecond}
-	if got, err := run.Do(ctx); err == nil || !strings.Contains(err.Error(), "create of recipe directories was ended: context canceled") {
+	if got, err := run.Do(ctx); err == nil || !strings.Contains(err.Error(), "create of recipe directories was stopped: context canceled") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -154,8 +154,8 @@ func TestTooMuchIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, want string }{
 		"on standard output":  {`head -c 50000000 /dev/zero`, "printed more than 1048576 bytes"},
-		"in the state folder": {`head -c 2000000 /dev/zero > large`, "in its state folder: keep at most 1048576 there"},
-		"in a deeper folder":  {`mkdir -p a/b; head -c 2000000 /dev/zero > a/b/large`, "in its state folder: keep at most 1048576 there"},
+		"in the state folder": {`head -c 2000000 /dev/zero > large`, "more than 1048576 bytes in its state folder"},
+		"in a deeper folder":  {`mkdir -p a/b; head -c 2000000 /dev/zero > a/b/large`, "more than 1048576 bytes in its state folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +170,7 @@ func TestTooMuchIsAFailure(t *testing.T) {
 func TestAProgramThatCannotRun(t *testing.T) {
 	t.Parallel()
 	r := directories.with(programs{"create": "#!/no/such/interpreter\n"}).load(t)
-	if _, err := (Run{Recipe: r, Verb: Create, Dir: t.TempDir()}).Do(t.Context()); err == nil || !strings.Contains(err.Error(), "starting create of recipe directories") {
+	if _, err := (Run{Recipe: r, Verb: Create, Dir: t.TempDir()}).Do(t.Context()); err == nil || !strings.Contains(err.Error(), "starting create of recipe directories") || !strings.Contains(err.Error(), "check that the interpreter in its first line exists") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := (Run{Recipe: r, Verb: Logs, Dir: t.TempDir()}).Do(t.Context()); err == nil || !strings.Contains(err.Error(), "recipe directories has no program logs") {

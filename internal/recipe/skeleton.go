@@ -15,18 +15,18 @@ import (
 //go:embed skeleton
 var skeleton embed.FS
 
-// WriteSkeleton writes a recipe that works, as a start for another one, into a new folder. The
-// folder's last part is the recipe's name. It returns the names of the files. Nothing is written if
-// the folder exists.
+// WriteSkeleton creates the folder dir with a working recipe to start from, and returns the names of its
+// files. The name of the recipe is the base name of dir. If dir exists, WriteSkeleton returns an error
+// and changes nothing.
 func WriteSkeleton(dir string) ([]string, error) {
 	name := filepath.Base(dir)
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return nil, fmt.Errorf("recipe name %q: %s", name, strings.Join(problems, ", "))
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s exists: choose another name, or remove it first", dir)
+		return nil, fmt.Errorf("%s already exists: choose another name, or delete it", dir)
 	}
-	// A folder under another name until it is complete: half a recipe would look like a broken one.
+	// The folder gets its name when it is complete, so that a crash leaves no incomplete recipe.
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("creating recipe %s: %w", name, err)
@@ -37,7 +37,7 @@ func WriteSkeleton(dir string) ([]string, error) {
 	}
 	names, err := writeSkeletonFiles(temporary, name)
 	if err == nil {
-		err = errors.Join(os.Chmod(temporary, 0o755), os.Rename(temporary, dir)) //nolint:gosec // programs that others may run
+		err = errors.Join(os.Chmod(temporary, 0o755), os.Rename(temporary, dir)) //nolint:gosec // other users may run the programs
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("creating recipe %s: %w", name, err), os.RemoveAll(temporary))

@@ -40,7 +40,7 @@ func TestASkeletonOverwritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]string{
-		taken:                        "taken exists: choose another name, or remove it first",
+		taken:                        "taken already exists: choose another name, or delete it",
 		filepath.Join(top, "My_One"): `recipe name "My_One": a lowercase RFC 1123 label`,
 	} {
 		if _, err := WriteSkeleton(dir); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,0 +1,175 @@
+package recipe
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+
+	"hotspare.io/hotspare/internal/redact"
+)
+
+// boundedBuffer keeps the first limit bytes and discards the rest, so that the output of a program
+// cannot exhaust the memory of this process.
+type boundedBuffer struct {
+	limit    int
+	mu       sync.Mutex
+	buffer   bytes.Buffer
+	overflow bool
+}
+
+// Write never fails, because a program whose output cannot be written receives SIGPIPE.
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	room := b.limit - b.buffer.Len()
+	if len(p) > room {
+		b.overflow = true
+		b.buffer.Write(p[:room])
+	} else {
+		b.buffer.Write(p)
+	}
+	return len(p), nil
+}
+
+// copyBytes returns the kept bytes.
+func (b *boundedBuffer) copyBytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.buffer.Bytes())
+}
+
+const (
+	// maxLogHead and maxLogTail are the maximum sizes of the two parts of a run's log, in bytes.
+	maxLogHead = 512 << 10
+	maxLogTail = 512 << 10
+	// maxLogLine is the maximum size of one line of the log, in bytes.
+	maxLogLine = 16 << 10
+)
+
+// logWriter writes the standard error of a run to a log, line by line and without secrets: the first
+// maxLogHead bytes immediately, and the last maxLogTail bytes upon flush.
+type logWriter struct {
+	mu      sync.Mutex
+	out     io.Writer
+	secrets *secrets
+	// line is the current line, up to a limit that lets a secret at the end of maxLogLine be found.
+	line []byte
+	// inKey is true between the first and the last line of a private key.
+	inKey bool
+	head  int
+	tail  []byte
+	// omitted is the number of bytes between head and tail.
+	omitted int64
+}
+
+func newLogWriter(out io.Writer, s *secrets) *logWriter {
+	if out == nil {
+		out = io.Discard
+	}
+	return &logWriter{out: out, secrets: s}
+}
+
+// Write never fails: an incomplete log must not end the program.
+func (w *logWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		end := bytes.IndexAny(rest, "\n\r") // progress bars print carriage returns
+		if end < 0 {
+			w.extendLine(rest)
+			break
+		}
+		w.extendLine(rest[:end])
+		w.endLine()
+		rest = rest[end+1:]
+	}
+	return len(p), nil
+}
+
+func (w *logWriter) extendLine(part []byte) {
+	room := maxLogLine + w.secrets.longest - len(w.line)
+	if len(part) > room {
+		w.omitted += int64(len(part) - room)
+		part = part[:room]
+	}
+	w.line = append(w.line, part...)
+}
+
+// endLine adds the current line to the head or to the tail.
+func (w *logWriter) endLine() {
+	line, show := w.omitPrivateKey(w.line)
+	switch {
+	case !show:
+	case w.head+len(line) < maxLogHead && len(w.tail) == 0:
+		w.head += len(line) + 1
+		w.writeLine(line)
+	default:
+		w.tail = append(append(w.tail, line...), '\n')
+		if len(w.tail) > 2*maxLogTail {
+			w.shortenTail()
+		}
+	}
+	w.line = w.line[:0]
+}
+
+// shortenTail removes the first lines of the tail.
+func (w *logWriter) shortenTail() {
+	from := len(w.tail) - maxLogTail
+	if from <= 0 {
+		return
+	}
+	if next := bytes.IndexByte(w.tail[from:], '\n'); next >= 0 {
+		from += next + 1
+	}
+	w.omitted += int64(from)
+	w.tail = append([]byte(nil), w.tail[from:]...)
+}
+
+// flush writes the last line and the tail.
+func (w *logWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.line) > 0 {
+		w.endLine()
+	}
+	w.shortenTail()
+	if w.omitted > 0 {
+		_, _ = fmt.Fprintf(w.out, "[hotspare omitted %d bytes of the log]\n", w.omitted) // as in writeLine
+	}
+	for line := range bytes.Lines(w.tail) {
+		w.writeLine(bytes.TrimSuffix(line, []byte("\n")))
+	}
+	w.tail, w.omitted = nil, 0
+}
+
+// writeLine writes a line without secrets.
+func (w *logWriter) writeLine(line []byte) {
+	text := w.secrets.scrub(string(line))
+	if len(line) > maxLogLine {
+		text = shortenText(text, maxLogLine)
+	}
+	_, _ = io.WriteString(w.out, text+"\n") // a program does not depend on its log
+}
+
+var (
+	keyBegin = []byte("-----BEGIN")
+	keyEnd   = []byte("-----END")
+	keyLabel = []byte("PRIVATE KEY-----")
+)
+
+// omitPrivateKey omits the lines of a private key. Package redact cannot do that here, because it
+// receives one line at a time.
+func (w *logWriter) omitPrivateKey(line []byte) ([]byte, bool) {
+	label := bytes.Contains(line, keyLabel)
+	begins, ends := label && bytes.Contains(line, keyBegin), label && bytes.Contains(line, keyEnd)
+	switch {
+	case begins && !ends:
+		w.inKey = true
+		return []byte(redact.Redacted), true
+	case w.inKey:
+		w.inKey = !ends
+		return nil, false
+	}
+	return line, true
+}

@@ -1,0 +1,125 @@
+package recipe
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"hotspare.io/hotspare/internal/redact"
+)
+
+const (
+	// minSecret is the minimum size of a value that is searched for, in bytes: a shorter one would also
+	// match parts of ordinary words.
+	minSecret = 6
+	// maxSecretPart is the maximum size of one value that is searched for. A longer value is searched
+	// for in parts.
+	maxSecretPart = 8 << 10
+	// maxSecrets is the maximum size of all files of a Secrets folder, in bytes: that of a Secret.
+	maxSecrets = 1 << 20
+)
+
+// secrets removes the values of a run's credentials from texts.
+type secrets struct {
+	replacer *strings.Replacer
+	// longest is the size of the longest value, in bytes.
+	longest int
+}
+
+// readSecrets reads the values of the files below dir, an empty dir having none. Kubernetes mounts
+// a Secret as symbolic links, which readSecrets follows to files, but not to folders.
+func readSecrets(dir string) (*secrets, error) {
+	if dir == "" {
+		return newSecrets(nil), nil
+	}
+	var contents []string
+	size := 0
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		if size += int(info.Size()); size > maxSecrets {
+			return fmt.Errorf("the files are larger than %d bytes: keep only credentials in this folder", maxSecrets)
+		}
+		raw, err := os.ReadFile(path)
+		contents = append(contents, string(raw))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the secrets in %s: %w", dir, err)
+	}
+	return newSecrets(contents), nil
+}
+
+// newSecrets returns the values in the contents of files: each file as a whole, also in base64, its
+// lines, and the values in YAML, JSON and lines such as NAME=VALUE.
+func newSecrets(contents []string) *secrets {
+	values := map[string]bool{}
+	for _, content := range contents {
+		addLines(values, content)
+		values[base64.StdEncoding.EncodeToString([]byte(content))] = true
+		values[base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(content)))] = true
+		var document any
+		if yaml.Unmarshal([]byte(content), &document) == nil {
+			addLeaves(values, document)
+		}
+	}
+	s := &secrets{}
+	// The longest value first: the replacer prefers earlier pairs.
+	var pairs []string
+	for _, v := range slices.SortedFunc(maps.Keys(values), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
+		for part := range slices.Chunk([]byte(v), maxSecretPart) {
+			if len(part) >= minSecret {
+				pairs = append(pairs, string(part), redact.Redacted)
+				s.longest = max(s.longest, len(part))
+			}
+		}
+	}
+	s.replacer = strings.NewReplacer(pairs...)
+	return s
+}
+
+// addLines adds each line, and what follows the first "=" or ":" in it.
+func addLines(values map[string]bool, content string) {
+	for line := range strings.Lines(content) {
+		line = strings.TrimSpace(line)
+		values[line] = true
+		if at := strings.IndexAny(line, "=:"); at >= 0 {
+			values[strings.Trim(line[at+1:], " \t\"',")] = true
+		}
+	}
+}
+
+// addLeaves adds the strings in a document.
+func addLeaves(values map[string]bool, document any) {
+	switch d := document.(type) {
+	case string:
+		addLines(values, d)
+	case []any:
+		for _, item := range d {
+			addLeaves(values, item)
+		}
+	case map[string]any:
+		for _, item := range d {
+			addLeaves(values, item)
+		}
+	}
+}
+
+// scrub returns text without the values and without everything that looks like a secret.
+func (s *secrets) scrub(text string) string { return redact.Text(s.replacer.Replace(text)) }
+
+// isIn reports whether text contains one of the values.
+func (s *secrets) isIn(text string) bool { return s.replacer.Replace(text) != text }
