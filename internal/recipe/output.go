@@ -53,7 +53,8 @@ type logWriter struct {
 	mu      sync.Mutex
 	out     io.Writer
 	secrets *secrets
-	// line is the current line, up to a limit that lets a secret at the end of maxLogLine be found.
+	// line is the current line. It is longer than maxLogLine by the longest secret, so that a secret at
+	// the end of what is written is found.
 	line []byte
 	// inKey is true between the first and the last line of a private key.
 	inKey bool
@@ -88,12 +89,8 @@ func (w *logWriter) Write(p []byte) (int, error) {
 }
 
 func (w *logWriter) extendLine(part []byte) {
-	room := maxLogLine + w.secrets.longest - len(w.line)
-	if len(part) > room {
-		w.omitted += int64(len(part) - room)
-		part = part[:room]
-	}
-	w.line = append(w.line, part...)
+	room := maxLogLine + 1 + w.secrets.longest - len(w.line)
+	w.line = append(w.line, part[:min(len(part), room)]...)
 }
 
 // endLine adds the current line to the head or to the tail.
