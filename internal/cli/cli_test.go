@@ -14,6 +14,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/recipes"
 )
 
 func TestDataDir(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/cli/kubectl"
 	"hotspare.io/hotspare/internal/cli/local"
 	"hotspare.io/hotspare/internal/cli/pool"
+	"hotspare.io/hotspare/internal/cli/recipe"
 )
 
 // New returns the root command of hotspare. Run it with Execute.
@@ -42,7 +43,7 @@ func newRootCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	cmd := a.NewCommandGroup("hotspare", "Hot spare Kubernetes clusters",
 		a.statusCommand(), a.explainCommand(), pool.NewCommand(app), claim.NewCommand(app), cluster.NewCommand(app), inventory.NewCommand(app), a.scheduleCommand(),
-		fleet.NewCommand(app), local.NewCommand(app), a.consoleCommand(), a.demoCommand(), a.kubectlCommand())
+		fleet.NewCommand(app), local.NewCommand(app), recipe.NewCommand(app), a.consoleCommand(), a.demoCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong
 	cmd.Version = a.Version
