@@ -138,6 +138,10 @@ func TestCompletion(t *testing.T) {
 		"inventory list |":          "dev",
 		"inventory list dev |":      "",
 		"inventory describe |":      "",
+		"recipe new |":              "",
+		"recipe list |":             "",
+		"recipe describe |":         strings.Join(recipes.Names(), " "),
+		"recipe test kind |":        "",
 	} {
 		typed := strings.Split(strings.TrimSuffix(line, "|"), " ")
 		r.run(append([]string{"__complete"}, typed...)...)

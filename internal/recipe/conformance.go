@@ -21,6 +21,9 @@ func (s *Suite) checkParameters(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if _, err := readSecrets(s.Secrets); err != nil {
+		return "", err
+	}
 	s.with = with
 	return fmt.Sprintf("%d set", len(with)), nil
 }

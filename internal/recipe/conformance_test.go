@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -110,5 +111,31 @@ func TestEachFaultOfARecipeIsFound(t *testing.T) {
 				t.Errorf("want %q to fail with %q:\n%s", c.want, c.detail, Table(all))
 			}
 		})
+	}
+}
+
+func TestAFailedCreateSkipsTheChecksThatNeedACluster(t *testing.T) {
+	t.Parallel()
+	failed, left, all := runSuite(t, directories.with(programs{"create": "#!/bin/sh\nmkdir -p \"$RECIPE_WORLD/$HOTSPARE_INFRA_ID/master-0\"\nexit 1\n"}), 1, time.Second)
+	if want := []string{createCheck, "destroy succeeds after create was killed"}; len(failed) == 0 || failed[0] != want[0] || len(failed) > 2 || len(left) > 0 || len(all) != len(suiteChecks) {
+		t.Errorf("left %v, want no failures but %v:\n%s", left, want, Table(all))
+	}
+}
+
+func TestTheSuiteStopsWhenItsContextEnds(t *testing.T) {
+	t.Parallel()
+	world := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &Suite{
+		Recipe: directories.load(t), With: map[string]string{"world": world}, Dir: t.TempDir(), Random: rand.New(rand.NewPCG(1, 0)), Pause: time.Millisecond, Patience: time.Minute,
+		Begin: func(name string) {
+			if name == createCheck {
+				time.AfterFunc(10*time.Millisecond, cancel)
+			}
+		},
+	}
+	all := s.Run(ctx)
+	if entries, err := os.ReadDir(world); err != nil || len(entries) > 0 || len(all) > 6 {
+		t.Errorf("left %v, %v\n%s", entries, err, Table(all))
 	}
 }

@@ -173,9 +173,18 @@ func readDocument(dir string) (d document, faults []error, err error) {
 		if yaml.Unmarshal(raw, &d) != nil {
 			return d, nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		faults = append(faults, fmt.Errorf("%s: %w", FileName, err))
+		faults = append(faults, fmt.Errorf("%s: %s: correct or remove it", FileName, shortenDecodingError(err)))
 	}
 	return d, faults, nil
+}
+
+// shortenDecodingError removes the names of decoders from an error.
+func shortenDecodingError(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ", "yaml: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
 }
 
 func (d *document) validate(folder string) (errs []error) {

@@ -16,7 +16,8 @@ import (
 // CheckState is the result of a check.
 type CheckState string
 
-// Results of a check. A check is skipped if the recipe lacks the programs for it.
+// Results of a check. A check is skipped if the recipe lacks the programs for it, or if it needs a
+// cluster and create failed.
 const (
 	CheckPassed  CheckState = "ok"
 	CheckFailed  CheckState = "FAILED"
@@ -62,7 +63,7 @@ type Suite struct {
 	took map[Verb]time.Duration
 }
 
-// skippedError is the reason why a check cannot run with this recipe.
+// skippedError is the reason why a check cannot run.
 type skippedError string
 
 func (e skippedError) Error() string { return string(e) }
@@ -73,22 +74,27 @@ type suiteCheck struct {
 	run  func(*Suite, context.Context) (detail string, err error)
 	// isRequired is true if no later check can pass when this one fails.
 	isRequired bool
+	// needsCreate is true if the check cannot pass unless checkCreate has passed.
+	needsCreate bool
 }
 
+// createCheck is the name of the check on which others depend.
+const createCheck = "create creates a cluster with a kubeconfig"
+
 var suiteChecks = []suiteCheck{
-	{name: "the parameters are valid", run: (*Suite).checkParameters, isRequired: true},
+	{name: "the parameters and secrets are valid", run: (*Suite).checkParameters, isRequired: true},
 	{name: "the required programs are installed", run: (*Suite).checkPrograms, isRequired: true},
 	{name: "destroy succeeds if nothing was created", run: (*Suite).checkDestroyOfNothing},
 	{name: "prepare creates nothing", run: (*Suite).checkPrepare},
-	{name: "create creates a cluster with a kubeconfig", run: (*Suite).checkCreate},
-	{name: "a second create changes nothing", run: (*Suite).checkCreateTwice},
-	{name: "stop and start change all machines", run: (*Suite).checkPower},
-	{name: "destroy needs no state folder", run: (*Suite).checkDestroyWithoutState},
-	{name: "a second destroy succeeds", run: (*Suite).checkDestroyTwice},
-	{name: "two clusters are independent", run: (*Suite).checkTwoClusters},
+	{name: createCheck, run: (*Suite).checkCreate},
+	{name: "a second create changes nothing", run: (*Suite).checkCreateTwice, needsCreate: true},
+	{name: "stop and start change all machines", run: (*Suite).checkPower, needsCreate: true},
+	{name: "destroy needs no state folder", run: (*Suite).checkDestroyWithoutState, needsCreate: true},
+	{name: "a second destroy succeeds", run: (*Suite).checkDestroyTwice, needsCreate: true},
+	{name: "two clusters are independent", run: (*Suite).checkTwoClusters, needsCreate: true},
 	{name: "destroy succeeds after create was killed", run: (*Suite).checkKilledCreate},
-	{name: "stop and start succeed after they were killed", run: (*Suite).checkKilledPower},
-	{name: "destroy succeeds after it was killed", run: (*Suite).checkKilledDestroy},
+	{name: "stop and start succeed after they were killed", run: (*Suite).checkKilledPower, needsCreate: true},
+	{name: "destroy succeeds after it was killed", run: (*Suite).checkKilledDestroy, needsCreate: true},
 }
 
 // CheckNames returns the names of all checks, in order.
@@ -105,12 +111,19 @@ func CheckNames() []string {
 func (s *Suite) Run(ctx context.Context) []Check {
 	s.took = map[Verb]time.Duration{}
 	var out []Check
+	createFailed := false
 	for _, c := range suiteChecks {
 		if ctx.Err() != nil {
 			break
 		}
+		if c.needsCreate && createFailed {
+			c.run = func(*Suite, context.Context) (string, error) {
+				return "", skippedError("the check \"" + createCheck + "\" failed")
+			}
+		}
 		check := s.runCheck(ctx, c)
 		out = append(out, check)
+		createFailed = createFailed || c.name == createCheck && check.State == CheckFailed
 		if check.State == CheckFailed && c.isRequired {
 			break
 		}

@@ -182,7 +182,7 @@ func (t *tester) run(ctx context.Context, logFile string, s *recipe.Suite) error
 	case t.report.Failed == 0:
 		return nil
 	}
-	remedy := "see the log in " + logFile
+	remedy := "see the log: " + logFile
 	if logFile == "" {
 		remedy = "to get the complete log, add --keep-log FILE"
 	}
