@@ -289,7 +289,7 @@ func match(pattern, p string) bool {
 
 func ours(p string) bool {
 	first, _, _ := strings.Cut(p, "/")
-	return slices.Contains([]string{"api", "cmd", "config", "internal", "test", "tools"}, first)
+	return slices.Contains([]string{"api", "cmd", "config", "internal", "recipes", "test", "tools"}, first)
 }
 
 // pkgs are the packages of this module, by their path below it.

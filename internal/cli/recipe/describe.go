@@ -43,17 +43,26 @@ type describeParameter struct {
 
 func (a commands) describeCommand() *cobra.Command {
 	s := &source{}
+	poolOnly := false
 	cmd := &cobra.Command{
 		Use:   "describe RECIPE",
 		Short: "Show the parameters and programs of a recipe, and a pool to start from",
 		Long:  describeLong,
 		Example: `  hotspare recipe describe kind
-  hotspare recipe describe ./mytool`,
+  hotspare recipe describe ./mytool
+  hotspare recipe describe ./mytool --pool > pool.yaml`,
 		Args:              base.RequireOneName("recipe"),
 		ValidArgsFunction: s.completeRecipes,
-		RunE:              func(_ *cobra.Command, args []string) error { return s.withRecipe(args[0], a.describeRecipe) },
 	}
 	s.addFlag(cmd)
+	cmd.Flags().BoolVar(&poolOnly, "pool", false, "print only the manifest of the ClusterPool")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		describe := a.describeRecipe
+		if poolOnly {
+			describe = a.printPool
+		}
+		return s.withRecipe(args[0], describe)
+	}
 	return cmd
 }
 
@@ -69,6 +78,11 @@ func (a commands) describeRecipe(f found) error {
 		return err
 	}
 	_, err := io.WriteString(a.Stdout, "\nPOOL\n"+formatPool(f.Recipe))
+	return err
+}
+
+func (a commands) printPool(f found) error {
+	_, err := io.WriteString(a.Stdout, formatPool(f.Recipe))
 	return err
 }
 
