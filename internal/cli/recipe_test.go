@@ -87,7 +87,7 @@ func TestRecipeTranscripts(t *testing.T) {
 		"recipe-list":     {"recipe list --recipes .", "recipe ls --recipes . -o json", "recipe list --recipes . -o name", "recipe list --recipes nope", "recipe list --recipes mine", "recipe list mine"},
 		"recipe-describe": {"recipe describe mine", "recipe describe mine --recipes . -o name", "recipe describe ./mine -o json", "recipe describe ./mine --pool", "recipe describe nope --recipes .", "recipe describe ./nope", "recipe describe"},
 		"recipe-test":     {"recipe test mine --seed 1 --with workers=2", "recipe test ./mine --seed 1 -o json"},
-		"recipe-test-bad": {"recipe test nope --recipes .", "recipe test /no/such/folder", "recipe test .", "recipe test mine --with worker=3 --with workers=many", "recipe test mine --with workers", "recipe test mine --with workers=1 --with workers=2", "recipe test mine --patience 0s", "recipe test mine -o name", "recipe test mine --secrets nope", "recipe test mine --keep-log no/such/file", "recipe test mine --seed -1", "recipe test"},
+		"recipe-test-bad": {"recipe test nope --recipes .", "recipe test /no/such/folder", "recipe test .", "recipe test mine --with worker=3 --with workers=many", "recipe test mine --with workers", "recipe test mine --with workers=1 --with workers=2", "recipe test mine --patience 0s", "recipe test mine -o name", "recipe test mine --secrets nope --seed 1", "recipe test mine --keep-log no/such/file", "recipe test mine --seed -1", "recipe test"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare(t, name, recipeTranscript(t, recipeRig(t), lines...))
