@@ -3,6 +3,7 @@ package recipes
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -82,13 +83,19 @@ func runDocker(t toolCall) int {
 	if len(t.Args) == 0 {
 		return t.fail(1, "Usage:  docker [OPTIONS] COMMAND")
 	}
+	command, words := t.Args[0], 1
+	if slices.Contains([]string{"network", "volume"}, command) && len(t.Args) > 1 {
+		command, words = command+" "+t.Args[1], 2
+	}
 	run, ok := map[string]func(toolCall, *pflag.FlagSet, []string) int{
 		"ps": dockerPs, "stop": dockerStop, "start": dockerStart, "rm": dockerRm, "logs": dockerLogs,
-	}[t.Args[0]]
+		"network ls": dockerList("networks"), "network rm": dockerRemove("networks"), "network inspect": dockerNetworkInspect,
+		"volume ls": dockerList("volumes"), "volume rm": dockerRemove("volumes"),
+	}[command]
 	if !ok {
-		return t.fail(1, "docker: unknown command: docker %s", t.Args[0])
+		return t.fail(1, "docker: unknown command: docker %s", command)
 	}
-	return run(t, pflag.NewFlagSet(t.Args[0], pflag.ContinueOnError), t.Args[1:])
+	return run(t, pflag.NewFlagSet(command, pflag.ContinueOnError), t.Args[words:])
 }
 
 // parseDocker parses flags as docker does: usage errors exit with 125.
@@ -123,15 +130,9 @@ func dockerPs(t toolCall, flags *pflag.FlagSet, args []string) int {
 		if !ok || (!*all && c.State != "running" && c.State != "paused" && c.State != "restarting") {
 			continue
 		}
-		matches := true
-		for _, f := range *filters {
-			label, found := strings.CutPrefix(f, "label=")
-			if !found {
-				return t.fail(1, "Error response from daemon: invalid filter %q", f)
-			}
-			key, value, hasValue := strings.Cut(label, "=")
-			has, labeled := c.Labels[key]
-			matches = matches && labeled && (!hasValue || has == value)
+		matches, err := matchesFilters(c, *filters)
+		if err != nil {
+			return t.fail(1, "Error response from daemon: %v", err)
 		}
 		switch {
 		case !matches:
@@ -141,6 +142,123 @@ func dockerPs(t toolCall, flags *pflag.FlagSet, args []string) int {
 			if err := row.Execute(t.Stdout, c); err != nil {
 				return t.fail(1, "failed to execute template: %v", err)
 			}
+		}
+	}
+	return 0
+}
+
+// matchesFilters applies the filters label=KEY[=VALUE] and name=REGEXP.
+func matchesFilters(c container, filters []string) (bool, error) {
+	for _, f := range filters {
+		kind, text, _ := strings.Cut(f, "=")
+		switch kind {
+		case "label":
+			key, value, hasValue := strings.Cut(text, "=")
+			if has, labeled := c.Labels[key]; !labeled || (hasValue && has != value) {
+				return false, nil
+			}
+		case "name":
+			pattern, err := regexp.Compile(text)
+			if err != nil || !pattern.MatchString(c.Names) {
+				return false, err
+			}
+		default:
+			return false, fmt.Errorf("invalid filter %q", f)
+		}
+	}
+	return true, nil
+}
+
+// dockerResource is a network or a volume. The tools create and remove them.
+type dockerResource struct {
+	Subnet string
+	Labels map[string]string
+}
+
+func (t toolCall) putDocker(kind, name string, r dockerResource) {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	t.write(string(raw), "docker", kind, name)
+	t.step()
+}
+
+func (t toolCall) getDocker(kind, name string) (r dockerResource, ok bool) {
+	raw, ok := t.read("docker", kind, name)
+	if ok && json.Unmarshal([]byte(raw), &r) != nil {
+		panic(kind + " " + name + ": " + raw)
+	}
+	return r, ok
+}
+
+// dockerList lists networks or volumes.
+func dockerList(kind string) func(toolCall, *pflag.FlagSet, []string) int {
+	return func(t toolCall, flags *pflag.FlagSet, args []string) int {
+		quiet := flags.BoolP("quiet", "q", false, "")
+		filters := flags.StringArrayP("filter", "f", nil, "")
+		if !t.parseDocker(flags, args) {
+			return 125
+		}
+		if flags.NArg() > 0 || !*quiet {
+			return t.fail(1, "docker: this stand-in knows %s --quiet alone", flags.Name())
+		}
+		for _, name := range t.list("docker", kind) {
+			r, ok := t.getDocker(kind, name)
+			matches, err := matchesFilters(container{Names: name, Labels: r.Labels}, *filters)
+			if err != nil {
+				return t.fail(1, "Error response from daemon: %v", err)
+			}
+			if ok && matches {
+				fmt.Fprintln(t.Stdout, name)
+			}
+		}
+		return 0
+	}
+}
+
+// dockerRemove removes networks or volumes. A missing one is an error.
+func dockerRemove(kind string) func(toolCall, *pflag.FlagSet, []string) int {
+	return func(t toolCall, flags *pflag.FlagSet, args []string) int {
+		if !t.parseDocker(flags, args) {
+			return 125
+		}
+		if flags.NArg() == 0 {
+			return t.fail(1, "docker: 'docker %s' requires at least 1 argument", flags.Name())
+		}
+		for _, name := range flags.Args() {
+			if _, ok := t.getDocker(kind, name); !ok {
+				return t.fail(1, "Error response from daemon: %s: %s not found", kind, name)
+			}
+			t.remove("docker", kind, name)
+			t.step()
+		}
+		return 0
+	}
+}
+
+func dockerNetworkInspect(t toolCall, flags *pflag.FlagSet, args []string) int {
+	format := flags.StringP("format", "f", "", "")
+	if !t.parseDocker(flags, args) {
+		return 125
+	}
+	if flags.NArg() == 0 {
+		return t.fail(1, "docker: 'docker network inspect' requires at least 1 argument")
+	}
+	row, err := template.New("").Parse(*format + "\n")
+	if err != nil {
+		return t.fail(1, "template parsing error: %v", err)
+	}
+	for _, name := range flags.Args() {
+		r, ok := t.getDocker("networks", name)
+		if !ok {
+			return t.fail(1, "Error response from daemon: network %s not found", name)
+		}
+		type ipamConfig struct{ Subnet string }
+		network := struct{ IPAM struct{ Config []ipamConfig } }{}
+		network.IPAM.Config = []ipamConfig{{r.Subnet}}
+		if err := row.Execute(t.Stdout, network); err != nil {
+			return t.fail(1, "template parsing error: %v", err)
 		}
 	}
 	return 0

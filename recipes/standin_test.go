@@ -235,34 +235,47 @@ func TestShippedRecipes(t *testing.T) {
 	}
 }
 
-// checkPrograms checks the programs as text.
+// checkPrograms checks the programs, and the files that they share, as text.
 func checkPrograms(t *testing.T, r *recipe.Recipe) {
 	t.Helper()
+	entries, err := os.ReadDir(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	lines := 0
-	for _, v := range recipe.Verbs {
-		if !r.Has(v) {
+	for _, e := range entries {
+		if strings.Contains(e.Name(), ".") { // recipe.yaml, and data
 			continue
 		}
-		path := filepath.Join(r.Dir, string(v))
-		raw, err := os.ReadFile(path)
+		raw, err := os.ReadFile(filepath.Join(r.Dir, e.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines += strings.Count(string(raw), "\n")
-		if !strings.HasPrefix(string(raw), "#!/bin/sh") {
-			t.Errorf("%s does not begin with #!/bin/sh", v)
-		}
-		if out, err := exec.CommandContext(t.Context(), "sh", "-n", path).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", v, err, out)
-		}
-		if lint, err := exec.LookPath("shellcheck"); err == nil {
-			if out, err := exec.CommandContext(t.Context(), lint, "--shell=sh", path).CombinedOutput(); err != nil {
-				t.Errorf("%s: %v: %s", v, err, out)
-			}
+		if r.Has(recipe.Verb(e.Name())) {
+			checkProgram(t, r.Dir, e.Name(), string(raw))
 		}
 	}
 	if lines > maxLines {
 		t.Errorf("the programs have %d lines: at most %d", lines, maxLines)
 	}
 	t.Logf("%d lines", lines)
+}
+
+func checkProgram(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if !strings.HasPrefix(content, "#!/bin/sh -eu\n") {
+		t.Errorf("%s does not begin with #!/bin/sh -eu", name)
+	}
+	checks := [][]string{{"sh", "-n", name}}
+	if _, err := exec.LookPath("shellcheck"); err == nil {
+		checks = append(checks, []string{"shellcheck", "--shell=sh", "--external-sources", name})
+	}
+	for _, check := range checks {
+		cmd := exec.CommandContext(t.Context(), check[0], check[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s of %s: %v: %s", check[0], name, err, out)
+		}
+	}
 }
