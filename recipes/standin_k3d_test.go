@@ -125,7 +125,7 @@ func (t toolCall) createK3dCluster(name string, servers, agents int, update bool
 		t.setContainerState(n, "running")
 	}
 	if update {
-		if err := t.changeKubeconfig("", "k3d-"+name, "https://127.0.0.1:40001"); err != nil {
+		if err := t.mergeKubeconfig("", "k3d-"+name, "https://127.0.0.1:40001"); err != nil {
 			fmt.Fprintln(t.Stderr, "WARN[0000]", err)
 		}
 	}
@@ -153,7 +153,7 @@ func k3dDelete(t toolCall, flags *pflag.FlagSet) int {
 		t.step()
 	}
 	t.remove("docker", "volumes", "k3d-"+name+"-images")
-	if err := t.changeKubeconfig("", "k3d-"+name, ""); err != nil {
+	if err := t.mergeKubeconfig("", "k3d-"+name, ""); err != nil {
 		fmt.Fprintln(t.Stderr, "WARN[0000] Failed to remove cluster details from default kubeconfig:", err)
 	}
 	return 0

@@ -19,8 +19,8 @@ func (t toolCall) kubeconfigPath(explicit string) string {
 	return filepath.Join(t.Getenv("HOME"), ".kube", "config")
 }
 
-// changeKubeconfig adds a context to a kubeconfig, or removes it if server is empty. It holds the lock
-// file that client-go and kind use. A killed process leaves it behind, and then each later change fails.
+// changeKubeconfig changes a kubeconfig as mergeKubeconfig does, and holds the lock file that client-go
+// and kind use. A killed process leaves it behind, and then each later change fails.
 func (t toolCall) changeKubeconfig(explicit, context, server string) error {
 	path := t.kubeconfigPath(explicit)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -33,6 +33,12 @@ func (t toolCall) changeKubeconfig(explicit, context, server string) error {
 	_ = lock.Close() // empty
 	t.step()
 	defer func() { _ = os.Remove(path + ".lock") }()
+	return t.mergeKubeconfig(explicit, context, server)
+}
+
+// mergeKubeconfig adds a context to a kubeconfig, or removes it if server is empty.
+func (t toolCall) mergeKubeconfig(explicit, context, server string) error {
+	path := t.kubeconfigPath(explicit)
 	config, err := clientcmd.LoadFromFile(path)
 	if os.IsNotExist(err) {
 		config, err = clientcmdapi.NewConfig(), nil

@@ -112,7 +112,7 @@ func (t toolCall) startMinikubeNodes(profile string, names []string) int {
 	// The port of the API is another one after each start of the container.
 	starts, _ := t.read("minikube", "starts", profile)
 	t.write(starts+"I", "minikube", "starts", profile)
-	if err := t.changeKubeconfig("", profile, fmt.Sprintf("https://127.0.0.1:%d", 32768+len(starts))); err != nil {
+	if err := t.mergeKubeconfig("", profile, fmt.Sprintf("https://127.0.0.1:%d", 32768+len(starts))); err != nil {
 		return t.fail(60, "X Exiting due to HOST_KUBECONFIG_UPDATE: %v", err)
 	}
 	return 0
@@ -133,7 +133,7 @@ func minikubeStop(t toolCall, flags *pflag.FlagSet, profile *string) int {
 		t.setContainerState(n, "exited")
 	}
 	if !*keep {
-		if err := t.changeKubeconfig("", *profile, ""); err != nil {
+		if err := t.mergeKubeconfig("", *profile, ""); err != nil {
 			return t.fail(60, "X Exiting due to HOST_KUBECONFIG_DELETE_CTX: %v", err)
 		}
 	}
@@ -164,7 +164,7 @@ func minikubeDelete(t toolCall, flags *pflag.FlagSet, profile *string) int {
 	t.remove("minikube", "starts", *profile)
 	t.step()
 	t.remove("minikube", "profiles", *profile)
-	if err := t.changeKubeconfig("", *profile, ""); err != nil {
+	if err := t.mergeKubeconfig("", *profile, ""); err != nil {
 		return t.fail(60, "X Exiting due to GUEST_DELETION: update config: %v", err)
 	}
 	return 0

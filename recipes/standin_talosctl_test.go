@@ -109,7 +109,7 @@ func (t toolCall) createTalosCluster(name, subnet, folder, talosconfig string, w
 		fmt.Fprintln(t.Stderr, progress)
 		t.step()
 	}
-	if err := t.changeKubeconfig("", "admin@"+name, "https://127.0.0.1:40002"); err != nil {
+	if err := t.mergeKubeconfig("", "admin@"+name, "https://127.0.0.1:40002"); err != nil {
 		return t.fail(1, "error merging kubeconfig: %v", err)
 	}
 	return 0

@@ -98,13 +98,13 @@ func runVcluster(t toolCall) int {
 	if len(t.Args) < 2 {
 		return t.fail(1, "fatal  accepts a command and a name")
 	}
-	run, ok := map[string]func(vclusterCall) int{
+	run, ok := map[string]func(*vclusterCall) int{
 		"create": vclusterCreate, "connect": vclusterConnect, "delete": vclusterDelete, "pause": vclusterPause, "resume": vclusterResume,
 	}[t.Args[0]]
 	if !ok {
 		return t.fail(1, "fatal  unknown command %q for \"vcluster\"", t.Args[0])
 	}
-	c := vclusterCall{toolCall: t, flags: pflag.NewFlagSet(t.Args[0], pflag.ContinueOnError)}
+	c := &vclusterCall{toolCall: t, flags: pflag.NewFlagSet(t.Args[0], pflag.ContinueOnError)}
 	c.flags.SetOutput(t.Stderr)
 	c.Args = t.Args[1:]
 	c.flags.StringVar(&c.context, "context", "", "")
@@ -140,7 +140,7 @@ func (c *vclusterCall) find() (object, bool) {
 	return found[0], true
 }
 
-func vclusterCreate(c vclusterCall) int {
+func vclusterCreate(c *vclusterCall) int {
 	values := c.flags.StringArrayP("values", "f", nil, "")
 	_ = c.flags.String("kubernetes-version", "", "")
 	_ = c.flags.String("chart-version", "", "")
@@ -198,7 +198,7 @@ func (c *vclusterCall) install(replicas int) int {
 }
 
 // vclusterConnect resumes a paused cluster, as vcluster does.
-func vclusterConnect(c vclusterCall) int {
+func vclusterConnect(c *vclusterCall) int {
 	print := c.flags.Bool("print", false, "")
 	proxy := c.flags.Bool("background-proxy", true, "")
 	server := c.flags.String("server", "", "")
@@ -227,7 +227,7 @@ func vclusterConnect(c vclusterCall) int {
 }
 
 // vclusterDelete finds nothing without the StatefulSet, and then leaves everything else.
-func vclusterDelete(c vclusterCall) int {
+func vclusterDelete(c *vclusterCall) int {
 	ignore := c.flags.Bool("ignore-not-found", false, "")
 	withNamespace := c.flags.Bool("delete-namespace", false, "")
 	if !c.parse() {
@@ -255,7 +255,7 @@ func vclusterDelete(c vclusterCall) int {
 }
 
 // vclusterPause does nothing for a cluster that is paused, and leaves the pods of its workload.
-func vclusterPause(c vclusterCall) int {
+func vclusterPause(c *vclusterCall) int {
 	if !c.parse() {
 		return 1
 	}
@@ -273,7 +273,7 @@ func vclusterPause(c vclusterCall) int {
 	return 0
 }
 
-func vclusterResume(c vclusterCall) int {
+func vclusterResume(c *vclusterCall) int {
 	if !c.parse() {
 		return 1
 	}
@@ -377,8 +377,8 @@ func (c *kubectlCall) get(list string) int {
 				panic(err)
 			}
 			items = append(items, item)
-			if o.Status.ReadyReplicas < o.Spec.Replicas {
-				o.Status.Replicas, o.Status.ReadyReplicas = o.Spec.Replicas, o.Status.ReadyReplicas+1
+			if o.Status.ReadyReplicas != o.Spec.Replicas {
+				o.Status.Replicas, o.Status.ReadyReplicas = o.Spec.Replicas, min(o.Status.ReadyReplicas+1, o.Spec.Replicas)
 				c.putObject(c.namespace, r, o)
 			}
 		}
