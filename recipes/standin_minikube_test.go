@@ -17,6 +17,7 @@ func init() {
 		"kubernetes-version": "v1.36.1", "nodes": "3", "addons": "ingress,metrics-server", "feature-gates": "A=true,B=false",
 		"registry-mirror": "https://mirror.example", "insecure-registry": "10.0.0.0/24",
 	})
+	servers["minikube"] = toolCall.minikubeServer
 }
 
 const minikubeLabel = "name.minikube.sigs.k8s.io"
@@ -112,10 +113,16 @@ func (t toolCall) startMinikubeNodes(profile string, names []string) int {
 	// The port of the API is another one after each start of the container.
 	starts, _ := t.read("minikube", "starts", profile)
 	t.write(starts+"I", "minikube", "starts", profile)
-	if err := t.mergeKubeconfig("", profile, fmt.Sprintf("https://127.0.0.1:%d", 32768+len(starts))); err != nil {
+	t.step()
+	if err := t.mergeKubeconfig("", profile, t.minikubeServer(profile)); err != nil {
 		return t.fail(60, "X Exiting due to HOST_KUBECONFIG_UPDATE: %v", err)
 	}
 	return 0
+}
+
+func (t toolCall) minikubeServer(profile string) string {
+	starts, _ := t.read("minikube", "starts", profile)
+	return fmt.Sprintf("https://127.0.0.1:%d", 32768+len(starts))
 }
 
 func minikubeStop(t toolCall, flags *pflag.FlagSet, profile *string) int {

@@ -56,6 +56,10 @@ type toolCall struct {
 var (
 	tools      = map[string]func(toolCall) int{}
 	parameters = map[string]map[string]string{}
+	// servers and runningParts are optional: what the stand-ins of a recipe know about a cluster. The
+	// first returns the address of its API, the second what of it runs.
+	servers      = map[string]func(t toolCall, infraID string) string{}
+	runningParts = map[string]func(t toolCall, infraID string) []string{}
 )
 
 // registerTool registers the stand-in of a tool; run returns its exit code.

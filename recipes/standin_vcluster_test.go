@@ -28,7 +28,11 @@ func init() {
 		"host-kubeconfig": vclusterHost, "host-context": "host", "kubernetes-version": "v1.36", "chart-version": "0.35.2", "endpoint": "service",
 		"values": "controlPlane:\n  statefulSet:\n    highAvailability:\n      replicas: 3\n",
 	})
+	runningParts["vcluster"] = vclusterPods
 }
+
+// vclusterPods returns the pods of a virtual cluster's workload.
+func vclusterPods(t toolCall, infraID string) []string { return t.list(infraID, "pods") }
 
 // object is an object of the host cluster.
 type object struct {
