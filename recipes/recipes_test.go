@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"hotspare.io/hotspare/internal/recipe"
@@ -93,4 +94,48 @@ func stat(t *testing.T, path string) os.FileInfo {
 		t.Fatal(err)
 	}
 	return info
+}
+
+// docsFolder has a page for each shipped recipe.
+const docsFolder = "../docs/recipes"
+
+func TestThePagesListTheParameters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := WriteTo(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		r, err := recipe.Load(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := filepath.Join(docsFolder, name+".md")
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Errorf("recipe %s has no page: %v", name, err)
+			continue
+		}
+		for _, parameter := range r.Parameters.Names() {
+			if row := describeParameter(parameter, r.Parameters.Property(parameter)); !strings.Contains(string(raw), row) {
+				t.Errorf("%s lacks the row\n%s", page, row)
+			}
+		}
+	}
+}
+
+// describeParameter returns the row of a parameter in the table of its page.
+func describeParameter(name string, p recipe.Property) string {
+	value := "none"
+	if p.Default != nil {
+		value = "empty"
+		if *p.Default != "" {
+			value = "`" + *p.Default + "`"
+		}
+	}
+	meaning := strings.ReplaceAll(strings.TrimSpace(p.Description), "|", `\|`)
+	if len(p.Enum) > 0 {
+		meaning += ": `" + strings.Join(p.Enum, "`, `") + "`"
+	}
+	return "| `" + name + "` | " + value + " | " + meaning + " |\n"
 }

@@ -3,12 +3,11 @@ package recipes
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -26,57 +25,75 @@ func init() {
 }
 
 func runHotspare(t toolCall) int {
+	c := hotspareCall{toolCall: t}
 	flags := pflag.NewFlagSet("hotspare", pflag.ContinueOnError)
 	flags.SetOutput(t.Stderr)
 	data := flags.String("data-dir", "", "")
 	kubeconfig := flags.String("kubeconfig", "", "")
 	namespace := flags.StringP("namespace", "n", "default", "")
-	file := flags.StringP("filename", "f", "", "")
-	goal := flags.String("for", "", "")
-	timeout := flags.Duration("timeout", 0, "")
-	ignore := flags.Bool("ignore-not-found", false, "")
+	flags.StringVarP(&c.file, "filename", "f", "", "")
+	flags.StringVar(&c.goal, "for", "", "")
+	_ = flags.Duration("timeout", 0, "")
+	flags.BoolVar(&c.ignore, "ignore-not-found", false, "")
 	if err := flags.Parse(t.Args); err != nil {
 		return t.fail(2, "error: %v", err)
 	}
-	if *data != hotspareData || *kubeconfig != hotspareData+"/kubeconfig" || *namespace != "spares" {
-		return t.fail(1, "error: %s, %s and %s are not those of the hub", *data, *kubeconfig, *namespace)
+	if hub := [...]string{*data, *kubeconfig, *namespace}; hub != [...]string{hotspareData, hotspareData + "/kubeconfig", "spares"} {
+		return t.fail(1, "error: %q are not the data folder, the kubeconfig and the namespace of the hub", hub)
 	}
 	args := flags.Args()
-	command := strings.Join(args[:min(len(args), 2)], " ")
-	name := strings.TrimPrefix(flags.Arg(len(args)-1), "clusterdeployment/")
-	switch {
-	case command == "kubectl apply" && *file == "-":
-		return t.hubApply()
-	case command == "kubectl wait" && *goal == "jsonpath={.spec.installed}=true" && *timeout > 0:
-		return t.hubInstall(name)
-	case command == "kubectl delete" && len(args) == 4 && args[2] == "clusterdeployment":
-		return t.hubDelete(name, *ignore)
-	case command == "local list":
-		return t.hubList()
+	if len(args) < 2 {
+		return t.fail(2, "error: unknown command %q for \"hotspare\"", args)
 	}
-	if _, ok := t.read("clusters", name); !ok {
-		return t.fail(1, "error: there is no claim %q in namespace spares and no cluster %q", name, name)
+	c.name = strings.TrimPrefix(args[len(args)-1], "clusterdeployment/")
+	switch args[0] {
+	case "kubectl":
+		return c.runKubectl(args[1:])
+	case "cluster":
+		return c.runCluster(args[1])
 	}
-	switch command {
-	case "cluster hibernate":
-		return t.hubSetRunning(name, false)
-	case "cluster resume":
-		return t.hubSetRunning(name, true)
-	case "cluster logs":
-		fmt.Fprintln(t.Stdout, "installed")
+	if !slices.Equal(args, []string{"local", "list"}) {
+		return t.fail(2, "error: unknown command %q for \"hotspare\"", args)
+	}
+	return t.hubList()
+}
+
+// hotspareCall is one call of hotspare with its flags.
+type hotspareCall struct {
+	toolCall
+	// name is that of the cluster.
+	name, file, goal string
+	ignore           bool
+}
+
+func (c *hotspareCall) runKubectl(args []string) int {
+	switch verb := args[0]; {
+	case verb == "apply" && c.file == "-":
+		return c.hubApply()
+	case verb == "wait" && c.goal == "jsonpath={.spec.installed}=true":
+		return c.hubInstall(c.name)
+	case verb == "delete" && len(args) == 3 && args[1] == "clusterdeployment":
+		return c.hubDelete(c.name, c.ignore)
+	}
+	return c.fail(1, "error: this stand-in does not know kubectl %q", args)
+}
+
+func (c *hotspareCall) runCluster(verb string) int {
+	if _, ok := c.read("clusters", c.name); !ok {
+		return c.fail(1, "error: there is no claim %q in namespace spares and no cluster %q", c.name, c.name)
+	}
+	switch verb {
+	case "hibernate":
+		return c.hubSetRunning(c.name, false)
+	case "resume":
+		return c.hubSetRunning(c.name, true)
+	case "logs":
+		fmt.Fprintln(c.Stdout, "installed")
 		return 0
-	case "cluster kubeconfig":
-		config := clientcmdapi.NewConfig()
-		setContext(config, name, "https://127.0.0.1:40003")
-		raw, err := clientcmd.Write(*config)
-		if err != nil {
-			panic(err)
-		}
-		t.step()
-		_, _ = t.Stdout.Write(raw) // a broken pipe ends the process
-		return 0
+	case "kubeconfig":
+		return c.printKubeconfig(c.name, "https://127.0.0.1:40003")
 	}
-	return t.fail(2, "error: unknown command %q for \"hotspare\"", command)
+	return c.fail(2, "error: unknown command %q for \"hotspare cluster\"", verb)
 }
 
 // hubApply stores a ClusterDeployment: its number of machines.
@@ -86,7 +103,7 @@ func (t toolCall) hubApply() int {
 	if err == nil {
 		err = yaml.UnmarshalStrict(raw, &cd)
 	}
-	if err != nil || cd.Namespace != "spares" || cd.Spec.Platform.Local == nil || cd.Spec.Provisioning == nil || cd.Spec.Provisioning.ImageSetRef == nil {
+	if err != nil || cd.Namespace != "spares" || cd.Spec.Platform.Local == nil || cd.Spec.Provisioning == nil {
 		return t.fail(1, "error: error validating \"STDIN\": %v\n%s", err, raw)
 	}
 	if _, exists := t.read("clusters", cd.Name); !exists {

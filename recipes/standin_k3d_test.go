@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // The stand-in for k3d v5.8. Source: k3d.io/stable/usage/commands, and cmd/cluster and pkg/client of that
@@ -219,15 +217,7 @@ func k3dKubeconfig(t toolCall, flags *pflag.FlagSet) int {
 	if len(t.containers(k3dLabel, name)) == 0 {
 		return t.fail(1, "FATA[0000] No nodes found for given cluster")
 	}
-	config := clientcmdapi.NewConfig()
-	setContext(config, "k3d-"+name, "https://127.0.0.1:40001")
-	raw, err := clientcmd.Write(*config)
-	if err != nil {
-		panic(err)
-	}
-	t.step()
-	_, _ = t.Stdout.Write(raw) // a broken pipe ends the process
-	return 0
+	return t.printKubeconfig("k3d-"+name, "https://127.0.0.1:40001")
 }
 
 func k3dImport(t toolCall, flags *pflag.FlagSet) int {

@@ -60,6 +60,19 @@ func (t toolCall) mergeKubeconfig(explicit, context, server string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
+// printKubeconfig prints a kubeconfig with one context and returns the exit code.
+func (t toolCall) printKubeconfig(context, server string) int {
+	config := clientcmdapi.NewConfig()
+	setContext(config, context, server)
+	raw, err := clientcmd.Write(*config)
+	if err != nil {
+		panic(err)
+	}
+	t.step()
+	_, _ = t.Stdout.Write(raw) // a broken pipe ends the process
+	return 0
+}
+
 func setContext(config *clientcmdapi.Config, name, server string) {
 	cluster, user, context := clientcmdapi.NewCluster(), clientcmdapi.NewAuthInfo(), clientcmdapi.NewContext()
 	cluster.Server, user.Token = server, "stand-in"

@@ -16,7 +16,7 @@ import (
 func init() {
 	registerTool("talosctl", runTalosctl)
 	registerParameters("talosctl", map[string]string{
-		"image": "ghcr.io/siderolabs/talos:v1.13.4", "kubernetes-version": "v1.36.1", "workers": "2", "cni": "none",
+		"image": "ghcr.io/siderolabs/talos:v1.13.4", "kubernetes-version": "v1.36.1", "workers": "2", "cni-manifest": "https://example.com/cilium.yaml?a=b",
 		"registry-mirror": "docker.io=http://10.5.0.1:5000,ghcr.io=http://10.5.0.1:5001",
 	})
 }
@@ -54,8 +54,21 @@ func talosCreate(t toolCall, flags *pflag.FlagSet, name, state *string) int {
 		return t.fail(1, "%v %v", err, flags.Args())
 	}
 	for _, p := range *patches {
-		if !json.Valid([]byte(p)) {
-			return t.fail(1, "error parsing config patch: %s", p)
+		var patch struct {
+			Cluster struct {
+				Network struct {
+					CNI struct {
+						Name string   `json:"name"`
+						URLs []string `json:"urls"`
+					} `json:"cni"`
+				} `json:"network"`
+			} `json:"cluster"`
+		}
+		if err := json.Unmarshal([]byte(p), &patch); err != nil {
+			return t.fail(1, "error parsing config patch: %v: %s", err, p)
+		}
+		if cni := patch.Cluster.Network.CNI; cni.Name != "custom" || len(cni.URLs) != 1 {
+			return t.fail(1, "error parsing config patch: CNI %v", cni)
 		}
 	}
 	for _, m := range *mirrors {

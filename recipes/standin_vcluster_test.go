@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 )
@@ -219,15 +217,7 @@ func vclusterConnect(c *vclusterCall) int {
 	if set.Metadata.Annotations["loft.sh/paused"] == "true" {
 		c.resume(set)
 	}
-	config := clientcmdapi.NewConfig()
-	setContext(config, "vcluster_"+c.name, *server)
-	raw, err := clientcmd.Write(*config)
-	if err != nil {
-		panic(err)
-	}
-	c.step()
-	_, _ = c.Stdout.Write(raw) // a broken pipe ends the process
-	return 0
+	return c.printKubeconfig("vcluster_"+c.name, *server)
 }
 
 // vclusterDelete finds nothing without the StatefulSet, and then leaves everything else.
@@ -320,20 +310,24 @@ func runKubectl(t toolCall) int {
 	if c.selector, err = labels.Parse(*selector); err != nil {
 		return t.fail(1, "error: %v", err)
 	}
-	switch args := flags.Args(); {
-	case args[0] == "get" && len(args) == 2 && strings.HasPrefix(c.output, "jsonpath="):
+	return c.run(flags.Args(), *selector != "")
+}
+
+func (c *kubectlCall) run(args []string, selected bool) int {
+	switch verb := args[0]; {
+	case verb == "get" && len(args) == 2:
 		return c.get(args[1])
-	case args[0] == "delete" && len(args) == 2 && *selector != "":
+	case verb == "delete" && len(args) == 2 && selected:
 		return c.deleteSelected(args[1])
-	case args[0] == "delete" && len(args) == 3 && *selector == "":
+	case verb == "delete" && len(args) == 3:
 		return c.deleteNamed(args[1], args[2])
-	case args[0] == "rollout" && len(args) == 3 && args[1] == "status":
+	case verb == "rollout" && len(args) == 3:
 		return c.rollOut(args[2])
-	case args[0] == "logs" && len(args) == 1:
-		fmt.Fprintln(t.Stdout, "log of the control plane")
+	case verb == "logs" && selected:
+		fmt.Fprintln(c.Stdout, "log of the control plane")
 		return 0
 	}
-	return t.fail(1, "error: unknown command or shorthand: kubectl %s", strings.Join(flags.Args(), " "))
+	return c.fail(1, "error: this stand-in does not know kubectl %s", strings.Join(args, " "))
 }
 
 // kubectlCall is one call of kubectl with its flags.
@@ -368,6 +362,9 @@ func (c *kubectlCall) get(list string) int {
 	resources, ok := c.resources(list)
 	if !ok {
 		return 1
+	}
+	if !strings.HasPrefix(c.output, "jsonpath=") {
+		return c.fail(1, "error: this stand-in does not know the output %q", c.output)
 	}
 	items := []any{}
 	for _, r := range resources {
