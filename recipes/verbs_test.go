@@ -1,0 +1,37 @@
+package recipes
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"hotspare.io/hotspare/internal/recipe"
+)
+
+// TestImagesAndLogs calls the verbs that the conformance suite does not.
+func TestImagesAndLogs(t *testing.T) {
+	for _, name := range []string{"hotspare-local", "k3d", "kind", "minikube", "talosctl", "vcluster"} {
+		t.Run(name, func(t *testing.T) {
+			r, state := loadShipped(t, name)
+			k := killer{t: t, recipe: r, state: state, verb: "nothing"}
+			k.prepare()
+			k.call(recipe.Create)
+			run := recipe.Run{Recipe: r, Verb: recipe.Logs, Input: k.cluster.Input, Dir: k.cluster.Dir, Log: &k.log}
+			result, err := run.Do(t.Context())
+			if err != nil || result.Outcome != recipe.Done || len(bytes.TrimSpace(result.Answer)) == 0 {
+				t.Errorf("logs: %+v, %v\n%s", result, err, k.log.String())
+			}
+			if want := slices.Contains([]string{"k3d", "kind", "minikube"}, name); r.Has(recipe.LoadImage) != want {
+				t.Errorf("has load-image: %t, want %t", !want, want)
+			} else if want {
+				k.cluster.Input.Image = "example.com/team/app:v1"
+				k.call(recipe.LoadImage)
+				k.cluster.Input.Image = "missing:v1"
+				if _, err := k.cluster.Call(t.Context(), recipe.LoadImage); err == nil {
+					t.Error("an image that does not exist was loaded")
+				}
+			}
+			k.call(recipe.Destroy)
+		})
+	}
+}
