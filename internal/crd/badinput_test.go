@@ -113,7 +113,7 @@ func valuesFor(t reflect.Type) []string {
 	}
 	out := []string{missing, "null"}
 	switch {
-	case t == reflect.TypeFor[hivev1.Duration]():
+	case t == reflect.TypeFor[hivev1.Duration](), t == reflect.TypeFor[hivev1.ExecTimeout]():
 		return append(out, "8", "[]", `""`, `"0"`, `"0s"`, `"1h30m"`, `"1.5h"`, `"-1h"`, `"8"`, `"1w"`, `"1d"`, `"forever"`, `"87600h"`, `"87601h"`,
 			`"9999999999999h"`, `"9999999999999999999ns"`, quoted("1h", 33))
 	case t.Kind() == reflect.Int32:
@@ -175,6 +175,9 @@ func (j judge) with(path []string, value string) string {
 			at[name] = []any{next}
 		}
 		at = next
+	}
+	if len(path) > 2 && path[1] == "exec" {
+		spec["platform"].(map[string]any)["exec"].(map[string]any)["recipe"] = "k3d" // required
 	}
 	name, isList := strings.CutSuffix(path[len(path)-1], "[]")
 	switch {

@@ -52,6 +52,11 @@ var table = []section{
 			"Subjects: policy `clusterdeployment-fields`. It is read in that namespace only, of the kinds that hotspare has the right to read.",
 		},
 		{
+			[]string{"Platform.Exec", "ExecPlatform.*", "ExecTimeouts.*"},
+			"`spec.platform.exec`", owner,
+			"Subjects: policy `clusterdeployment-fields`. It runs only programs of the recipes in the folder that the administrator of the hub names; the schema limits the recipe's name to one folder, and the recipe's own schema limits its parameters. A recipe's author decides what its programs may do. Secrets are read in that namespace only.",
+		},
+		{
 			[]string{"ClusterDeploymentSpec.*", "Provisioning.*", "ClusterImageSetReference.*", "Platform.*", "PlatformSettings.*", "LocalPlatform.*"},
 			"all other fields of `spec`", owner,
 			"Subjects: policy `clusterdeployment-fields`. Jobs and calls of clouds use Secrets of that namespace only. In a namespace of a pool's cluster only users who may read all Secrets there can create clusters (policy `cluster-credentials`).",
@@ -72,7 +77,7 @@ var table = []section{
 		},
 		{
 			[]string{
-				"AnnotationFake", "AnnotationPoolVersion", "AnnotationCustomizationVersion", "AnnotationSourceVersion", "AnnotationReconcilePause", "AnnotationProtectedDelete", "AnnotationTryInstallOnce",
+				"AnnotationFake", "AnnotationPoolVersion", "AnnotationCustomizationVersion", "AnnotationSourceVersion", "AnnotationRecipeVersion", "AnnotationReconcilePause", "AnnotationProtectedDelete", "AnnotationTryInstallOnce",
 				"FinalizerDeprovision", "FinalizerLease",
 			},
 			"all other labels and annotations under `hive.openshift.io` and `hotspare.io`; finalizers; owners", owner,

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/json"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -9,8 +10,8 @@ import (
 
 // Platform selects exactly one platform and contains its settings.
 //
-// Only the local platform has a Go type. The settings of the others are stored as written: the
-// package of each platform reads the settings that it needs.
+// Only the platforms that Hive lacks, local and exec, have Go types. The settings of the others are
+// stored as written: the package of each platform reads the settings that it needs.
 type Platform struct {
 	// AWS contains the settings for Amazon Web Services.
 	// +optional
@@ -66,6 +67,11 @@ type Platform struct {
 	// +optional
 	// +nullable
 	Local *LocalPlatform `json:"local,omitempty"`
+	// Exec creates clusters with a recipe: a folder of programs that create and destroy clusters
+	// with a tool of your choice.
+	// +optional
+	// +nullable
+	Exec *ExecPlatform `json:"exec,omitempty"`
 }
 
 // LocalPlatform contains the settings of a cluster of processes on this computer.
@@ -84,6 +90,70 @@ type LocalPlatform struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s|[0-9]{1,12}([.][0-9]+)?ms|[0-9]{1,15}([.][0-9]+)?(us|µs)|[0-9]{1,18}ns)+)$') || duration(self) >= duration('1m')",messageExpression="'\"' + self + '\" is shorter than one minute, and nodes cannot renew their certificates in less: write at least 1m, such as 24h'"
 	CertificateDuration Duration `json:"certificateDuration,omitempty"`
 }
+
+// ExecPlatform contains the settings of a cluster that the programs of a recipe create.
+type ExecPlatform struct {
+	// Recipe is the name of the recipe: a folder below the one that hotspare up --recipes names.
+	// It consists of lower-case letters, digits and dashes.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Recipe string `json:"recipe"`
+	// With contains the parameters of the recipe, by name. The recipe defines which there are, with
+	// their defaults; hotspare recipe describe lists them. Do not write credentials here: use
+	// credentialsSecretRef.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	With map[string]ExecParameter `json:"with,omitempty"`
+	// CredentialsSecretRef is the name of a Secret in the same namespace. While a program of the
+	// recipe runs, it finds each key as a file in the folder $HOTSPARE_SECRETS.
+	// +optional
+	// +nullable
+	CredentialsSecretRef *corev1.LocalObjectReference `json:"credentialsSecretRef,omitempty"`
+	// Timeouts limit how long one run of each program may take. Defaults to those of the recipe.
+	// +optional
+	Timeouts ExecTimeouts `json:"timeouts,omitempty,omitzero"`
+}
+
+// ExecParameter is the value of one parameter of a recipe.
+//
+// +kubebuilder:validation:MaxLength=4096
+type ExecParameter string
+
+// ExecTimeouts contains the time limits for one run of each program of a recipe. A program that
+// exits with code 10 is run again, with the same limit.
+type ExecTimeouts struct {
+	// Prepare limits the program prepare.
+	// +optional
+	Prepare ExecTimeout `json:"prepare,omitempty"`
+	// Create limits the program create.
+	// +optional
+	Create ExecTimeout `json:"create,omitempty"`
+	// Destroy limits the program destroy.
+	// +optional
+	Destroy ExecTimeout `json:"destroy,omitempty"`
+	// Observe limits the program observe.
+	// +optional
+	Observe ExecTimeout `json:"observe,omitempty"`
+	// Kubeconfig limits the program kubeconfig.
+	// +optional
+	Kubeconfig ExecTimeout `json:"kubeconfig,omitempty"`
+	// Stop limits the program stop.
+	// +optional
+	Stop ExecTimeout `json:"stop,omitempty"`
+	// Start limits the program start.
+	// +optional
+	Start ExecTimeout `json:"start,omitempty"`
+}
+
+// ExecTimeout is a Duration of one second to one day.
+//
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s)+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",messageExpression="'\"' + self + '\" is not a duration of one second to one day: write hours (h), minutes (m) and seconds (s), such as 20m or 1h30m'"
+type ExecTimeout string
+
+// Parse returns the duration; "" is 0. The error names the value and the remedy.
+func (t ExecTimeout) Parse() (time.Duration, error) { return Duration(t).Parse() }
 
 // PlatformSettings contains the settings that most platforms share.
 type PlatformSettings struct {
@@ -113,7 +183,7 @@ func (p *Platform) sections() []section {
 	}
 }
 
-// Name returns the key of the platform that is set, such as "aws" or "local", or "" if none is set.
+// Name returns the key of the platform that is set, such as "aws" or "local"; "" if none is set.
 // If several are set, which the schema rejects, it returns the first in the order of the fields.
 func (p Platform) Name() string {
 	for _, s := range p.sections() {
@@ -121,8 +191,11 @@ func (p Platform) Name() string {
 			return s.name
 		}
 	}
-	if p.Local != nil {
+	switch {
+	case p.Local != nil:
 		return "local"
+	case p.Exec != nil:
+		return "exec"
 	}
 	return ""
 }
@@ -131,6 +204,9 @@ func (p Platform) Name() string {
 // are returned as empty.
 func (p Platform) Settings() PlatformSettings {
 	var out PlatformSettings
+	if p.Exec != nil {
+		out.CredentialsSecretRef = p.Exec.CredentialsSecretRef
+	}
 	for _, s := range p.sections() {
 		if s.raw == nil {
 			continue

@@ -58,6 +58,9 @@ func describePlatform(spec hivev1.ClusterPoolSpec) string {
 	if l := spec.Platform.Local; l != nil && l.Workers != nil {
 		words += ", " + humanize.FormatCount(int(*l.Workers), "worker")
 	}
+	if e := spec.Platform.Exec; e != nil {
+		words += ", recipe " + e.Recipe
+	}
 	if hivev1.IsTrue(spec.Annotations, hivev1.AnnotationFake) {
 		words += ", fake"
 	}

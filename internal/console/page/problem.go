@@ -88,6 +88,9 @@ func describePlatform(s hivev1.ClusterPoolSpec) string {
 	if l := s.Platform.Local; l != nil && l.Workers != nil {
 		words += ", " + FormatCount(int(*l.Workers), "worker")
 	}
+	if e := s.Platform.Exec; e != nil {
+		words += ", recipe " + e.Recipe
+	}
 	if hivev1.IsTrue(s.Annotations, hivev1.AnnotationFake) {
 		words += ", fake"
 	}

@@ -13,8 +13,8 @@ import (
 // cluster's platform needs. It requires names and secrets in the form that openshift-install
 // requires, and the platform and region of the cluster.
 //
-// The local platform has its own installer, which reports what is missing: there ValidateComplete
-// does the same as Validate.
+// The platforms local and exec have their own installers, which report what is missing: there
+// ValidateComplete does the same as Validate.
 func ValidateComplete(raw []byte, cluster hivev1.Platform) error {
 	doc, err := parseDocument(raw)
 	if err != nil {
@@ -22,7 +22,7 @@ func ValidateComplete(raw []byte, cluster hivev1.Platform) error {
 	}
 	found := collectProblems(doc)
 	platforms, _ := doc["platform"].(map[string]any)
-	if cluster.Local != nil || platforms["local"] != nil {
+	if hasOwnInstaller(cluster) || platforms["local"] != nil {
 		return found.deniedError()
 	}
 	platform := doc.platformName()

@@ -36,11 +36,11 @@ type Params struct {
 
 // Render fills in a template for one cluster. A nil template selects a default of three
 // control-plane machines and three workers; on the local platform, of one control plane and the
-// requested number of workers.
+// requested number of workers; on the exec platform, of no machines, since a recipe defines its own.
 //
-// The cluster's name and base domain always come from p. The platform does too where it is local,
-// or where the template names none. The result is not validated, and rendering it again changes
-// nothing. A template that is not a YAML mapping is fault.Denied.
+// The cluster's name and base domain always come from p. The platform does too where it is local
+// or exec, or where the template names none. The result is not validated, and rendering it again
+// changes nothing. A template that is not a YAML mapping is fault.Denied.
 func Render(template []byte, p Params) ([]byte, error) {
 	doc, err := p.startDocument(template)
 	if err != nil {
@@ -52,7 +52,7 @@ func Render(template []byte, p Params) ([]byte, error) {
 	}
 	metadata["name"] = p.ClusterName
 	doc["baseDomain"] = p.BaseDomain
-	if doc["platform"] == nil || p.Platform.Local != nil {
+	if doc["platform"] == nil || hasOwnInstaller(p.Platform) {
 		doc["platform"] = platformSection(p.Platform)
 	}
 	doc.setUnlessEmpty("sshKey", p.SSHKey)
@@ -110,6 +110,9 @@ var apiVersions = []string{"v1", "v1beta4", "v1beta3"}
 // machine types and the kind of network. It contains the networks, so that a patch can change one
 // of them.
 func (p Params) defaultDocument() document {
+	if p.Platform.Exec != nil {
+		return document{"apiVersion": apiVersions[0]}
+	}
 	masters, workers := int32(3), int32(3)
 	if p.Platform.Local != nil {
 		masters, workers = 1, localWorkers(p.Platform.Local)

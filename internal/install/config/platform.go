@@ -51,12 +51,18 @@ var preparedAddresses = map[string]bool{"vsphere": true, "openstack": true, "nut
 // credentials mode.
 var manualCredentials = map[string]bool{"ibmcloud": true, "nutanix": true}
 
+// hasOwnInstaller reports whether openshift-install does not know the platform: its installer reads
+// only the parts of an install-config that it documents.
+func hasOwnInstaller(p hivev1.Platform) bool { return p.Local != nil || p.Exec != nil }
+
 // platformSection returns the platform key of an install-config for p; nil when p names none.
 func platformSection(p hivev1.Platform) any {
 	name := p.Name()
 	switch name {
 	case "":
 		return nil
+	case "exec":
+		return map[string]any{name: map[string]any{"recipe": p.Exec.Recipe}}
 	case "local":
 		return map[string]any{name: localSection(p.Local)}
 	case "agentBareMetal":
@@ -143,7 +149,7 @@ func isPrivateCluster(p hivev1.Platform) bool {
 	return false
 }
 
-// platformSettings returns all settings of a platform other than local. A section of another form
+// platformSettings returns all settings of a platform of openshift-install. A section of another form
 // reads as empty: ValidateComplete reports what is missing.
 func platformSettings(p hivev1.Platform) map[string]any {
 	raw, err := json.Marshal(p)

@@ -104,9 +104,9 @@ func (ps *problems) checkPlatform(v any) {
 	}
 }
 
-// knownPlatforms are the platforms of openshift-install, of any version, and local.
+// knownPlatforms are the platforms of openshift-install, of any version, and those of hotspare.
 var knownPlatforms = []string{
-	"alibabacloud", "aws", "azure", "baremetal", "external", "gcp", "ibmcloud", "libvirt", "local", "none", "nutanix",
+	"alibabacloud", "aws", "azure", "baremetal", "exec", "external", "gcp", "ibmcloud", "libvirt", "local", "none", "nutanix",
 	"openstack", "ovirt", "powervc", "powervs", "vsphere",
 }
 
