@@ -1,0 +1,120 @@
+package exec
+
+import (
+	"context"
+	"errors"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/recipe"
+	"hotspare.io/hotspare/internal/recipe/runner"
+)
+
+// Destroy ends the attempt with md's infraID and destroys what carries the infraID, or returns the
+// progress. It needs only the metadata: the state of the recipe's programs may be lost.
+func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md install.Metadata) (install.Result, error) {
+	record, found, err := e.Store.ReadRecord(md.InfraID)
+	if err != nil {
+		return install.Result{}, err
+	}
+	if found {
+		if err := record.ConfirmOwner(md.InfraID, place.Cluster); err != nil {
+			return install.Result{}, err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if j := e.destroys[md.InfraID]; j != nil {
+		return e.destroyResult(md.InfraID, j), nil
+	}
+	t, err := e.newDestroyTask(ctx, place, md)
+	if err != nil {
+		return install.Result{}, err
+	}
+	installing := e.installs[md.InfraID]
+	delete(e.installs, md.InfraID)
+	e.destroys[md.InfraID] = e.startJob(place.Cluster, func(ctx context.Context, j *job) error { //nolint:contextcheck // the work outlives the call
+		if installing != nil {
+			installing.cancel()
+			<-installing.done
+		}
+		err := e.destroyCluster(ctx, t)
+		if err != nil {
+			j.log = e.Store.ReadLog(t.Input.InfraID, t.Secrets)
+		}
+		return err
+	})
+	return install.Result{Phase: install.Running}, nil
+}
+
+// destroyResult returns the progress of a destruction. A failure is reported once: the next call
+// starts another destruction. Success is kept, because the cluster's controller may ask again while it
+// destroys what another infraID marks. The caller holds e.mu.
+func (e *Executor) destroyResult(infraID string, j *job) install.Result {
+	if !j.isDone() || e.workContext.Err() != nil {
+		return install.Result{Phase: install.Running}
+	}
+	if j.err != nil {
+		delete(e.destroys, infraID)
+		return install.Result{Phase: install.Failed, Reason: "DestroyFailed", Log: j.log + "\n" + j.err.Error()}
+	}
+	e.forgetDestroyed(infraID)
+	return install.Result{Phase: install.Succeeded}
+}
+
+// maxDestroyed bounds how many successful destructions are kept.
+const maxDestroyed = 1000
+
+// forgetDestroyed forgets a successful destruction other than keep, if too many are kept. The caller
+// holds e.mu.
+func (e *Executor) forgetDestroyed(keep string) {
+	if len(e.destroys) <= maxDestroyed {
+		return
+	}
+	for id, j := range e.destroys {
+		if id != keep && j.isDone() && j.err == nil {
+			delete(e.destroys, id)
+			return
+		}
+	}
+}
+
+// destroyCluster calls destroy until it has succeeded, and deletes the state.
+func (e *Executor) destroyCluster(ctx context.Context, t runner.Task) error {
+	for {
+		again, err := e.Runner.Call(ctx, t, recipe.Destroy)
+		var failed *recipe.VerbError
+		switch kind := fault.KindOf(err); {
+		case err == nil && !again:
+			return e.Store.Delete(t.Input.InfraID)
+		case errors.As(err, &failed), err != nil && kind != fault.Conflict && kind != fault.Wait:
+			return err
+		}
+		if err := e.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// newDestroyTask returns the task that destroys what the metadata identifies. It validates nothing: an
+// invalid parameter must not keep a cluster.
+func (e *Executor) newDestroyTask(ctx context.Context, place install.ClusterTarget, md install.Metadata) (runner.Task, error) {
+	p := &hivev1.ExecPlatform{}
+	if place.Platform.Exec != nil {
+		p = place.Platform.Exec.DeepCopy()
+	}
+	input := runner.FallbackInput(place.Cluster, place.UID, md.InfraID, p)
+	if named, err := runner.ParseMetadata(md.Raw); err == nil && named.InfraID == md.InfraID {
+		p.Recipe, input = named.Exec.Recipe, named.Exec.Input
+	}
+	r, err := e.Catalog.Find(p)
+	if err != nil {
+		p.Timeouts = hivev1.ExecTimeouts{}
+		if r, err = e.Catalog.Find(p); err != nil {
+			return runner.Task{}, err
+		}
+	}
+	secrets, err := e.readCredentials(ctx, place.Cluster, p)
+	return runner.Task{Recipe: r, Input: input, Secrets: secrets}, err
+}

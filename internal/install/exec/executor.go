@@ -1,0 +1,340 @@
+// Package exec creates and destroys clusters with recipes: the executor of platform exec.
+//
+// What runs the programs of a recipe is a runner.Runner. A record in a runner.Store says how far the
+// creation of each cluster is, so that another process of hotspare continues it: it calls create again
+// for the same infraID, after the runner has ended what the earlier process left running.
+package exec
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/recipe"
+	"hotspare.io/hotspare/internal/recipe/runner"
+)
+
+// Executor creates and destroys clusters with recipes, in the background.
+type Executor struct {
+	Options
+	workContext context.Context // New's context: the work outlives each call
+	jobs        sync.WaitGroup
+
+	mu       sync.Mutex
+	prepares map[prepareKey]*job
+	installs map[string]*job // by infraID
+	destroys map[string]*job // by infraID
+	// noRoom contains the recipes whose platform has no capacity, and until when this is assumed.
+	noRoom map[string]shortage
+}
+
+var _ install.Executor = (*Executor)(nil)
+
+// Options configures an Executor. All fields without a default are required.
+type Options struct {
+	Runner  runner.Runner
+	Store   runner.Store
+	Catalog runner.Catalog
+	// Secrets reads the Secrets with credentials.
+	Secrets cloud.Secrets
+	Clock   clock.WithTicker
+	// OnChange is called when work has ended that the ClusterDeployment's controller waits for. It
+	// must not block. Nil ignores it.
+	OnChange func(types.NamespacedName)
+	// Pause is the time between two calls of a verb that exits with code 10; zero means 10 s.
+	Pause time.Duration
+	// RetryNoRoom is the time after which create is called again when it has reported that the platform
+	// has no capacity; zero means 2 min.
+	RetryNoRoom time.Duration
+	// Measure returns the memory and the disk space, in bytes, that this computer has available. Nil
+	// means that both are unlimited.
+	Measure func() (memory, disk int64, err error)
+}
+
+// New returns an executor that works until ctx ends. The next executor continues interrupted work
+// when it is asked for again.
+func New(ctx context.Context, o Options) *Executor {
+	if o.OnChange == nil {
+		o.OnChange = func(types.NamespacedName) {}
+	}
+	o.Pause, o.RetryNoRoom = cmp.Or(o.Pause, 10*time.Second), cmp.Or(o.RetryNoRoom, retryAfterNoRoom)
+	return &Executor{
+		Options: o, workContext: ctx,
+		prepares: map[prepareKey]*job{}, installs: map[string]*job{}, destroys: map[string]*job{}, noRoom: map[string]shortage{},
+	}
+}
+
+// Wait waits, after New's context has ended, until all work has ended.
+func (e *Executor) Wait() { e.jobs.Wait() }
+
+// prepareKey identifies an attempt before it has an infraID.
+type prepareKey struct {
+	uid     types.UID
+	attempt int
+	request string
+}
+
+// Prepare returns what identifies the cluster that create will create. While the program prepare runs,
+// it returns fault.Wait.
+func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Metadata, error) {
+	t, version, err := e.newTask(ctx, req)
+	if err != nil {
+		return install.Metadata{}, err
+	}
+	if !t.Recipe.Has(recipe.Prepare) {
+		return e.prepareTask(ctx, t, version)
+	}
+	request, err := runner.HashRequest(version, t)
+	if err != nil {
+		return install.Metadata{}, err
+	}
+	key := prepareKey{req.UID, req.Attempt, request}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	j := e.prepares[key]
+	if j == nil {
+		e.prepares[key] = e.startJob(req.Cluster, func(ctx context.Context, j *job) (err error) { //nolint:contextcheck // the work outlives the call
+			j.metadata, err = e.prepareTask(ctx, t, version)
+			return err
+		})
+		return install.Metadata{}, fault.NewWait(time.Second, "program prepare of recipe %s runs", t.Recipe.Name)
+	}
+	if !j.isDone() {
+		return install.Metadata{}, fault.NewWait(time.Second, "program prepare of recipe %s runs", t.Recipe.Name)
+	}
+	delete(e.prepares, key)
+	return j.metadata, j.err
+}
+
+// prepareTask runs prepare, and converts its result.
+func (e *Executor) prepareTask(ctx context.Context, t runner.Task, version string) (install.Metadata, error) {
+	prepared, err := e.Runner.Prepare(ctx, t)
+	if err != nil {
+		return install.Metadata{}, toFault(err)
+	}
+	t.Input.InfraID, t.Input.Metadata = prepared.InfraID, prepared.Metadata
+	md := runner.NewMetadata(t.Recipe, version, t.Input)
+	raw, err := json.Marshal(md)
+	if err != nil {
+		return install.Metadata{}, fmt.Errorf("encoding metadata.json: %w", err)
+	}
+	return install.Metadata{ClusterID: md.ClusterID, InfraID: md.InfraID, Raw: raw}, nil
+}
+
+// retryPrepare is the time after which a program prepare that has failed runs again: nothing exists
+// yet that could be destroyed.
+const retryPrepare = time.Minute
+
+// toFault says what to do about an error of the program prepare.
+func toFault(err error) error {
+	var failed *recipe.VerbError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch failed.Outcome {
+	case recipe.Invalid:
+		return fault.New(fault.Denied, err)
+	case recipe.NoRoom:
+		return fault.NewCapacity(retryAfterNoRoom, "%w", err)
+	}
+	return fault.NewWait(retryPrepare, "%w", err)
+}
+
+// Install starts or continues the attempt with that infraID, or returns its progress.
+func (e *Executor) Install(ctx context.Context, req install.Request, md install.Metadata) (install.Result, error) {
+	record, found, err := e.Store.ReadRecord(md.InfraID)
+	if err != nil {
+		return install.Result{}, err
+	}
+	if found {
+		if err := record.ConfirmOwner(md.InfraID, req.Cluster); err != nil {
+			return install.Result{}, err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.destroys[md.InfraID] != nil && !e.destroys[md.InfraID].isDone() {
+		return install.Result{}, fault.NewWait(time.Second, "cluster %s is being destroyed", md.InfraID)
+	}
+	s := Seen{Working: e.isInstalling(md.InfraID), Record: record, Now: e.Clock.Now()}
+	var t runner.Task
+	if s.NeedsRequest() {
+		version := ""
+		if t, version, err = e.newInstallTask(ctx, req, md); err != nil {
+			return install.Result{}, err
+		}
+		if s.Request, err = runner.HashRequest(version, t); err != nil {
+			return install.Result{}, err
+		}
+	}
+	switch Decide(s) {
+	case Wait:
+		return install.Result{Phase: install.Running}, nil
+	case Report:
+		return e.recordResult(record)
+	}
+	return install.Result{Phase: install.Running}, e.startInstall(t, s, found) //nolint:contextcheck // the work outlives the call
+}
+
+// isInstalling reports whether the attempt's work runs. Its result is in the record before it ends. The
+// caller holds e.mu.
+func (e *Executor) isInstalling(infraID string) bool {
+	j := e.installs[infraID]
+	if j != nil && j.isDone() && e.workContext.Err() == nil {
+		delete(e.installs, infraID)
+		return false
+	}
+	return j != nil
+}
+
+// recordResult converts a record into a result.
+func (e *Executor) recordResult(r runner.Record) (install.Result, error) {
+	switch r.Phase {
+	case runner.Created:
+		return install.Result{Phase: install.Succeeded, Kubeconfig: r.Kubeconfig, APIURL: findAPIURL(r.Kubeconfig)}, nil
+	case runner.Rejected:
+		return install.Result{}, fault.NewDenied("%s", r.Problem)
+	case runner.NoRoom:
+		return install.Result{}, fault.NewCapacity(r.RetryAt.Sub(e.Clock.Now()), "%s", r.Problem)
+	}
+	return install.Result{Phase: install.Failed, Reason: "RecipeFailed", Log: strings.TrimSpace(r.Log + "\n" + r.Problem)}, nil
+}
+
+// findAPIURL returns the server of the current context of a kubeconfig, or of its only cluster.
+func findAPIURL(kubeconfig []byte) string {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return "" // it was validated when create had ended
+	}
+	if current := config.Contexts[config.CurrentContext]; current != nil && config.Clusters[current.Cluster] != nil {
+		return config.Clusters[current.Cluster].Server
+	}
+	for _, c := range config.Clusters {
+		if len(config.Clusters) == 1 {
+			return c.Server
+		}
+	}
+	return ""
+}
+
+// startInstall records the attempt and starts its work. The caller holds e.mu.
+func (e *Executor) startInstall(t runner.Task, s Seen, found bool) error {
+	record := s.Record
+	if !found {
+		if err := e.confirmCapacity(t.Recipe); err != nil {
+			return err
+		}
+		record = runner.Record{
+			Namespace: t.Input.Namespace, Name: t.Input.Name, UID: types.UID(t.Input.UID), Recipe: t.Recipe.Name, Started: s.Now,
+		}
+	}
+	if record.Phase != runner.Creating {
+		record.Started = s.Now // not the time that a rejected request waited for its correction
+	}
+	record.Phase, record.Request, record.Problem, record.RetryAt = runner.Creating, s.Request, "", time.Time{}
+	if err := e.Store.WriteRecord(t.Input.InfraID, record); err != nil {
+		return err
+	}
+	cluster := types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}
+	j := e.startJob(cluster, func(ctx context.Context, _ *job) error { return e.createCluster(ctx, t, record) })
+	j.needs = t.Recipe.Needs
+	e.installs[t.Input.InfraID] = j
+	delete(e.destroys, t.Input.InfraID)
+	return nil
+}
+
+// createCluster calls create until it has ended, and records the result. It records nothing if ctx
+// ends: the attempt is continued, or destroyed.
+func (e *Executor) createCluster(ctx context.Context, t runner.Task, record runner.Record) error {
+	for {
+		again, err := e.Runner.Call(ctx, t, recipe.Create)
+		if err == nil && !again {
+			record.Kubeconfig, err = e.Runner.ReadKubeconfig(ctx, t)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		next := DecideAfterCreate(again, err, record.Started, e.Clock.Now(), Limits{Run: t.Recipe.Timeout(recipe.Create), NoRoom: e.RetryNoRoom})
+		if !next.Again {
+			record.Phase, record.Problem, record.RetryAt = next.Phase, next.Problem, next.RetryAt
+			if next.Phase == runner.Failed {
+				record.Log = e.Store.ReadLog(t.Input.InfraID, t.Secrets)
+			}
+			e.recordShortage(t.Recipe.Name, next)
+			return e.Store.WriteRecord(t.Input.InfraID, record)
+		}
+		if err := e.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits before a verb is called again.
+func (e *Executor) pause(ctx context.Context) error {
+	timer := e.Clock.NewTimer(e.Pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C():
+		return nil
+	}
+}
+
+// newTask returns the task of a request, without infraID, and the version of its recipe.
+func (e *Executor) newTask(ctx context.Context, req install.Request) (runner.Task, string, error) {
+	p := req.Platform.Exec
+	if p == nil {
+		return runner.Task{}, "", fault.NewDenied("spec.platform.exec is not set: set it to the recipe of the cluster")
+	}
+	r, err := e.Catalog.Find(p)
+	if err != nil {
+		return runner.Task{}, "", err
+	}
+	with, err := runner.CompleteParameters(r, p)
+	if err != nil {
+		return runner.Task{}, "", err
+	}
+	version, err := r.ContentVersion()
+	if err != nil {
+		return runner.Task{}, "", err
+	}
+	secrets, err := e.readCredentials(ctx, req.Cluster, p)
+	return runner.Task{Recipe: r, Secrets: secrets, Input: recipe.Input{
+		Namespace: req.Cluster.Namespace, Name: req.Cluster.Name, UID: string(req.UID), Attempt: req.Attempt, With: with,
+	}}, version, err
+}
+
+// newInstallTask returns the task that creates what the metadata identifies.
+func (e *Executor) newInstallTask(ctx context.Context, req install.Request, md install.Metadata) (runner.Task, string, error) {
+	named, err := runner.ParseMetadata(md.Raw)
+	if err != nil {
+		return runner.Task{}, "", err
+	}
+	if named.InfraID != md.InfraID {
+		return runner.Task{}, "", fault.NewDenied("metadata.json names infraID %q, the cluster's is %q: destroy the attempt", named.InfraID, md.InfraID)
+	}
+	t, version, err := e.newTask(ctx, req)
+	t.Input.InfraID, t.Input.Metadata = md.InfraID, named.Exec.Input.Metadata
+	return t, version, err
+}
+
+func (e *Executor) readCredentials(ctx context.Context, cluster types.NamespacedName, p *hivev1.ExecPlatform) (map[string][]byte, error) {
+	if p.CredentialsSecretRef == nil || p.CredentialsSecretRef.Name == "" {
+		return nil, nil
+	}
+	return e.Secrets(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: p.CredentialsSecretRef.Name})
+}

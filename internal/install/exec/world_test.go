@@ -1,0 +1,161 @@
+package exec_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	cloudexec "hotspare.io/hotspare/internal/cloud/exec"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/install/exec"
+	"hotspare.io/hotspare/internal/recipe"
+	"hotspare.io/hotspare/internal/recipe/recipetest"
+	"hotspare.io/hotspare/internal/recipe/runner"
+)
+
+// process is what one process of hotspare has in memory. After crash, nothing of it affects anything:
+// its calls end, and only the program that it has started runs on.
+type process struct {
+	executor *exec.Executor
+	actuator *cloudexec.Actuator
+	runner   *runner.Processes
+	dead     chan struct{}
+	stop     context.CancelFunc
+	once     sync.Once
+}
+
+var errDead = errors.New("this process of hotspare was killed")
+
+// start starts a process of hotspare with the data folder dir.
+func start(t testing.TB, w recipetest.World, dir string, secrets cloud.Secrets) *process {
+	t.Helper()
+	folder := runner.Folder(filepath.Join(dir, "clusters"))
+	run, err := runner.NewProcesses(folder, runner.Options{StopGrace: 50 * time.Millisecond, SecretDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secrets == nil {
+		secrets = func(context.Context, types.NamespacedName) (map[string][]byte, error) {
+			return nil, fault.NewDenied("there are no Secrets")
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &process{runner: run, dead: make(chan struct{}), stop: cancel}
+	mortal := mortal{Runner: run, Store: folder, dead: p.dead}
+	catalog := runner.Catalog{Dir: w.Catalog}
+	p.executor = exec.New(ctx, exec.Options{
+		Runner: mortal, Store: mortal, Catalog: catalog, Secrets: secrets, Clock: clock.RealClock{},
+		Pause: 10 * time.Millisecond, RetryNoRoom: 10 * time.Millisecond,
+	})
+	p.actuator = cloudexec.New(ctx, cloudexec.Options{Runner: mortal, Catalog: catalog, Secrets: secrets, Clock: clock.RealClock{}, Pause: 10 * time.Millisecond, ObserveWait: time.Second})
+	return p
+}
+
+// end stops the process as Ctrl-C does.
+func (p *process) end() {
+	p.stop()
+	p.executor.Wait()
+	p.actuator.Wait()
+}
+
+// crash stops the process as kill -9 does.
+func (p *process) crash() { p.once.Do(func() { close(p.dead) }) }
+
+// mortal is the Runner and the Store of a process that may be killed.
+type mortal struct {
+	runner.Runner
+	runner.Store
+	dead chan struct{}
+}
+
+// call runs do in the background, and returns when it has ended or the process was killed.
+func call[T any](m mortal, do func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		v, err := do()
+		answers <- answer{v, err}
+	}()
+	select {
+	case a := <-answers:
+		if m.isDead() {
+			return *new(T), errDead
+		}
+		return a.value, a.err
+	case <-m.dead:
+		return *new(T), errDead
+	}
+}
+
+func (m mortal) isDead() bool {
+	select {
+	case <-m.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m mortal) Call(ctx context.Context, t runner.Task, v recipe.Verb) (bool, error) {
+	if m.isDead() {
+		return false, errDead
+	}
+	return call(m, func() (bool, error) { return m.Runner.Call(ctx, t, v) })
+}
+
+func (m mortal) Observe(ctx context.Context, t runner.Task) (cloud.Machines, error) {
+	if m.isDead() {
+		return nil, errDead
+	}
+	return call(m, func() (cloud.Machines, error) { return m.Runner.Observe(ctx, t) })
+}
+
+func (m mortal) WriteRecord(infraID string, r runner.Record) error {
+	if m.isDead() {
+		return errDead
+	}
+	return m.Store.WriteRecord(infraID, r)
+}
+
+func (m mortal) Delete(infraID string) error {
+	if m.isDead() {
+		return errDead
+	}
+	return m.Store.Delete(infraID)
+}
+
+// newRequest returns the request for the first attempt of a cluster.
+func newRequest(name string) install.Request {
+	return install.Request{ClusterTarget: install.ClusterTarget{
+		Cluster: types.NamespacedName{Namespace: "ns-" + name, Name: name}, UID: types.UID("uid-" + name),
+		Platform: hivev1.Platform{Exec: &hivev1.ExecPlatform{Recipe: recipetest.Name}},
+	}}
+}
+
+// wait calls poll until it returns a phase other than Running; errors that ask to wait count as
+// Running.
+func wait(t testing.TB, poll func() (install.Result, error)) (install.Result, error) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) { //nolint:forbidigo // programs run
+		r, err := poll()
+		switch kind := fault.KindOf(err); {
+		case kind == fault.Wait, kind == fault.Capacity:
+		case err != nil, r.Phase != install.Running:
+			return r, err
+		}
+	}
+	t.Fatal("it did not end within a minute")
+	return install.Result{}, nil
+}
