@@ -138,6 +138,14 @@ type LostInstanceLister interface {
 	ListLostInstances(ctx context.Context, ref Ref, providerIDs []string) ([]string, error)
 }
 
+// HibernationPredictor is an optional interface of a platform, in addition to Actuator, that can stop
+// the machines of some of its clusters only.
+type HibernationPredictor interface {
+	// HibernationObstacle returns why clusters with these settings cannot hibernate, as a sentence
+	// that says what to do; "" if they can.
+	HibernationObstacle(p hivev1.Platform) string
+}
+
 // Secrets reads the data of a Secret of the hub. For a Secret that does not exist it returns
 // fault.Denied; the message names the Secret and says how to create it. Actuators keep credentials
 // no longer than one call, or than the Secret remains unchanged.

@@ -27,6 +27,9 @@ type Snapshot struct {
 	// stop its machines.
 	Platform string
 	Actuator bool
+	// PlatformObstacle says, as a sentence, why the actuator cannot stop the machines of this cluster,
+	// if it can stop those of other clusters. Actuator is then false.
+	PlatformObstacle string
 	// InstallVersion is the version that was installed, and Version the last one that the cluster
 	// reported. Either may be empty.
 	InstallVersion, Version string

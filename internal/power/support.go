@@ -63,6 +63,9 @@ func (s Snapshot) hibernationObstacle() string {
 	if s.Platform == "" && !s.Actuator {
 		return "spec.platform names no platform, so hotspare cannot start or stop the machines: restore the platform that the cluster was created with."
 	}
+	if s.PlatformObstacle != "" {
+		return s.PlatformObstacle
+	}
 	if !s.Actuator {
 		return fmt.Sprintf("The platform %q cannot start and stop machines.", s.Platform)
 	}

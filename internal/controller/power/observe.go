@@ -25,7 +25,10 @@ const callTimeout = time.Minute
 func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeployment) (power.Snapshot, error) {
 	s := describeCluster(cd)
 	actuator := r.Actuators.ActuatorFor(cd.Spec.Platform)
-	s.Actuator = actuator != nil
+	if p, ok := actuator.(cloud.HibernationPredictor); ok {
+		s.PlatformObstacle = p.HibernationObstacle(cd.Spec.Platform)
+	}
+	s.Actuator = actuator != nil && s.PlatformObstacle == ""
 	_, s.StopDeletesMachines = actuator.(cloud.LostInstanceLister)
 	if s.Deleted {
 		r.Remote.ForgetClient(kubeconfigSecret(cd))

@@ -1,0 +1,388 @@
+// Package exec observes, starts and stops the machines of clusters that recipes create: the actuator
+// of platform exec.
+//
+// The programs of a recipe may take minutes, so they run in the background: Observe returns the last
+// answer while it is recent, and Start and Stop only start the work. A recipe decides in which order
+// the machines of a cluster start and stop.
+package exec
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/recipe"
+	"hotspare.io/hotspare/internal/recipe/runner"
+)
+
+const (
+	// freshAge is the age up to which an answer of observe is returned without running it again.
+	freshAge = time.Second
+	// maxAge is the age up to which an answer is returned while observe runs again.
+	maxAge = time.Minute
+	// observeWait is how long Observe waits for the program observe.
+	observeWait = 3 * time.Second
+	// changeBuffer is the number of changes that wait for their reader.
+	changeBuffer = 1024
+)
+
+// Options configures an Actuator. All fields without a default are required.
+type Options struct {
+	Runner  runner.Runner
+	Catalog runner.Catalog
+	// Secrets reads the Secrets with credentials and with metadata.json.
+	Secrets cloud.Secrets
+	Clock   clock.WithTicker
+	// Pause is the time between two calls of a verb that exits with code 10; zero means 10 s.
+	Pause time.Duration
+	// ObserveWait is how long Observe waits for the program observe; zero means 3 s.
+	ObserveWait time.Duration
+}
+
+// Actuator runs the programs observe, start and stop of recipes.
+type Actuator struct {
+	Options
+	workContext context.Context // New's context: the work outlives each call
+	jobs        sync.WaitGroup
+	changes     chan string
+
+	mu       sync.Mutex
+	clusters map[string]*cluster // by infraID
+}
+
+var (
+	_ cloud.Actuator             = (*Actuator)(nil)
+	_ cloud.ChangeNotifier       = (*Actuator)(nil)
+	_ cloud.HibernationPredictor = (*Actuator)(nil)
+)
+
+// cluster is what is known about the machines of one cluster. Actuator.mu protects it.
+type cluster struct {
+	// machines is the last answer of observe; observed is when it came, zero if there is none.
+	machines cloud.Machines
+	observed time.Time
+	// observing is closed when the program observe that runs has ended; nil if none runs.
+	observing chan struct{}
+	// verb is Start or Stop while that program runs or must be called again, else empty. wanted is the
+	// verb that was requested last: it runs next if it differs.
+	verb, wanted recipe.Verb
+	// changing is closed when verb has ended.
+	changing chan struct{}
+	// failed is the error with which the last program ended, until it is returned.
+	failed     error
+	failedVerb recipe.Verb
+	// used is when the cluster was last asked for.
+	used time.Time
+}
+
+// New returns an actuator that works until ctx ends.
+func New(ctx context.Context, o Options) *Actuator {
+	o.Pause, o.ObserveWait = cmp.Or(o.Pause, 10*time.Second), cmp.Or(o.ObserveWait, observeWait)
+	return &Actuator{Options: o, workContext: ctx, changes: make(chan string, changeBuffer), clusters: map[string]*cluster{}}
+}
+
+// Wait waits, after New's context has ended, until no program runs.
+func (a *Actuator) Wait() { a.jobs.Wait() }
+
+// Changes returns a channel that receives the infraID of a cluster when a program of it has ended.
+func (a *Actuator) Changes() <-chan string { return a.changes }
+
+// HibernationObstacle returns why clusters of a platform cannot hibernate; "" if they can.
+func (a *Actuator) HibernationObstacle(p hivev1.Platform) string {
+	return a.Catalog.HibernationObstacle(p)
+}
+
+// Observe returns the machines as the program observe has printed them. While start or stop runs, no
+// other program can: then the machines of the last answer count as starting or stopping. Observe waits
+// for a program only if there is no recent answer, and returns fault.Wait if the program takes longer.
+func (a *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, err := a.newTask(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	timer := a.Clock.NewTimer(a.ObserveWait)
+	defer timer.Stop()
+	for {
+		ms, running, err := a.observeOnce(t)
+		if running == nil {
+			return ms, err
+		}
+		select {
+		case <-running:
+		case <-timer.C():
+			return a.lastMachines(t)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("observing cluster %s: %w", ref.Cluster, ctx.Err())
+		}
+	}
+}
+
+// observeOnce returns the machines, or the error with which observe ended. If neither is known yet, it
+// makes sure that a program runs, and returns a channel that is closed when the program has ended.
+func (a *Actuator) observeOnce(t runner.Task) (cloud.Machines, <-chan struct{}, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.findCluster(t.Input.InfraID)
+	if ms, known := c.currentMachines(a.Clock.Now(), freshAge); known {
+		return ms, nil, nil
+	}
+	if err := c.takeFailure(recipe.Observe); err != nil {
+		return nil, nil, err
+	}
+	if c.verb != "" {
+		return nil, c.changing, nil
+	}
+	if c.observing == nil {
+		a.startObserve(t, c)
+	}
+	return nil, c.observing, nil
+}
+
+// lastMachines returns the last answer, unless it is too old.
+func (a *Actuator) lastMachines(t runner.Task) (cloud.Machines, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.findCluster(t.Input.InfraID)
+	if ms, known := c.currentMachines(a.Clock.Now(), maxAge); known {
+		return ms, nil
+	}
+	return nil, fault.NewWait(a.Pause, "program %s of recipe %s has run for %s", cmp.Or(c.verb, recipe.Observe), t.Recipe.Name, a.ObserveWait)
+}
+
+// currentMachines returns the last answer, if it is not older than age; false otherwise.
+func (c *cluster) currentMachines(now time.Time, age time.Duration) (cloud.Machines, bool) {
+	if c.observed.IsZero() {
+		return nil, false
+	}
+	if c.verb != "" {
+		return c.machinesDuring(c.verb), true
+	}
+	return c.machines, now.Sub(c.observed) <= age
+}
+
+// machinesDuring returns the machines of the last answer while a program starts or stops them.
+func (c *cluster) machinesDuring(v recipe.Verb) cloud.Machines {
+	from, to := cloud.Stopped, cloud.Starting
+	if v == recipe.Stop {
+		from, to = cloud.Running, cloud.Stopping
+	}
+	out := make(cloud.Machines, len(c.machines))
+	for i, m := range c.machines {
+		if m.State == from {
+			m.State = to
+		}
+		out[i] = m
+	}
+	return out
+}
+
+// takeFailure returns the error with which the last program ended, once, if it was v.
+func (c *cluster) takeFailure(v recipe.Verb) error {
+	if c.failedVerb != v {
+		return nil
+	}
+	err := c.failed
+	c.failed, c.failedVerb = nil, ""
+	return err
+}
+
+// startObserve runs the program observe. The caller holds a.mu.
+func (a *Actuator) startObserve(t runner.Task, c *cluster) {
+	done := make(chan struct{})
+	c.observing = done
+	a.jobs.Go(func() {
+		ms, err := a.Runner.Observe(a.workContext, t)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		c.observing = nil
+		close(done)
+		switch {
+		case err != nil:
+			c.failed, c.failedVerb = toFault(err), recipe.Observe
+		case c.verb == "": // else a program has changed them since
+			c.machines, c.observed = ms, a.Clock.Now()
+		}
+		a.notify(t.Input.InfraID)
+	})
+}
+
+// Start starts the machines.
+func (a *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+	return a.request(ctx, ref, recipe.Start)
+}
+
+// Stop stops the machines.
+func (a *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+	return a.request(ctx, ref, recipe.Stop)
+}
+
+// request starts a verb, or returns the error with which it ended. While the opposite verb runs, the
+// requested one runs afterward.
+func (a *Actuator) request(ctx context.Context, ref cloud.Ref, v recipe.Verb) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t, err := a.newTask(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if !t.Recipe.Has(v) {
+		return fault.NewDenied("recipe %s has no program %s: add it", t.Recipe.Name, v)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.findCluster(ref.InfraID)
+	if c.verb == "" {
+		if err := c.takeFailure(v); err != nil {
+			return err
+		}
+	}
+	c.wanted = v
+	if c.verb != "" {
+		return nil
+	}
+	c.verb, c.changing = v, make(chan struct{})
+	a.jobs.Go(func() { a.changePower(t, c) }) //nolint:contextcheck // the work outlives the call
+	return nil
+}
+
+// changePower runs the wanted verb until it has ended and no other is wanted.
+func (a *Actuator) changePower(t runner.Task, c *cluster) {
+	for {
+		a.mu.Lock()
+		v := c.wanted
+		c.verb = v
+		a.mu.Unlock()
+		again, err := a.Runner.Call(a.workContext, t, v)
+		if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Wait {
+			again, err = true, nil // another process of hotspare runs a program
+		}
+		a.mu.Lock()
+		if err != nil || !again && c.wanted == v {
+			c.verb, c.observed = "", time.Time{} // the machines have changed
+			close(c.changing)
+			if err != nil {
+				c.failed, c.failedVerb = toFault(err), v
+			}
+			a.notify(t.Input.InfraID)
+			a.mu.Unlock()
+			return
+		}
+		a.mu.Unlock()
+		if again && !a.pause() {
+			return
+		}
+	}
+}
+
+// pause waits before a verb is called again; false means that hotspare stops.
+func (a *Actuator) pause() bool {
+	timer := a.Clock.NewTimer(a.Pause)
+	defer timer.Stop()
+	select {
+	case <-a.workContext.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+// notify reports a change, unless too many changes wait for their reader.
+func (a *Actuator) notify(infraID string) {
+	select {
+	case a.changes <- infraID:
+	default:
+	}
+}
+
+// toFault says what to do about an error of a program.
+func toFault(err error) error {
+	var failed *recipe.VerbError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch failed.Outcome {
+	case recipe.Invalid:
+		return fault.New(fault.Denied, err)
+	case recipe.NoRoom:
+		return fault.NewCapacity(time.Minute, "%w", err)
+	}
+	return err
+}
+
+// forgetAfter is how long a cluster that is not asked for is remembered.
+const forgetAfter = time.Hour
+
+// findCluster returns what is known about a cluster, and forgets clusters that were not asked for. The
+// caller holds a.mu.
+func (a *Actuator) findCluster(infraID string) *cluster {
+	now := a.Clock.Now()
+	c := a.clusters[infraID]
+	if c == nil {
+		for id, old := range a.clusters {
+			if old.verb == "" && old.observing == nil && now.Sub(old.used) > forgetAfter {
+				delete(a.clusters, id)
+			}
+		}
+		c = &cluster{}
+		a.clusters[infraID] = c
+	}
+	c.used = now
+	return c
+}
+
+// newTask returns the task for a cluster. Its input is that of metadata.json, which the hub stores.
+func (a *Actuator) newTask(ctx context.Context, ref cloud.Ref) (runner.Task, error) {
+	if ref.Platform.Exec == nil {
+		return runner.Task{}, fault.NewDenied("spec.platform.exec is not set: set it to the recipe that the cluster was created with")
+	}
+	p := ref.Platform.Exec.DeepCopy()
+	input := runner.FallbackInput(ref.Cluster, "", ref.InfraID, p)
+	named, err := a.readMetadata(ctx, ref)
+	if err != nil {
+		return runner.Task{}, err
+	}
+	if named.InfraID == ref.InfraID {
+		p.Recipe, input = named.Exec.Recipe, named.Exec.Input
+	}
+	r, err := a.Catalog.Find(p)
+	if err != nil {
+		return runner.Task{}, err
+	}
+	t := runner.Task{Recipe: r, Input: input}
+	if s := p.CredentialsSecretRef; s != nil && s.Name != "" {
+		t.Secrets, err = a.Secrets(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: s.Name})
+	}
+	return t, err
+}
+
+// readMetadata returns the metadata of a cluster; empty if its Secret is missing or unusable.
+func (a *Actuator) readMetadata(ctx context.Context, ref cloud.Ref) (runner.Metadata, error) {
+	if ref.Metadata == nil || ref.Metadata.MetadataJSONSecretRef == nil {
+		return runner.Metadata{}, nil
+	}
+	data, err := a.Secrets(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.Metadata.MetadataJSONSecretRef.Name})
+	if fault.KindOf(err) == fault.Denied {
+		return runner.Metadata{}, nil
+	}
+	if err != nil {
+		return runner.Metadata{}, err
+	}
+	md, err := runner.ParseMetadata(data[hivev1.SecretKeyMetadata])
+	if err != nil {
+		return runner.Metadata{}, nil //nolint:nilerr // the platform's settings remain
+	}
+	return md, nil
+}
