@@ -131,7 +131,7 @@ func (d *draft) replaceStale() {
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
 		if m.isStale(d.Settings) {
-			d.replaceMember(m, Stale, cmp.Or(m.Outdated, "it was created from an older version of the pool"))
+			d.replaceMember(m, Stale, cmp.Or(m.Outdated, m.recipeReason(d.Settings), "it was created from an older version of the pool"))
 			return
 		}
 	}
@@ -147,7 +147,7 @@ func (d *draft) replaceStaleInstalls() {
 		switch {
 		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
 		case m.isStale(d.Settings):
-			d.replaceMember(m, Stale, cmp.Or(m.Outdated, "it is being created from an older version of the pool"))
+			d.replaceMember(m, Stale, cmp.Or(m.Outdated, m.recipeReason(d.Settings), "it is being created from an older version of the pool"))
 		case m.couldSucceedNow(d.Settings):
 			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
 		}

@@ -70,6 +70,9 @@ type Settings struct {
 	// Sources identifies the versions of the objects, other than the pool itself, that new clusters
 	// are made from; empty if unknown.
 	Sources string
+	// Recipe is the version of the recipe that new clusters are created with; empty if it is unknown,
+	// or if the platform has no recipes.
+	Recipe string
 	// Blocked explains why no cluster may be created now; empty if one may.
 	Blocked string
 	// Deleting is set while the pool is being deleted.
@@ -87,6 +90,8 @@ type Settings struct {
 type Member struct {
 	Name    string
 	Created time.Time
+	// Recipe is the value of Settings.Recipe when it was made; empty if it records none.
+	Recipe string
 	// Version is the version of the pool that it was made from; empty if it records none.
 	Version string
 	// Sources is the value of Settings.Sources when it was made; empty if it records none.
@@ -257,7 +262,21 @@ func (s Settings) slowResumeAfter() time.Duration {
 }
 
 func (m Member) isStale(s Settings) bool {
-	return m.Version != s.Version || m.Outdated != "" || m.Withdrawn != ""
+	return m.Version != s.Version || m.hasOldRecipe(s) || m.Outdated != "" || m.Withdrawn != ""
+}
+
+// hasOldRecipe reports whether m was created with another version of its recipe, as far as both are
+// known.
+func (m Member) hasOldRecipe(s Settings) bool {
+	return m.Recipe != "" && s.Recipe != "" && m.Recipe != s.Recipe
+}
+
+// recipeReason says that only the recipe of m is outdated; "" otherwise.
+func (m Member) recipeReason(s Settings) string {
+	if m.Version != s.Version || !m.hasOldRecipe(s) {
+		return ""
+	}
+	return "its recipe has changed"
 }
 
 // couldSucceedNow reports whether the install of m makes no progress and a new one would use other

@@ -24,7 +24,9 @@ type clusterBuilder struct {
 	pool    *hivev1.ClusterPool
 	version string
 	// sources is the version of the Secrets and the customization, or an older one.
-	sources  string
+	sources string
+	// recipe is the version of the recipe; "" if it is unknown or if the platform has none.
+	recipe   string
 	template []byte
 	secrets  []*corev1.Secret // copied under their own names
 	// poolCustomization is the customization of all clusters of the pool, of which only the
@@ -114,6 +116,9 @@ func (m clusterBuilder) newClusterDeployment(name string) *hivev1.ClusterDeploym
 	annotations[hivev1.AnnotationPoolVersion] = m.version
 	if m.sources != "" {
 		annotations[hivev1.AnnotationSourceVersion] = m.sources
+	}
+	if m.recipe != "" {
+		annotations[hivev1.AnnotationRecipeVersion] = m.recipe
 	}
 	return &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{

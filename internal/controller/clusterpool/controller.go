@@ -44,6 +44,16 @@ import (
 // limit as text. A nil number means no limit.
 type Room func(p hivev1.Platform) (more *int, why string)
 
+// Recipes says what clusters of a platform are created with, on platforms where that is not on the
+// hub.
+type Recipes interface {
+	// MissingRequirements describes what clusters with these settings need and lack, one text each.
+	MissingRequirements(p hivev1.Platform) []string
+	// ContentVersion changes when clusters with these settings are created in another way; "" if that
+	// is unknown.
+	ContentVersion(p hivev1.Platform) string
+}
+
 // A Reconciler reconciles ClusterPools.
 type Reconciler struct {
 	// Client reads from caches that AddIndexes has been called on.
@@ -57,6 +67,8 @@ type Reconciler struct {
 	// Room maps the key of a platform in spec.platform to its limits; platforms without known
 	// limits are absent.
 	Room map[string]Room
+	// Recipes are the recipes of platform exec; nil if there are none.
+	Recipes Recipes
 	// Suffix returns the random part of a cluster's name.
 	Suffix func() string
 	// Metrics counts the steps; nil counts nothing.

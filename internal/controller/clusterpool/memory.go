@@ -113,6 +113,8 @@ type dependencies struct {
 	generation int64
 	missing    []string
 	sources    string
+	// recipe is the version of the recipe; "" if it is unknown or if the platform has none.
+	recipe string
 }
 
 // getOrAddPool returns the cache of a pool. A new pool of the same name gets an empty cache.

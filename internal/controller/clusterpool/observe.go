@@ -34,6 +34,8 @@ type observation struct {
 	missing []string
 	// sources is the version of the dependencies that exist.
 	sources string
+	// recipe is the version of the recipe; "" if it is unknown or if the platform has none.
+	recipe string
 	// customizations are the existing ones among facts.Objects.CustomizationNames, by name; faults
 	// explains, for some of them, why they do not apply to the pool's clusters.
 	customizations map[string]*hivev1.ClusterDeploymentCustomization
@@ -72,7 +74,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if err != nil {
 		return nil, err
 	}
-	s.missing, s.sources = found.missing, found.sources
+	s.missing, s.sources, s.recipe = found.missing, found.sources, found.recipe
 	template, err := r.loadTemplateCache(ctx, s)
 	if err != nil {
 		return nil, err
@@ -214,7 +216,7 @@ func pointersTo[T any](items []T) iter.Seq[*T] {
 // poolObjects returns the objects that the facts are computed from.
 func (s *observation) poolObjects() facts.Objects {
 	return facts.Objects{
-		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing, Sources: s.sources,
+		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
 		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember,
 	}
 }
@@ -235,14 +237,20 @@ func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 	return snap, nil
 }
 
-// recheckDelay returns how long the pass may rely on the Secrets that it has read, which are not
-// watched; 0 if nothing depends on them.
+// recipeTTL is how long a pool relies on the recipe that it has read. Recipes are files, which are not
+// watched.
+const recipeTTL = time.Minute
+
+// recheckDelay returns how long the pass may rely on the Secrets and the recipe that it has read, which
+// are not watched; 0 if nothing depends on them.
 func (s *observation) recheckDelay() time.Duration {
 	switch {
 	case len(s.missing) > 0:
 		return dependenciesTTL
 	case len(s.faults) > 0:
 		return templateTTL
+	case s.recipe != "":
+		return recipeTTL
 	default:
 		return 0
 	}

@@ -47,6 +47,10 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 		}
 	}
 	found.sources = facts.SourceVersion(versions)
+	if r.Recipes != nil && !facts.IsFake(p) {
+		found.missing = append(found.missing, r.Recipes.MissingRequirements(p.Spec.Platform)...)
+		found.recipe = r.Recipes.ContentVersion(p.Spec.Platform)
+	}
 	s.cache.dependencies.Store(&found)
 	return found, nil
 }
@@ -109,7 +113,7 @@ func (r *Reconciler) loadTemplateCache(ctx context.Context, s *observation) (*te
 // newClusterBuilder reads the Secrets that a pool refers to. A missing Secret matters only to
 // clusters that are not fake, and the creation of those has been blocked before.
 func (r *Reconciler) newClusterBuilder(ctx context.Context, s *observation) (clusterBuilder, error) {
-	m := clusterBuilder{pool: s.pool, version: s.snapshot.Settings.Version, sources: s.sources}
+	m := clusterBuilder{pool: s.pool, version: s.snapshot.Settings.Version, sources: s.sources, recipe: s.recipe}
 	read := func(ref *corev1.LocalObjectReference) (*corev1.Secret, error) {
 		if ref == nil || ref.Name == "" {
 			return nil, nil

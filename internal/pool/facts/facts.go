@@ -32,6 +32,8 @@ type Objects struct {
 	Missing []string
 	// Sources is the version of the objects that the pool refers to; see SourceVersion.
 	Sources string
+	// Recipe is the version of the recipe that new clusters are created with; empty if unknown.
+	Recipe string
 	// Customizations are the existing ones among CustomizationNames, by name. Faults explains, for
 	// some of them, why they cannot be applied to the pool's clusters.
 	Customizations map[string]*hivev1.ClusterDeploymentCustomization
@@ -53,7 +55,7 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
-	set.Sources = o.Sources
+	set.Sources, set.Recipe = o.Sources, o.Recipe
 	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, inventoryPlan.Free
 	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	read := o.Read
@@ -161,6 +163,7 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Created:   cd.CreationTimestamp.Time,
 		Version:   cd.Annotations[hivev1.AnnotationPoolVersion],
 		Sources:   cd.Annotations[hivev1.AnnotationSourceVersion],
+		Recipe:    cd.Annotations[hivev1.AnnotationRecipeVersion],
 		Deleting:  cd.DeletionTimestamp != nil,
 		Marked:    IsMarkedForRemoval(cd),
 		Installed: cd.Spec.Installed,
