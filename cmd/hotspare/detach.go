@@ -31,6 +31,9 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	if o.Installer != "" {
 		args = append(args, "--installer", o.Installer)
 	}
+	if o.Recipes != "" {
+		args = append(args, "--recipes", o.Recipes)
+	}
 	if o.GlobalPullSecret.Name != "" {
 		args = append(args, "--global-pull-secret", o.GlobalPullSecret.String())
 	}

@@ -46,6 +46,9 @@ func upCommand() *cobra.Command {
 			if o.Installer, err = resolveInstaller(o.Installer); err != nil {
 				return base.NewUsageError(err)
 			}
+			if o.Recipes, err = resolveRecipes(o.Recipes); err != nil {
+				return base.NewUsageError(err)
+			}
 			if o.GlobalPullSecret, err = manager.ParseSecretName(pullSecret); err != nil {
 				return base.NewUsageError(fmt.Errorf("--global-pull-secret %w", err))
 			}
@@ -69,6 +72,8 @@ func upCommand() *cobra.Command {
 		"loopback `address` that serves the console; port 0 selects the last used port, else any free port; 0 disables the console")
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install to install clusters on clouds, run as processes on this machine (default: local clusters only)")
+	cmd.Flags().StringVar(&o.Recipes, "recipes", "",
+		"`folder` with the recipes of platform exec (default: the recipes that hotspare ships, in the data folder)")
 	cmd.Flags().StringVar(&pullSecret, "global-pull-secret", "",
 		"Secret, as `namespace/name`, with registry credentials for all clusters; a cluster's own pull secret takes precedence (default: none)")
 	cmd.Flags().StringSliceVar(&authorities, "additional-certificate-authorities", nil,
@@ -109,6 +114,21 @@ func resolveInstaller(path string) (string, error) {
 		return "", fmt.Errorf("--installer: %w: specify the path of an openshift-install", err)
 	}
 	return filepath.Abs(found)
+}
+
+// resolveRecipes returns the absolute path of a folder; "" for an empty path.
+func resolveRecipes(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a folder", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--recipes: %w: specify a folder that contains one folder for each recipe", err)
+	}
+	return filepath.Abs(path)
 }
 
 // runInForeground runs hotspare in this process.

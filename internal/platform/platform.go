@@ -42,6 +42,8 @@ type Options struct {
 type Set struct {
 	Actuators cloud.Registry
 	Executors install.Registry
+	// Secrets reads the Secrets of the hub.
+	Secrets cloud.Secrets
 	// CertificateAuthorities reads the Secrets in Options.CertificateAuthorities; nil if there are
 	// none.
 	CertificateAuthorities *cabundle.Source
@@ -79,6 +81,7 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 	}
 	s := Set{
 		Executors:              install.Registry{},
+		Secrets:                secrets,
 		CertificateAuthorities: cabundle.NewSource(o.CertificateAuthorities, cabundle.ReadSecret(secrets), clock.RealClock{}),
 	}
 	s.Actuators, s.Tend = newActuators(secrets, s.CertificateAuthorities)

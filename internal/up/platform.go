@@ -21,8 +21,11 @@ import (
 	"hotspare.io/hotspare/internal/platform"
 )
 
-// localPlatform is the key of the local platform in spec.platform.
-const localPlatform = "local"
+// The keys of the platforms of this computer in spec.platform.
+const (
+	localPlatform = "local"
+	execPlatform  = "exec"
+)
 
 // eventBuffer is the maximum number of finished installations that wait for the controllers to
 // start.
@@ -33,28 +36,33 @@ const eventBuffer = 1024
 func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, ready func()) error {
 	cfg := h.ClientConfig(hub.ManagerUser)
 	news := make(chan event.GenericEvent, eventBuffer)
-	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{
-		OnChange: func(cluster types.NamespacedName) {
-			select {
-			case news <- event.GenericEvent{Object: &hivev1.ClusterDeployment{
-				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
-			}}:
-			case <-ctx.Done():
-			}
-		},
-	})
+	onChange := func(cluster types.NamespacedName) {
+		select {
+		case news <- event.GenericEvent{Object: &hivev1.ClusterDeployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
+		}}:
+		case <-ctx.Done():
+		}
+	}
+	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{OnChange: onChange})
 	defer installer.Wait()
 	others, err := platform.New(cfg, platform.Options{Jobs: o.installJobOptions(), CertificateAuthorities: o.CertificateAuthorities})
 	if err != nil {
 		return err
 	}
-	others.Actuators[localPlatform] = local.Actuator{Store: store}
-	others.Executors[localPlatform] = installer
+	recipes, err := o.startRecipes(ctx, others.Secrets, onChange)
+	if err != nil {
+		return err
+	}
+	defer recipes.stop()
+	others.Actuators[localPlatform], others.Actuators[execPlatform] = local.Actuator{Store: store}, recipes.actuator
+	others.Executors[localPlatform], others.Executors[execPlatform] = installer, recipes.executor
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
 		Executors: others.Executors,
 		Actuators: others.Actuators,
 		Workers:   map[string]install.Workers{localPlatform: installlocal.Workers{Store: store}},
-		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store)},
+		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store), execPlatform: recipes.executor.CountFits},
+		Recipes:   recipes.catalog,
 		News:      news,
 
 		GlobalPullSecret:       o.GlobalPullSecret,

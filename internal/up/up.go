@@ -11,6 +11,8 @@
 //	DIR/hub/            the hub's data
 //	DIR/machines/       the machines of local clusters
 //	DIR/installs/       the files that the installer wrote for each cluster
+//	DIR/recipes/        the recipes that hotspare ships, unless others were named
+//	DIR/recipe-clusters/  the state and the logs of clusters that recipes created
 //	DIR/pods/           logs of the pods that ran openshift-install, if there is one
 package up
 
@@ -61,6 +63,8 @@ type Options struct {
 	// Installer is the path of an openshift-install that installs clusters of other platforms, with
 	// hotspare as the program of its pods. If it is empty, only local clusters can be created.
 	Installer string
+	// Recipes is a folder with recipes, for platform exec; empty means those that hotspare ships.
+	Recipes string
 	// GlobalPullSecret names a Secret of the hub with registries that all clusters get.
 	GlobalPullSecret types.NamespacedName
 	// CertificateAuthorities name Secrets of the hub with CA certificates that installers, and the
