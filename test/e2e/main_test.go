@@ -77,8 +77,13 @@ func shared(t *testing.T) *hub {
 }
 
 func (s *sharedHub) begin() {
+	dir, err := recipes()
+	if err != nil {
+		s.err = err
+		return
+	}
 	if s.root, s.err = os.MkdirTemp("", "hotspare-e2e-"); s.err == nil {
-		s.hub, s.err = start(filepath.Join(s.root, "data"))
+		s.hub, s.err = start(filepath.Join(s.root, "data"), "--recipes", dir)
 	}
 }
 
