@@ -99,6 +99,18 @@ platform:
     workers: 2
 `,
 		},
+		"exec gets the recipe, which defines the machines": {
+			platform: hivev1.Platform{Exec: &hivev1.ExecPlatform{Recipe: "k3d", With: map[string]hivev1.ExecParameter{"agents": "2"}}},
+			want: `
+apiVersion: v1
+baseDomain: example.com
+metadata:
+  name: c1
+platform:
+  exec:
+    recipe: k3d
+`,
+		},
 		"local without settings gets one worker": {
 			platform: hivev1.Platform{Local: &hivev1.LocalPlatform{}},
 			want: `
