@@ -78,6 +78,12 @@ nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new se
 	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
 	go test -run Histories -timeout 120m -v ./internal/fleet/scaling -scaling.seed=0 -scaling.steps=$(HISTORY_STEPS)
 
+RECIPE_HISTORIES ?= 10000
+
+.PHONY: recipe-histories
+recipe-histories: ## Run RECIPE_HISTORIES random lives of clusters of a recipe, 10,000, with programs and hotspare killed at any moment.
+	go test -run RandomHistories -count=1 -timeout 120m -v ./internal/install/exec -history.runs=$(RECIPE_HISTORIES)
+
 FLIPS ?= 200
 
 .PHONY: flips

@@ -113,6 +113,11 @@ var rules = map[string]rule{
 		deny:   []string{"sigs.k8s.io/controller-runtime/..."},
 		why:    "a provider, like the cloud itself, must be usable without Kubernetes objects",
 	},
+	"the orchestration of recipes does not depend on where a program runs": {
+		about: []string{"internal/install/exec", "internal/cloud/exec"},
+		deny:  []string{"os/...", "syscall", "path/filepath", "io/fs"},
+		why:   "runner.Runner and runner.Store run programs and keep state: as processes and folders here, as Jobs and Secrets on a hub",
+	},
 	"the machine's program does not import the packages that manage it": {
 		about: []string{"internal/embedded/spoke/...", "internal/embedded/controlplane/...", "internal/embedded/machine"},
 		deny:  []string{"internal/cloud/...", "internal/install/...", "internal/controller/...", "internal/embedded/hub", "internal/up", "api/..."},
@@ -251,6 +256,7 @@ func TestRulesRejectForbiddenImports(t *testing.T) {
 		"the commands of pools may not use those of claims": {"the command line's nouns do not import each other", "internal/cli/pool", module + "/internal/cli/claim", true},
 		"the base may not know a noun":                      {"the command line's nouns do not import each other", "internal/cli/base", module + "/internal/cli/pool", true},
 		"commands may use the base":                         {"the command line's nouns do not import each other", "internal/cli/pool", module + "/internal/cli/base", false},
+		"the executor of recipes may not run programs":      {"the orchestration of recipes does not depend on where a program runs", "internal/install/exec", "os/exec", true},
 		"a controller may import the interface":             {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud", false},
 		"a controller may not import a provider":            {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud/local", true},
 	} {
