@@ -71,6 +71,10 @@ func applyMark(m *pool.Member, mark string) {
 		m.Wanted = pool.Hibernating
 	case "older": // made from other Secrets
 		m.Sources = "older"
+	case "oldrecipe":
+		m.Recipe = "1-old"
+	case "recipe":
+		m.Recipe = "1-new"
 	case "failing":
 		m.Failing = true
 	case "paused":

@@ -299,6 +299,14 @@ func TestAClusterWithoutAPlatformSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAnObstacleOfTheClusterIsReported(t *testing.T) {
+	const why = "Recipe \"x\" has no programs start and stop."
+	d := Decide(seen(unactuated, hibernate, func(s *Snapshot) { s.PlatformObstacle = why }), now)
+	if d.Hibernating.Message != why || d.Hibernating.Reason != hivev1.ReasonUnsupported || d.Action != NoAction {
+		t.Errorf("Hibernating is %s: %q, and the action %q", d.Hibernating.Reason, d.Hibernating.Message, d.Action)
+	}
+}
+
 func TestMachinesThatFailAreTold(t *testing.T) {
 	tests := map[string]struct {
 		seen Snapshot

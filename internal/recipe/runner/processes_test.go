@@ -1,0 +1,102 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/recipe"
+	"hotspare.io/hotspare/internal/recipe/recipetest"
+	"hotspare.io/hotspare/internal/recipe/runner"
+)
+
+func newTask(t *testing.T, w recipetest.World) runner.Task {
+	t.Helper()
+	r, err := runner.Catalog{Dir: w.Catalog}.Find(&hivev1.ExecPlatform{Recipe: recipetest.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runner.Task{Recipe: r, Input: recipe.Input{Name: "c", InfraID: "c-12345", With: map[string]string{"workers": "1"}}}
+}
+
+func newProcesses(t *testing.T, folder runner.Folder, secrets string) *runner.Processes {
+	t.Helper()
+	p, err := runner.NewProcesses(folder, runner.Options{SecretDir: secrets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestCredentialsThatAProcessLeftAreRemoved(t *testing.T) {
+	folder, secrets := runner.Folder(t.TempDir()), t.TempDir()
+	newProcesses(t, folder, secrets) // and is killed
+	left, err := filepath.Glob(filepath.Join(secrets, "*"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("found %v, %v", left, err)
+	}
+	if info, err := os.Stat(left[0]); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is %v, %v", info.Mode(), err)
+	}
+	next := newProcesses(t, folder, secrets)
+	if _, err := os.Stat(left[0]); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", left[0], err)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(secrets, "*")); len(left) > 0 {
+		t.Errorf("after Close, %v is left", left)
+	}
+}
+
+func TestAKeyThatIsNoFileNameIsRejected(t *testing.T) {
+	w := recipetest.New(t)
+	p, task := newProcesses(t, runner.Folder(t.TempDir()), t.TempDir()), newTask(t, w)
+	task.Secrets = map[string][]byte{"../escape": []byte("x")}
+	if _, err := p.Call(t.Context(), task, recipe.Create); err == nil || !strings.Contains(err.Error(), "escape") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnInfraIDThatIsNoNameIsRejected(t *testing.T) {
+	f := runner.Folder(t.TempDir())
+	for _, id := range []string{"", ".", "..", "a/b", "../a", ".trash-a"} {
+		if err := f.Delete(id); fault.KindOf(err) != fault.Denied {
+			t.Errorf("deleting %q: %v, want fault.Denied", id, err)
+		}
+		if err := f.WriteRecord(id, runner.Record{}); fault.KindOf(err) != fault.Denied {
+			t.Errorf("recording %q: %v, want fault.Denied", id, err)
+		}
+	}
+}
+
+func TestAKubeconfigBecomesIndependentOfFiles(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://h:1\"%s}}]\nusers: [{name: u, user: {%s}}]\n"
+	for name, c := range map[string]struct{ kubeconfig, want, problem string }{
+		"files are inlined":    {kubeconfig(head, ", certificate-authority: ca.crt", "token: t"), "certificate-authority-data: Q0E=", ""},
+		"a file is missing":    {kubeconfig(head, ", certificate-authority: other.crt", "token: t"), "", "other.crt"},
+		"a program is refused": {kubeconfig(head, "", "exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, interactiveMode: Never}"), "", "ServiceAccount"},
+		"a token of a file":    {kubeconfig(head, "", "tokenFile: token"), "", "token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := recipetest.New(t)
+			w.WriteProgram(t, "create", "#!/bin/sh -eu\nprintf CA >\"$HOTSPARE_DIR/ca.crt\"\ncat >\"$KUBECONFIG\" <<'END'\n"+c.kubeconfig+"END\n")
+			p, task := newProcesses(t, runner.Folder(t.TempDir()), t.TempDir()), newTask(t, w)
+			if _, err := p.Call(t.Context(), task, recipe.Create); err != nil {
+				t.Fatal(err)
+			}
+			raw, err := p.ReadKubeconfig(t.Context(), task)
+			if (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) || !strings.Contains(string(raw), c.want) {
+				t.Errorf("got %s, %v", raw, err)
+			}
+		})
+	}
+}
+
+func kubeconfig(format, cluster, user string) string {
+	return strings.Replace(strings.Replace(format, "%s", cluster, 1), "%s", user, 1)
+}
