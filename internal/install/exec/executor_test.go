@@ -35,7 +35,7 @@ func newRig(t *testing.T, secrets map[string][]byte) *rig {
 		}
 		return secrets, nil
 	})
-	t.Cleanup(r.end)
+	t.Cleanup(func() { r.end() }) // of the process at that time
 	if secrets != nil {
 		r.req.Platform.Exec.CredentialsSecretRef = &corev1.LocalObjectReference{Name: "creds"}
 	}
@@ -47,15 +47,15 @@ func (r *rig) install(t *testing.T) (install.Result, error) {
 	t.Helper()
 	if r.md.InfraID == "" {
 		var err error
-		if r.md, err = wait2(t, func() (install.Metadata, error) { return r.executor.Prepare(t.Context(), r.req) }); err != nil {
+		if r.md, err = waitForMetadata(t, func() (install.Metadata, error) { return r.executor.Prepare(t.Context(), r.req) }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return wait(t, func() (install.Result, error) { return r.executor.Install(t.Context(), r.req, r.md) })
 }
 
-// wait2 calls prepare until it no longer waits.
-func wait2(t testing.TB, prepare func() (install.Metadata, error)) (md install.Metadata, err error) {
+// waitForMetadata calls prepare until it no longer waits.
+func waitForMetadata(t testing.TB, prepare func() (install.Metadata, error)) (md install.Metadata, err error) {
 	t.Helper()
 	_, err = wait(t, func() (install.Result, error) {
 		var err error
@@ -223,6 +223,8 @@ func TestAProcessThatIsKilledLeavesNoSecondProgram(t *testing.T) {
 		child.checkRuns(t)
 	}
 	child.kill(t) // the program create sleeps on
+	r.end()
+	r.process = start(t, r.w, r.dir, nil)
 	if err := os.WriteFile(filepath.Join(r.w.Home, "let"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
