@@ -31,6 +31,45 @@ type process struct {
 	dead     chan struct{}
 	stop     context.CancelFunc
 	once     sync.Once
+
+	// mu protects left, the number of steps until the process is killed; 0 means never. The process is
+	// killed before or after that step.
+	mu    sync.Mutex
+	left  int
+	after bool
+}
+
+// step runs one step of the process, unless it is killed before.
+func step[T any](p *process, do func() (T, error)) (T, error) {
+	p.mu.Lock()
+	last := p.left == 1
+	if p.left > 0 {
+		p.left--
+	}
+	p.mu.Unlock()
+	if last && !p.after {
+		p.crash()
+	}
+	if p.isDead() {
+		return *new(T), errDead
+	}
+	v, err := do()
+	if last && p.after {
+		p.crash()
+	}
+	if p.isDead() {
+		return *new(T), errDead
+	}
+	return v, err
+}
+
+func (p *process) isDead() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
 }
 
 var errDead = errors.New("this process of hotspare was killed")
@@ -50,7 +89,7 @@ func start(t testing.TB, w recipetest.World, dir string, secrets cloud.Secrets) 
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &process{runner: run, dead: make(chan struct{}), stop: cancel}
-	mortal := mortal{Runner: run, Store: folder, dead: p.dead}
+	mortal := mortal{Runner: run, Store: folder, process: p}
 	catalog := runner.Catalog{Dir: w.Catalog}
 	p.executor = exec.New(ctx, exec.Options{
 		Runner: mortal, Store: mortal, Catalog: catalog, Secrets: secrets, Clock: clock.RealClock{},
@@ -74,66 +113,50 @@ func (p *process) crash() { p.once.Do(func() { close(p.dead) }) }
 type mortal struct {
 	runner.Runner
 	runner.Store
-	dead chan struct{}
+	*process
 }
 
-// call runs do in the background, and returns when it has ended or the process was killed.
-func call[T any](m mortal, do func() (T, error)) (T, error) {
+// call runs a program in the background, and returns when it has ended or the process was killed.
+func call[T any](p *process, do func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		v, err := do()
-		answers <- answer{v, err}
-	}()
-	select {
-	case a := <-answers:
-		if m.isDead() {
+	return step(p, func() (T, error) {
+		answers := make(chan answer, 1)
+		go func() {
+			v, err := do()
+			answers <- answer{v, err}
+		}()
+		select {
+		case a := <-answers:
+			return a.value, a.err
+		case <-p.dead:
 			return *new(T), errDead
 		}
-		return a.value, a.err
-	case <-m.dead:
-		return *new(T), errDead
-	}
-}
-
-func (m mortal) isDead() bool {
-	select {
-	case <-m.dead:
-		return true
-	default:
-		return false
-	}
+	})
 }
 
 func (m mortal) Call(ctx context.Context, t runner.Task, v recipe.Verb) (bool, error) {
-	if m.isDead() {
-		return false, errDead
-	}
-	return call(m, func() (bool, error) { return m.Runner.Call(ctx, t, v) })
+	return call(m.process, func() (bool, error) { return m.Runner.Call(ctx, t, v) })
 }
 
 func (m mortal) Observe(ctx context.Context, t runner.Task) (cloud.Machines, error) {
-	if m.isDead() {
-		return nil, errDead
-	}
-	return call(m, func() (cloud.Machines, error) { return m.Runner.Observe(ctx, t) })
+	return call(m.process, func() (cloud.Machines, error) { return m.Runner.Observe(ctx, t) })
+}
+
+func (m mortal) ReadKubeconfig(ctx context.Context, t runner.Task) ([]byte, error) {
+	return call(m.process, func() ([]byte, error) { return m.Runner.ReadKubeconfig(ctx, t) })
 }
 
 func (m mortal) WriteRecord(infraID string, r runner.Record) error {
-	if m.isDead() {
-		return errDead
-	}
-	return m.Store.WriteRecord(infraID, r)
+	_, err := step(m.process, func() (bool, error) { return true, m.Store.WriteRecord(infraID, r) })
+	return err
 }
 
 func (m mortal) Delete(infraID string) error {
-	if m.isDead() {
-		return errDead
-	}
-	return m.Store.Delete(infraID)
+	_, err := step(m.process, func() (bool, error) { return true, m.Store.Delete(infraID) })
+	return err
 }
 
 // newRequest returns the request for the first attempt of a cluster.
