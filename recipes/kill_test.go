@@ -137,7 +137,7 @@ func (k *killer) prepare() {
 		k.t.Fatal(err)
 	}
 	k.cluster = recipe.Cluster{
-		Recipe: k.recipe, Dir: filepath.Join(k.t.TempDir(), "state"), Log: &k.log,
+		Recipe: k.recipe, Dir: filepath.Join(k.t.TempDir(), "state"), Secrets: writeSecrets(k.t, k.recipe.Name), Log: &k.log,
 		Input: recipe.Input{Namespace: "killed", Name: "killed", UID: strconv.Itoa(k.step) + string(k.verb), With: with},
 	}
 	prepared, err := k.cluster.Prepare(k.t.Context())

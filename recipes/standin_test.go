@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,7 +68,7 @@ func registerTool(name string, run func(t toolCall) int) { tools[name] = run }
 func registerParameters(recipe string, with map[string]string) { parameters[recipe] = with }
 
 func TestMain(m *testing.M) {
-	if run, ok := tools[filepath.Base(os.Args[0])]; ok {
+	if run, ok := findTool(os.Getenv(recipeVariable), filepath.Base(os.Args[0])); ok {
 		os.Exit(run(toolCall{
 			Args: os.Args[1:], State: os.Getenv(stateVariable),
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
@@ -204,8 +203,8 @@ func loadShipped(t *testing.T, name string) (r *recipe.Recipe, state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	needed := slices.DeleteFunc(slices.Clone(r.Needs.Programs), func(p string) bool { return tools[p] == nil })
-	return r, installTools(t, needed...)
+	t.Setenv(recipeVariable, name)
+	return r, installTools(t, toolsOf(name, r.Needs.Programs)...)
 }
 
 // maxLines bounds the lines of all programs of a recipe together, comments and blank lines included.
@@ -219,7 +218,7 @@ func TestShippedRecipes(t *testing.T) {
 			seed := rand.Uint64()
 			var log strings.Builder
 			s := &recipe.Suite{
-				Recipe: r, With: parameters[name], Dir: t.TempDir(), Log: &log, Random: rand.New(rand.NewPCG(seed, 0)),
+				Recipe: r, With: parameters[name], Dir: t.TempDir(), Secrets: writeSecrets(t, name), Log: &log, Random: rand.New(rand.NewPCG(seed, 0)),
 				Pause: time.Millisecond, Patience: time.Minute, KillWithin: 100 * time.Millisecond,
 			}
 			checks := s.Run(t.Context())
@@ -231,6 +230,9 @@ func TestShippedRecipes(t *testing.T) {
 			}
 			if left := listLeftovers(t, state, os.Getenv("HOME")); len(left) > 0 {
 				t.Errorf("left over are %s", strings.Join(left, ", "))
+			}
+			if strings.Contains(log.String(), standinSecret) {
+				t.Error("a program printed a secret")
 			}
 			if t.Failed() {
 				t.Logf("log:\n%s", log.String())
