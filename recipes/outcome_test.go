@@ -1,0 +1,88 @@
+package recipes
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"hotspare.io/hotspare/internal/recipe"
+)
+
+// TestCreateSaysWhoseFaultItIs calls create with what the platform rejects. hotspare must not retry a
+// wrong request, and must retry when the platform has no room.
+func TestCreateSaysWhoseFaultItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		recipe, parameter, value string
+		want                     recipe.Outcome
+	}{
+		"az-aks, VM size":            {"az-aks", "vm-size", "Standard_B1s", recipe.Invalid},
+		"az-aks, resource group":     {"az-aks", "resource-group", "nowhere", recipe.Invalid},
+		"az-aks, quota":              {"az-aks", "nodes", "99", recipe.NoRoom},
+		"gcloud, machine type":       {"gcloud", "machine-type", "abacus-1", recipe.Invalid},
+		"gcloud, project":            {"gcloud", "project", "another", recipe.Invalid},
+		"gcloud, quota":              {"gcloud", "nodes", "99", recipe.NoRoom},
+		"eksctl, version":            {"eksctl", "kubernetes-version", "1.9", recipe.Invalid},
+		"eksctl, limit":              {"eksctl", "nodes", "99", recipe.NoRoom},
+		"kubeadm-ssh, too few hosts": {"kubeadm-ssh", "workers", "9", recipe.NoRoom},
+		"kubeadm-ssh, unknown host":  {"kubeadm-ssh", "hosts", "stranger.example", recipe.Failed},
+		"terraform, argument":        {"terraform", "variables", "", recipe.Invalid},
+		"terraform, module":          {"terraform", "source", "/modules/none", recipe.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, state := loadShipped(t, c.recipe)
+			k := killer{t: t, recipe: r, state: state}
+			k.prepare()
+			k.cluster.Input.With[c.parameter] = c.value
+			got := k.createOutcome()
+			if got != c.want {
+				t.Errorf("the outcome is %s, and not %s:\n%s", got, c.want, k.log.String())
+			}
+			k.cluster.Input.With = complete(t, r, parameters[c.recipe])
+			k.call(recipe.Destroy)
+			if left := listLeftovers(t, state, os.Getenv("HOME")); len(left) > 0 {
+				t.Errorf("left over are %v", left)
+			}
+		})
+	}
+}
+
+// createOutcome calls create until it does not ask to be called again.
+func (k *killer) createOutcome() recipe.Outcome {
+	for range maxCalls {
+		again, err := k.cluster.Call(k.t.Context(), recipe.Create)
+		var failed *recipe.VerbError
+		switch {
+		case errors.As(err, &failed):
+			return failed.Outcome
+		case err != nil:
+			k.t.Fatal(err)
+		case !again:
+			return recipe.Done
+		}
+	}
+	return recipe.Going
+}
+
+func TestWrongCredentialsAreWrongRequests(t *testing.T) {
+	for _, name := range []string{"az-aks", "gcloud", "eksctl"} {
+		t.Run(name, func(t *testing.T) {
+			r, state := loadShipped(t, name)
+			k := killer{t: t, recipe: r, state: state}
+			k.prepare()
+			for file, content := range secretFiles[name] {
+				wrong := strings.ReplaceAll(content, standinSecret, "wrong")
+				if err := os.WriteFile(k.cluster.Secrets+"/"+file, []byte(wrong), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, verb := range []recipe.Verb{recipe.Create, recipe.Destroy} {
+				_, err := k.cluster.Call(t.Context(), verb)
+				var failed *recipe.VerbError
+				if !errors.As(err, &failed) || failed.Outcome != recipe.Invalid {
+					t.Errorf("%s: %v\n%s", verb, err, k.log.String())
+				}
+			}
+		})
+	}
+}
