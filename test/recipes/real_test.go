@@ -64,7 +64,7 @@ func TestTheRecipePassesTheSuiteAndLeavesNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := observeMachine(t)
+	before := observeMachine(t, r.Dir)
 	log := &bytes.Buffer{}
 	t.Logf("seed %d", *seed)
 	s := &recipe.Suite{
@@ -76,7 +76,7 @@ func TestTheRecipePassesTheSuiteAndLeavesNothingBehind(t *testing.T) {
 	if slices.ContainsFunc(all, func(c recipe.Check) bool { return c.State == recipe.CheckFailed }) {
 		t.Errorf("not all checks have passed:\n%s\nthe programs printed:\n%s", recipe.Table(all), log)
 	}
-	after := observeMachine(t)
+	after := observeMachine(t, r.Dir)
 	for _, kind := range slices.Sorted(maps.Keys(after)) {
 		left := slices.DeleteFunc(after[kind], func(item string) bool { return slices.Contains(before[kind], item) })
 		fmt.Printf("%-18s %4d before, %d left behind\n", kind, len(before[kind]), len(left))
@@ -92,11 +92,11 @@ var stateFolders = []string{
 	"/var/log/pods", "/var/log/containers", "/etc/cni", "/etc/kubernetes", "/usr/libexec/kubernetes", "/opt/cni",
 }
 
-// observeMachine lists what clusters could leave on this machine: processes with their start time,
-// mounts, cgroups, network interfaces, listening TCP ports and files.
-func observeMachine(t *testing.T) map[string][]string {
+// observeMachine lists what clusters could leave on this machine: processes, mounts, cgroups, network
+// interfaces and files. A listening socket has a process.
+func observeMachine(t *testing.T, recipeDir string) map[string][]string {
 	t.Helper()
-	out := map[string][]string{"processes": processes(t)}
+	out := map[string][]string{"processes": processes(t, recipeDir)}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
@@ -110,17 +110,16 @@ func observeMachine(t *testing.T) map[string][]string {
 	for _, i := range interfaces {
 		out["interfaces"] = append(out["interfaces"], i.Name)
 	}
-	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		out["listening sockets"] = append(out["listening sockets"], listening(t, file)...)
-	}
 	state := os.Getenv("XDG_STATE_HOME")
 	if state == "" {
 		state = filepath.Join(os.Getenv("HOME"), ".local", "state")
 	}
-	for _, dir := range append(stateFolders, filepath.Join(state, filepath.Base(*folder))) {
+	own := filepath.Join(state, filepath.Base(recipeDir)) // a recipe may leave this folder, if it is empty
+	for _, dir := range append(stateFolders, own) {
 		out["files"] = append(out["files"], list(dir, func(m fs.FileMode) bool { return !m.IsDir() })...)
 		out["folders"] = append(out["folders"], list(dir, fs.FileMode.IsDir)...)
 	}
+	out["folders"] = slices.DeleteFunc(out["folders"], func(dir string) bool { return dir == own })
 	return out
 }
 
@@ -135,9 +134,9 @@ func list(dir string, wanted func(fs.FileMode) bool) (out []string) {
 	return out
 }
 
-// processes returns each process that a verb has started, by its environment, or that is in another
-// process namespace than this one: containers do not inherit the environment.
-func processes(t *testing.T) (out []string) {
+// processes returns each process that a verb of the recipe has started, by its environment, or that
+// is in another process namespace than this one: containers do not inherit the environment.
+func processes(t *testing.T, recipeDir string) (out []string) {
 	t.Helper()
 	folders, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -157,23 +156,8 @@ func processes(t *testing.T) (out []string) {
 		if errEnvironment != nil || errNamespace != nil {
 			continue // it has ended
 		}
-		if bytes.Contains(environment, []byte("HOTSPARE_INFRA_ID=")) || namespace != own {
+		if bytes.Contains(environment, []byte("HOTSPARE_RECIPE_DIR="+recipeDir+"\x00")) || namespace != own {
 			out = append(out, filepath.Base(dir)+" "+strings.ReplaceAll(string(line), "\x00", " "))
-		}
-	}
-	return out
-}
-
-// listening returns the local addresses of the listening sockets in a file of /proc/net.
-func listening(t *testing.T, file string) (out []string) {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(string(raw), "\n") {
-		if fields := strings.Fields(line); len(fields) > 3 && fields[3] == "0A" {
-			out = append(out, fields[1])
 		}
 	}
 	return out
