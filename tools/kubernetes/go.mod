@@ -1,6 +1,6 @@
-// Kubernetes' own programs at one version, and etcd at the version that they were released with.
-// ./build DIR builds them. This module is not part of hotspare.
-module hotspare.io/hotspare/recipes/kubernetes-processes/programs
+// Kubernetes' own programs at one version, and etcd at the version that they were released with, for recipe
+// kubernetes-processes: ./build DIR builds them. The versions of all other modules are those of hotspare itself.
+module hotspare.io/hotspare/tools/kubernetes
 
 go 1.26.0
 
