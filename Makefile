@@ -39,6 +39,16 @@ test: build bin/helm ## Run all tests.
 test-hivetypes: build ## Run the tests of the API through Hive's own public types, a module of its own.
 	cd test/hivetypes && go test -shuffle=on -count=1 -timeout 10m ./...
 
+# How long the test with Cluster API's controllers may take; building them takes some minutes more.
+CAPI_TEST := 40m
+
+.PHONY: test-capi
+test-capi: build ## Hibernate and resume clusters of Cluster API under its own controllers, which it builds.
+	@mkdir -p bin/capi
+	@cd test/capi && for manager in core bootstrap/kubeadm controlplane/kubeadm test/infrastructure/docker; do \
+		go build -trimpath -ldflags '-s -w' -o ../../bin/capi/$$(echo $$manager | tr / -) sigs.k8s.io/cluster-api/$$manager || exit 1; done
+	@cd test/capi && go test -count=1 -v -timeout $(CAPI_TEST) ./...
+
 SIMS := ./internal/cloud/openstack ./internal/cloud/baremetal/... ./internal/cloud/aws/ec2test ./test/sims
 # How long the tests may take, each package and all: two minutes and a half are usual.
 SIMS_EACH := 7m
@@ -129,7 +139,7 @@ generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, a
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
 	@go run ./tools/hivefields tools/hivefields/fields.txt config/crd
-	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/..." output:rbac:dir=config/rbac
+	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/...;./internal/install/capi/...;./internal/cloud/capi/..." output:rbac:dir=config/rbac
 	@$(MAKE) --no-print-directory chart
 	@go test ./internal/power -run TestThePageOfStates -update
 	@go test ./internal/cloud/cloudtest -run TestThePageOfPlatforms -update

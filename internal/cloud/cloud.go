@@ -66,6 +66,9 @@ type Machine struct {
 	// must not come from the cluster. Both are empty for a platform that only knows machines.
 	Node      string
 	Addresses []corev1.NodeAddress
+	// ProviderID is the provider ID with which the machine was selected; empty unless the observation
+	// is that of an InstanceSelector.
+	ProviderID string
 }
 
 // Machines is one observation of a cluster: it contains every machine exactly once.
@@ -144,6 +147,36 @@ type HibernationPredictor interface {
 	// HibernationObstacle returns why clusters with these settings cannot hibernate, as a sentence
 	// that says what to do; "" if they can.
 	HibernationObstacle(p hivev1.Platform) string
+}
+
+// Instance identifies one machine by the ID that its provider has given it.
+type Instance struct {
+	// ProviderID is the ID, as found in Machines and Nodes: aws:///us-east-1a/i-0123.
+	ProviderID string
+	// Name names the machine in observations.
+	Name         string
+	ControlPlane bool
+}
+
+// InstanceSelector is an optional interface of a platform, in addition to Actuator (ADR 0023): it
+// controls machines that another installer created, which infraIDs do not mark.
+type InstanceSelector interface {
+	Actuator
+	// ForInstances returns an Actuator for these instances, of which it never deletes one. It ignores
+	// the infraID of a Ref, except in messages. Its Observe returns those that exist, each with its
+	// ProviderID. A provider ID of another platform, or one that cannot be parsed, is fault.Denied.
+	ForInstances(instances []Instance) (Actuator, error)
+}
+
+// ResumeCompleter is an optional interface of a platform, in addition to Actuator (ADR 0023): Stop
+// suspends controllers that would otherwise replace the stopped machines, and Start does not resume
+// them, because the nodes are not ready yet.
+type ResumeCompleter interface {
+	// CompleteResume resumes these controllers, if Stop has suspended them. It is called when all
+	// machines run and the cluster is ready, before the cluster is reported as running. readyNodes are
+	// the names of the cluster's ready nodes; it returns fault.Wait while the node of a machine is not
+	// among them.
+	CompleteResume(ctx context.Context, ref Ref, readyNodes []string) error
 }
 
 // Secrets reads the data of a Secret of the hub. For a Secret that does not exist it returns

@@ -18,6 +18,8 @@ type ClusterTarget struct {
 	// Cluster is the ClusterDeployment.
 	Cluster types.NamespacedName
 	UID     types.UID
+	// PoolNamespace is the namespace of the cluster's pool; empty for a cluster without a pool.
+	PoolNamespace string
 	// Deleting is true while the ClusterDeployment is being deleted.
 	Deleting bool
 	// Platform is the platform of the cluster; it names the credentials.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud/aws"
 	"hotspare.io/hotspare/internal/cloud/azure"
 	"hotspare.io/hotspare/internal/cloud/baremetal"
+	"hotspare.io/hotspare/internal/cloud/capi"
 	"hotspare.io/hotspare/internal/cloud/gcp"
 	"hotspare.io/hotspare/internal/cloud/openstack"
 	"hotspare.io/hotspare/internal/cloud/vsphere"
@@ -26,14 +28,19 @@ import (
 // newActuators returns the actuators of all platforms whose machines can be started and stopped,
 // and a function that maintains their sessions. Every connection trusts the certificates of
 // authorities in addition to the system's.
-func newActuators(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry, func(context.Context) error) {
+func newActuators(hub dynamic.Interface, secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry, func(context.Context) error) {
 	vcenters := vsphere.New(secrets, authorities)
 	transport := authorities.NewTransport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // the standard library guarantees the type
+	ec2, compute := aws.New(secrets, aws.WithAuthorities(authorities)), gcp.New(secrets, gcp.Options{Transport: transport})
 	return cloud.Registry{
-		"aws":       aws.New(secrets, aws.WithAuthorities(authorities)),
+		"aws":       ec2,
 		"azure":     azure.New(secrets, transport),
 		"baremetal": baremetal.New(secrets, authorities),
-		"gcp":       gcp.New(secrets, gcp.Options{Transport: transport}),
+		"capi": capi.New(hub, []capi.Provider{
+			{Key: "aws", Scheme: "aws", Actuator: ec2},
+			{Key: "gcp", Scheme: "gce", Actuator: compute},
+		}, nil),
+		"gcp":       compute,
 		"openstack": openstack.New(secrets, authorities),
 		"vsphere":   vcenters,
 	}, vcenters.Run

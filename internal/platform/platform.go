@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/install"
+	installcapi "hotspare.io/hotspare/internal/install/capi"
 	"hotspare.io/hotspare/internal/install/job"
 )
 
@@ -54,7 +56,7 @@ type Set struct {
 
 // Names returns the keys of all supported platforms, sorted.
 func Names() []string {
-	actuators, _ := newActuators(nil, nil)
+	actuators, _ := newActuators(nil, nil, nil)
 	names := append(slices.Collect(maps.Keys(actuators)), job.SupportedPlatforms()...)
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -84,7 +86,12 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 		Secrets:                secrets,
 		CertificateAuthorities: cabundle.NewSource(o.CertificateAuthorities, cabundle.ReadSecret(secrets), clock.RealClock{}),
 	}
-	s.Actuators, s.Tend = newActuators(secrets, s.CertificateAuthorities)
+	hub, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return Set{}, fmt.Errorf("creating a client for Cluster API: %w", err)
+	}
+	s.Actuators, s.Tend = newActuators(hub, secrets, s.CertificateAuthorities)
+	s.Executors["capi"] = installcapi.New(hub, installcapi.Options{})
 	if o.Jobs != nil {
 		jobs := *o.Jobs
 		jobs.CertificateAuthorities = s.CertificateAuthorities

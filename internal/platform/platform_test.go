@@ -19,13 +19,14 @@ func TestPlatformsAreChosen(t *testing.T) {
 		jobs                 *job.Options
 		actuators, executors string
 	}{
-		"all move machines, and none makes clusters without an image": {
-			actuators: "aws azure baremetal gcp openstack vsphere",
+		"all move machines, and only Cluster API makes clusters without an image": {
+			actuators: "aws azure baremetal capi gcp openstack vsphere",
+			executors: "capi",
 		},
 		"with one, those make clusters that openshift-install can": {
 			jobs:      &job.Options{Image: "x"},
-			actuators: "aws azure baremetal gcp openstack vsphere",
-			executors: "aws azure baremetal gcp ibmcloud none nutanix openstack vsphere",
+			actuators: "aws azure baremetal capi gcp openstack vsphere",
+			executors: "aws azure baremetal capi gcp ibmcloud none nutanix openstack vsphere",
 		},
 		"of some, only those are there": {
 			only: []string{"aws", "none"}, jobs: &job.Options{Image: "x"},

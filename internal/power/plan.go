@@ -44,6 +44,8 @@ type Plan struct {
 	DeleteProbe bool
 	// Replace lists the spot machines that no longer exist and whose Machines must be deleted.
 	Replace []SpotMachine
+	// CompleteResume resumes the controllers of the platform that the hibernation has suspended.
+	CompleteResume bool
 	// Drift names the machines that were found stopped in a cluster that had come up, or running
 	// in one that had stopped. It is set when the drift is first seen, and empty otherwise.
 	Drift string
@@ -77,6 +79,9 @@ func (d Plan) String() string {
 	}
 	if len(d.Replace) > 0 {
 		s += "; replace spot machines: " + spotNames(d.Replace)
+	}
+	if d.CompleteResume {
+		s += "; complete the resume"
 	}
 	s = fmt.Sprintf("%s; report %s: %s", s, powerState, strings.TrimSuffix(d.detailedCondition().Message, "."))
 	if d.Next == 0 {

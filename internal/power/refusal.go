@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -71,4 +72,22 @@ func (f Failure) retryDelay(otherwise time.Duration) time.Duration {
 	default:
 		return min(otherwise, maxRefusalDelay)
 	}
+}
+
+// AfterIncompleteResume returns the plan after the platform has not resumed its controllers: the
+// transition is not finished, and the next pass completes it.
+func (d Plan) AfterIncompleteResume(f Failure, now time.Time) Plan {
+	r := record{PowerTransition: *d.Record.DeepCopy()}
+	r.FinishedAt = nil
+	r.Attempts++
+	r.LastError = f.Message
+	d.CompleteResume, d.DeleteProbe = false, false
+	d.Record, d.Next = r.toTransition(), r.capAtDeadline(f.retryDelay(minGraveInterval<<min(r.Attempts-1, 6)), now)
+	g := gap{reason: hivev1.ReasonWaitingForControllers, message: "The nodes are ready, and the controllers of the machines are not resumed yet: " + f.Message + "."}
+	if f.Kind == fault.Wait {
+		d.State = resumingState(g)
+		return d
+	}
+	d.State = failedToStartState(g, g.message)
+	return d
 }

@@ -20,6 +20,7 @@ func (s Snapshot) decideRunning(now time.Time) Plan {
 	d.Approve, d.CreateProbe, d.Replace = j.approvedRequests(), s.probeToCreate(rec), s.spotsToReplace()
 	switch {
 	case g == nil:
+		d.CompleteResume = s.StopSuspendsControllers && rec.FinishedAt == nil
 		rec.markFinished(now)
 		d.State, d.Next = runningState("The cluster is running."+s.unobservedMessage()+s.probeRefusedMessage()), j.shortenInterval(s.spreadInterval(runningInterval))
 		d.DeleteProbe = s.Spoke.ResumeProbe.Mark != ""

@@ -44,6 +44,9 @@ type Snapshot struct {
 	// SpotFailure says why the platform could not be asked which ones.
 	StopDeletesMachines bool
 	SpotFailure         *Failure
+	// StopSuspendsControllers reports whether stopping suspends controllers of the platform, which a
+	// resume must resume at its end.
+	StopSuspendsControllers bool
 	// Spoke is what the cluster's own API reports.
 	Spoke Spoke
 	// LeaveRequests disables the approval of nodes' certificate requests.

@@ -34,7 +34,8 @@ type ClusterPool struct {
 type ClusterPoolSpec struct {
 	// Platform is the platform of the clusters and its settings. Set exactly one. A change makes
 	// every unclaimed cluster stale: the pool replaces it.
-	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local),has(self.exec)].exists_one(p, p)",message="set exactly one platform: aws, azure, gcp, vsphere, openstack, baremetal, agentBareMetal, ibmcloud, nutanix, none, local or exec"
+	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local),has(self.exec),has(self.capi)].exists_one(p, p)",message="set exactly one platform: aws, azure, gcp, vsphere, openstack, baremetal, agentBareMetal, ibmcloud, nutanix, none, local, exec or capi"
+	// +kubebuilder:validation:XValidation:rule="!has(self.capi) || has(self.capi.classRef) || has(self.capi.templateRef)",message="capi needs classRef or templateRef: name the ClusterClass, or the ConfigMap with manifests, from which to create clusters"
 	Platform Platform `json:"platform"`
 	// PullSecretRef is the name of a Secret in the pool's namespace with the key .dockerconfigjson.
 	// hotspare copies it to the namespace of each cluster. If unset, only the global pull secret is

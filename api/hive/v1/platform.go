@@ -10,7 +10,7 @@ import (
 
 // Platform selects exactly one platform and contains its settings.
 //
-// Only the platforms that Hive lacks, local and exec, have Go types. The settings of the others are
+// Only the platforms that Hive lacks, local, exec and capi, have Go types. The settings of the others are
 // stored as written: the package of each platform reads the settings that it needs.
 type Platform struct {
 	// AWS contains the settings for Amazon Web Services.
@@ -72,6 +72,10 @@ type Platform struct {
 	// +optional
 	// +nullable
 	Exec *ExecPlatform `json:"exec,omitempty"`
+	// CAPI creates clusters with the Cluster API that is installed on the hub.
+	// +optional
+	// +nullable
+	CAPI *CAPIPlatform `json:"capi,omitempty"`
 }
 
 // LocalPlatform contains the settings of a cluster of processes on this computer.
@@ -162,6 +166,14 @@ type PlatformSettings struct {
 	Region                string                       `json:"region,omitempty"`
 }
 
+// FieldSettings contains settings and the path of the field that contains them.
+//
+// +kubebuilder:object:generate=false
+type FieldSettings struct {
+	PlatformSettings
+	Field string
+}
+
 // section is one platform: its JSON key and its settings.
 type section struct {
 	name string
@@ -196,6 +208,8 @@ func (p Platform) Name() string {
 		return "local"
 	case p.Exec != nil:
 		return "exec"
+	case p.CAPI != nil:
+		return "capi"
 	}
 	return ""
 }
@@ -215,6 +229,19 @@ func (p Platform) Settings() PlatformSettings {
 			return PlatformSettings{}
 		}
 		return out
+	}
+	return out
+}
+
+// AllSettings returns the shared settings of the platform that is set; of capi, those of each of its
+// providers. The field is where the settings are, such as spec.platform.capi.providers.aws.
+func (p Platform) AllSettings() []FieldSettings {
+	if p.CAPI == nil {
+		return []FieldSettings{{Field: "spec.platform." + p.Name(), PlatformSettings: p.Settings()}}
+	}
+	var out []FieldSettings
+	for _, one := range p.CAPI.Providers.Platforms() {
+		out = append(out, FieldSettings{Field: "spec.platform.capi.providers." + one.Name(), PlatformSettings: one.Settings()})
 	}
 	return out
 }

@@ -18,6 +18,7 @@ const tagRole = "sigs.k8s.io/cluster-api-provider-aws/role"
 // instance is one instance of a cluster.
 type instance struct {
 	id, name     string
+	providerID   string // set for a selected instance
 	state        ec2types.InstanceStateName
 	reason       ec2types.StateReason
 	controlPlane bool
@@ -97,7 +98,7 @@ func parseInstance(raw ec2types.Instance, infraID string) instance {
 
 // toCloudMachine converts the instance to a cloud.Machine and maps EC2's state.
 func (i instance) toCloudMachine() cloud.Machine {
-	out := cloud.Machine{Name: i.String(), ControlPlane: i.controlPlane}
+	out := cloud.Machine{Name: i.String(), ControlPlane: i.controlPlane, ProviderID: i.providerID}
 	switch i.state {
 	case ec2types.InstanceStateNamePending:
 		out.State = cloud.Starting

@@ -31,11 +31,14 @@ type Actuator struct {
 	endpoint       *string
 	requestTimeout time.Duration
 	http           *http.Client
+	// selected has the instances to control, by instance ID; nil selects them by the infraID.
+	selected map[string]cloud.Instance
 }
 
 var (
 	_ cloud.Actuator           = (*Actuator)(nil)
 	_ cloud.LostInstanceLister = (*Actuator)(nil)
+	_ cloud.InstanceSelector   = (*Actuator)(nil)
 )
 
 // Option configures Power for all clusters.
@@ -109,7 +112,11 @@ func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	spot, lasting := splitInstances(workers, instance.isSpot)
 	s := batchCall{account: a, verb: "stopping", do: a.stopInstances}
 	s.callInBatches(ctx, lasting)
-	s.stopSpotInstances(ctx, spot)
+	if p.selected == nil {
+		s.stopSpotInstances(ctx, spot)
+	} else {
+		s.callInBatches(ctx, spot) // another controller has created them, and would have to replace those that are terminated
+	}
 	s.callInBatches(ctx, masters)
 	return errors.Join(s.errs...)
 }
@@ -125,6 +132,10 @@ func (p *Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*ac
 	a, err := p.openAccount(ctx, ref)
 	if err != nil {
 		return nil, nil, err
+	}
+	if p.selected != nil {
+		found, err := a.listSelectedInstances(ctx, p.selected)
+		return a, found, err
 	}
 	found, err := a.listInstances(ctx, ref.InfraID)
 	return a, found, err

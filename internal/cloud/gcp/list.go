@@ -27,6 +27,8 @@ const fieldMask googleapi.Field = "nextPageToken,unreachables,warning(code,messa
 // observation is the result of listing a cluster's instances once.
 type observation struct {
 	infraID string
+	// selected are the instances to observe; nil selects them by the infraID.
+	selected selection
 	// instances maps the names that users see to instances.
 	instances map[string]*compute.Instance
 	// hidden is the error for the cluster's zones that could not be listed; nil if there are none.
@@ -36,14 +38,20 @@ type observation struct {
 // listInstances lists the instances of a cluster, in all zones and on all pages.
 func (p *project) listInstances(ctx context.Context, infraID string) (*observation, error) {
 	seen := &observation{infraID: infraID, instances: map[string]*compute.Instance{}}
-	var hidden []string
 	// The filter is a regular expression that must match the whole name. It cannot be combined with
 	// one for labels; ownsInstance checks those.
-	call := p.api.Instances.AggregatedList(p.ID).Filter(fmt.Sprintf(`name eq "%s-.*"`, regexp.QuoteMeta(infraID))).ReturnPartialSuccess(true).Fields(fieldMask)
+	return seen, p.addInstances(ctx, seen, regexp.QuoteMeta(infraID)+"-.*")
+}
+
+// addInstances adds the instances whose names match a regular expression to an observation, from
+// all zones and all pages.
+func (p *project) addInstances(ctx context.Context, seen *observation, names string) error {
+	var hidden []string
+	call := p.api.Instances.AggregatedList(p.ID).Filter(fmt.Sprintf(`name eq "%s"`, names)).ReturnPartialSuccess(true).Fields(fieldMask)
 	for page := ""; ; {
 		got, err := p.listInstancePage(ctx, call.PageToken(page))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		seen.addPage(got)
 		hidden = append(hidden, p.unlistedZones(got)...)
@@ -54,9 +62,9 @@ func (p *project) listInstances(ctx context.Context, infraID string) (*observati
 	}
 	if len(hidden) > 0 {
 		slices.Sort(hidden)
-		seen.hidden = fault.NewWait(busyDelay, "listing instances of %s: Google cannot list %s now", infraID, strings.Join(slices.Compact(hidden), ", "))
+		seen.hidden = fault.NewWait(busyDelay, "listing instances of %s: Google cannot list %s now", seen.infraID, strings.Join(slices.Compact(hidden), ", "))
 	}
-	return seen, nil
+	return nil
 }
 
 func (p *project) listInstancePage(ctx context.Context, call *compute.InstancesAggregatedListCall) (*compute.InstanceAggregatedList, error) {
@@ -72,6 +80,10 @@ func (p *project) listInstancePage(ctx context.Context, call *compute.InstancesA
 func (s *observation) addPage(page *compute.InstanceAggregatedList) {
 	for _, zone := range page.Items {
 		for _, i := range zone.Instances {
+			if s.selected != nil {
+				s.addSelected(i)
+				continue
+			}
 			if !s.ownsInstance(i) {
 				continue
 			}
@@ -153,6 +165,9 @@ func (s *observation) toCloudMachines() cloud.Machines {
 	for name, i := range s.instances {
 		m := cloud.Machine{Name: name, State: instanceStates[i.Status], Reason: stateReasons[i.Status]}
 		m.ControlPlane = strings.HasPrefix(i.Name, s.infraID+"-master-")
+		if one, ok := s.selected[instanceKey(i)]; ok {
+			m.ControlPlane, m.ProviderID = one.ControlPlane, one.ProviderID
+		}
 		if m.State == "" {
 			m.State, m.Reason = cloud.Unknown, fmt.Sprintf("Google reports the state %q, which hotspare does not know", i.Status)
 		}

@@ -23,6 +23,8 @@ import (
 type Actuator struct {
 	secrets cloud.Secrets
 	options Options
+	// selected are the instances to control; nil selects them by the infraID.
+	selected selection
 }
 
 // Options configure Google's cloud or another one with the same API.
@@ -33,7 +35,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-var _ cloud.Actuator = Actuator{}
+var _ cloud.InstanceSelector = Actuator{}
 
 // New returns an actuator that reads credentials with secrets.
 func New(secrets cloud.Secrets, o Options) Actuator {
@@ -107,6 +109,10 @@ func (p Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*pro
 	project, err := p.openProject(ctx, ref, set)
 	if err != nil {
 		return nil, nil, err
+	}
+	if p.selected != nil {
+		seen, err := project.listSelectedInstances(ctx, ref.InfraID, p.selected)
+		return project, seen, err
 	}
 	seen, err := project.listInstances(ctx, ref.InfraID)
 	return project, seen, err

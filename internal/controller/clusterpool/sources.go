@@ -59,11 +59,14 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 // version changes when its content does.
 func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n facts.Dependency) (words, version string, err error) {
 	var secret corev1.Secret
+	var template corev1.ConfigMap
 	var set hivev1.ClusterImageSet
 	var customization hivev1.ClusterDeploymentCustomization
 	switch key := (types.NamespacedName{Namespace: namespace, Name: n.Name}); n.Kind {
 	case facts.Secret:
 		err = r.Live.Get(ctx, key, &secret)
+	case facts.ConfigMap:
+		err = r.Live.Get(ctx, key, &template)
 	case facts.ImageSet:
 		key.Namespace = ""
 		err = r.Client.Get(ctx, key, &set)
@@ -77,6 +80,8 @@ func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n fa
 		return "", "", fmt.Errorf("reading %s %s: %w", n.Role, n.Name, err)
 	case n.Kind == facts.Secret:
 		return n.InvalidMessage(&secret), fmt.Sprintf("%s/%s", secret.UID, secret.ResourceVersion), nil
+	case n.Kind == facts.ConfigMap:
+		return "", fmt.Sprintf("%s/%s", template.UID, template.ResourceVersion), nil
 	}
 	// A customization's status changes too, so the version uses its generation.
 	return n.UnreadableMessage(cmp.Or(set.Unreadable, customization.Unreadable)), fmt.Sprintf("%s/%d", customization.UID, customization.Generation), nil
@@ -132,8 +137,11 @@ func (r *Reconciler) newClusterBuilder(ctx context.Context, s *observation) (clu
 	if m.poolCustomization, err = r.getPoolCustomization(ctx, s.pool); err != nil {
 		return m, err
 	}
-	set := s.pool.Spec.Platform.Settings()
-	for _, ref := range []*corev1.LocalObjectReference{s.pool.Spec.PullSecretRef, set.CredentialsSecretRef, set.CertificatesSecretRef} {
+	refs := []*corev1.LocalObjectReference{s.pool.Spec.PullSecretRef}
+	for _, set := range s.pool.Spec.Platform.AllSettings() {
+		refs = append(refs, set.CredentialsSecretRef, set.CertificatesSecretRef)
+	}
+	for _, ref := range refs {
 		secret, err := read(ref)
 		if err != nil {
 			return m, err

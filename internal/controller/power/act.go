@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/power"
@@ -36,6 +37,31 @@ func (r *Reconciler) setPowerState(ctx context.Context, cd *hivev1.ClusterDeploy
 		return actuator.Start(ctx, ref)
 	}
 	return actuator.Stop(ctx, ref)
+}
+
+// completeResume resumes the platform's controllers, if the plan says so. It returns the plan, or, if
+// that failed, the plan in which the resume is not complete.
+func (r *Reconciler) completeResume(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) power.Plan {
+	if !d.CompleteResume {
+		return d
+	}
+	var ready []string
+	for _, n := range s.Spoke.Nodes {
+		if n.Ready {
+			ready = append(ready, n.Name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ref := cloudRef(cd)
+	err := ownership.ConfirmOwner(ctx, r.Client, cd, ref.InfraID)
+	if err == nil {
+		err = r.Actuators.ActuatorFor(cd.Spec.Platform).(cloud.ResumeCompleter).CompleteResume(ctx, ref, ready)
+	}
+	if f := power.NewFailure(err); f != nil {
+		return d.AfterIncompleteResume(*f, r.Clock.Now())
+	}
+	return d
 }
 
 // requestHibernation sets spec.powerState to Hibernating, as a user would. The watch triggers the

@@ -89,6 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, fmt.Errorf("observing %s: %w", req.NamespacedName, err))
 	}
 	d := power.Decide(seen, r.Clock.Now())
+	d = r.completeResume(ctx, &cd, seen, d)
 	if d, err = r.applyResumeProbe(ctx, &cd, seen, d); err != nil {
 		return fault.Requeue(0, fmt.Errorf("creating the resume probe of %s: %w", req.NamespacedName, err))
 	}

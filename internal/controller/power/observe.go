@@ -30,6 +30,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	}
 	s.Actuator = actuator != nil && s.PlatformObstacle == ""
 	_, s.StopDeletesMachines = actuator.(cloud.LostInstanceLister)
+	_, s.StopSuspendsControllers = actuator.(cloud.ResumeCompleter)
 	if s.Deleted {
 		r.Remote.ForgetClient(kubeconfigSecret(cd))
 	}

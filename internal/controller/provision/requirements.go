@@ -66,6 +66,9 @@ func executorTarget(cd *hivev1.ClusterDeployment) install.ClusterTarget {
 	if p := cd.Spec.Provisioning; p != nil {
 		at.Provisioning = *p
 	}
+	if p := cd.Spec.ClusterPoolRef; p != nil && p.PoolName != "" {
+		at.PoolNamespace = p.Namespace
+	}
 	return at
 }
 

@@ -13,7 +13,7 @@ import (
 // cluster's platform needs. It requires names and secrets in the form that openshift-install
 // requires, and the platform and region of the cluster.
 //
-// The platforms local and exec have their own installers, which report what is missing: there
+// The platforms local, exec and capi have their own installers, which report what is missing: there
 // ValidateComplete does the same as Validate.
 func ValidateComplete(raw []byte, cluster hivev1.Platform) error {
 	doc, err := parseDocument(raw)

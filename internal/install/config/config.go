@@ -38,8 +38,8 @@ type Params struct {
 // control-plane machines and three workers; on the local platform, of one control plane and the
 // requested number of workers; on the exec platform, of no machines, since a recipe defines its own.
 //
-// The cluster's name and base domain always come from p. The platform does too where it is local
-// or exec, or where the template names none. The result is not validated, and rendering it again
+// The cluster's name and base domain always come from p. The platform does too where it is local,
+// exec or capi, or where the template names none. The result is not validated, and rendering it again
 // changes nothing. A template that is not a YAML mapping is fault.Denied.
 func Render(template []byte, p Params) ([]byte, error) {
 	doc, err := p.startDocument(template)
@@ -123,7 +123,7 @@ func (p Params) defaultDocument() document {
 		"compute":      []any{map[string]any{"name": "worker", "replicas": workers}},
 	}
 	name := p.Platform.Name()
-	if name == "" || name == "local" {
+	if name == "" || name == "local" || name == "capi" {
 		return doc
 	}
 	doc["networking"] = defaultNetworking(name)

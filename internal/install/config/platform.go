@@ -53,7 +53,7 @@ var manualCredentials = map[string]bool{"ibmcloud": true, "nutanix": true}
 
 // hasOwnInstaller reports whether openshift-install does not know the platform: its installer reads
 // only the parts of an install-config that it documents.
-func hasOwnInstaller(p hivev1.Platform) bool { return p.Local != nil || p.Exec != nil }
+func hasOwnInstaller(p hivev1.Platform) bool { return p.Local != nil || p.Exec != nil || p.CAPI != nil }
 
 // platformSection returns the platform key of an install-config for p; nil when p names none.
 func platformSection(p hivev1.Platform) any {
@@ -65,6 +65,8 @@ func platformSection(p hivev1.Platform) any {
 		return map[string]any{name: map[string]any{"recipe": p.Exec.Recipe}}
 	case "local":
 		return map[string]any{name: localSection(p.Local)}
+	case "capi":
+		return map[string]any{name: map[string]any{}} // its installer reads the ClusterDeployment
 	case "agentBareMetal":
 		return map[string]any{"none": map[string]any{}} // agents are not a platform of an installer
 	}

@@ -106,7 +106,7 @@ func (ps *problems) checkPlatform(v any) {
 
 // knownPlatforms are the platforms of openshift-install, of any version, and those of hotspare.
 var knownPlatforms = []string{
-	"alibabacloud", "aws", "azure", "baremetal", "exec", "external", "gcp", "ibmcloud", "libvirt", "local", "none", "nutanix",
+	"alibabacloud", "aws", "azure", "baremetal", "capi", "exec", "external", "gcp", "ibmcloud", "libvirt", "local", "none", "nutanix",
 	"openstack", "ovirt", "powervc", "powervs", "vsphere",
 }
 

@@ -46,7 +46,7 @@ func TestValidate(t *testing.T) {
 		"all problems at once":              {"metadata: {name: c1}\nplatform: {aws: {region: us-east-1}}", "", "metadata: is empty, want a mapping with the key name; platform: is empty, want a mapping with one key, such as aws or local"},
 		"a dot at the end of the domain":    {old: "example.com", new: "example.com."},
 		"a null beside the platform":        {old: "{aws:", new: "{gcp: null, aws:"},
-		"a platform that is misspelt":       {"{aws:", "{amazon:", "platform.amazon: is not a platform: use alibabacloud, aws, azure, baremetal, exec, external, gcp, ibmcloud, libvirt, local, none, nutanix, openstack, ovirt, powervc, powervs or vsphere"},
+		"a platform that is misspelt":       {"{aws:", "{amazon:", "platform.amazon: is not a platform: use alibabacloud, aws, azure, baremetal, capi, exec, external, gcp, ibmcloud, libvirt, local, none, nutanix, openstack, ovirt, powervc, powervs or vsphere"},
 		"capitals, as installers read them": {old: "{aws:", new: "{AWS:"},
 		"a single node with workers":        {old: "replicas: 3}\ncompute: [{name: worker, replicas: 0}]", new: "replicas: 1}\ncompute: [{name: worker, replicas: 2}]"},
 		"no control plane":                  {"replicas: 3", "replicas: 0", "controlPlane.replicas: 0 is too few: use 3, or 1 for a cluster of a single node"},

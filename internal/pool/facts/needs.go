@@ -20,6 +20,7 @@ type Kind string
 const (
 	ImageSet      Kind = "ClusterImageSet"
 	Secret        Kind = "Secret"
+	ConfigMap     Kind = "ConfigMap"
 	Customization Kind = "ClusterDeploymentCustomization"
 )
 
@@ -50,9 +51,13 @@ func ListDependencies(p *hivev1.ClusterPool) []Dependency {
 		Role: "install config template secret", field: "spec.installConfigSecretTemplateRef", key: hivev1.SecretKeyInstallConfig,
 		check: func(template []byte) error { _, err := RenderInstallConfig(template, p, p.Name); return err },
 	}, p.Spec.InstallConfigSecretTemplateRef)
-	set, platform := p.Spec.Platform.Settings(), "spec.platform."+p.Spec.Platform.Name()
-	secret(Dependency{Role: "credentials secret", field: platform + ".credentialsSecretRef"}, set.CredentialsSecretRef)
-	secret(Dependency{Role: "certificates secret", field: platform + ".certificatesSecretRef"}, set.CertificatesSecretRef)
+	for _, set := range p.Spec.Platform.AllSettings() {
+		secret(Dependency{Role: "credentials secret", field: set.Field + ".credentialsSecretRef"}, set.CredentialsSecretRef)
+		secret(Dependency{Role: "certificates secret", field: set.Field + ".certificatesSecretRef"}, set.CertificatesSecretRef)
+	}
+	if capi := p.Spec.Platform.CAPI; capi != nil && capi.TemplateRef != nil {
+		out = append(out, Dependency{Kind: ConfigMap, Role: "template", field: "spec.platform.capi.templateRef", Name: capi.TemplateRef.Name})
+	}
 	if ref := p.Spec.CustomizationRef; ref != nil {
 		out = append(out, Dependency{Kind: Customization, Role: "customization", field: "spec.customizationRef", Name: ref.Name})
 	}
