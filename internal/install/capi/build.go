@@ -2,13 +2,13 @@ package capi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/clusterapi"
@@ -159,7 +159,7 @@ func listVariables(set *hivev1.CAPIPlatform) ([]any, error) {
 		if v.Value == nil {
 			return nil, fault.NewDenied("spec.platform.capi.variables: variable %q has no value: set it", v.Name)
 		}
-		if err := json.Unmarshal(v.Value.Raw, &value); err != nil {
+		if err := utiljson.Unmarshal(v.Value.Raw, &value); err != nil {
 			return nil, fault.NewDenied("spec.platform.capi.variables: the value of variable %q is not JSON: %w", v.Name, err)
 		}
 		out = append(out, map[string]any{"name": v.Name, "value": value})

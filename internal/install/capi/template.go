@@ -16,7 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"hotspare.io/hotspare/internal/clusterapi"
@@ -86,7 +88,7 @@ func templateValues(req install.Request, infraID string) (map[string]string, err
 var reference = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 
 // variable matches what is between the braces: a name, and optionally a default after := or :-.
-var variable = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)(?:(:=|:-|=|-)(.*))?$`)
+var variable = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:(:=|:-|=|-)(.*))?$`)
 
 // substituteVariables replaces the references of a text. It returns an error that names the
 // variables without a value.
@@ -170,10 +172,14 @@ func renderTemplate(texts []string, values map[string]string, namespace, infraID
 func decodeObjects(text string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
-		var object map[string]any
-		err := decoder.Decode(&object)
+		var raw runtime.RawExtension
+		err := decoder.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return out, nil
+		}
+		var object map[string]any
+		if err == nil && len(raw.Raw) > 0 {
+			err = utiljson.Unmarshal(raw.Raw, &object) // whole numbers stay whole
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the template is not valid YAML once the variables are replaced: %w", err)
