@@ -60,9 +60,26 @@ func newLab(t *testing.T) *lab {
 	template := filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api/test"), "infrastructure/docker/templates/clusterclass-in-memory.yaml")
 	for _, o := range l.readObjects(template, `startupDuration: "10s"`, `startupDuration: "1s"`, "timeoutSeconds: 300", fmt.Sprintf("timeoutSeconds: %.0f", unhealthyAfter.Seconds())) {
 		o.SetNamespace(classNamespace)
+		removeMachineConditions(o.Object)
 		l.create(o)
 	}
 	return l
+}
+
+// removeMachineConditions removes the health checks by conditions of Machines, which begin before a
+// machine has a node: with a limit of seconds, machines would be replaced while they are created.
+func removeMachineConditions(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "unhealthyMachineConditions")
+		for _, value := range v {
+			removeMachineConditions(value)
+		}
+	case []any:
+		for _, value := range v {
+			removeMachineConditions(value)
+		}
+	}
 }
 
 func (l *lab) createNamespace(name string) {

@@ -57,7 +57,7 @@ var table = []section{
 			"Subjects: policy `clusterdeployment-fields`. It runs only programs of the recipes in the folder that the administrator of the hub names; the schema limits the recipe's name to one folder, and the recipe's own schema limits its parameters. A recipe's author decides what its programs may do. Secrets are read in that namespace only.",
 		},
 		{
-			[]string{"CAPI*.*"},
+			[]string{"CAPI*.*", "FieldSettings.*"},
 			"`spec.platform.capi`", owner,
 			"Subjects: policy `clusterdeployment-fields`. These users get a Cluster of Cluster API in that namespace, or other objects of Cluster API's groups there, with hotspare's rights; providers limit by namespace who may use an identity. hotspare deletes only objects that record the UID of the ClusterDeployment, and stops and starts machines with credentials in that namespace only. The template of a pool's cluster is read in the pool's namespace, which policy `clusterdeployment-pool` protects.",
 		},

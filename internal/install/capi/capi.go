@@ -71,8 +71,7 @@ func New(c dynamic.Interface, o Options) *Executor {
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusterclasses,verbs=get
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments;machinepools;machinehealthchecks,verbs=get;create;delete
-// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;controlplane.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io;addons.cluster.x-k8s.io,resources=*,verbs=get;create;delete
+// Templates also need get, create and delete of the kinds that they contain: docs/capi.md has a role.
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get
 
 // metadata is metadata.json.
