@@ -11,9 +11,11 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	k8stesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -252,6 +254,22 @@ func TestNoMachineStopsBeforeThePauseIsConfirmed(t *testing.T) {
 		"if it does not, check that its controllers run and that its version is 1.11 or later"
 	if err == nil || err.Error() != want {
 		t.Error(cmp.Diff(want, fmt.Sprint(err)))
+	}
+}
+
+func TestAWriteInBetweenIsNoRefusal(t *testing.T) {
+	l := newLab(t)
+	refused := false
+	l.PrependReactor("patch", "clusters", func(k8stesting.Action) (bool, runtime.Object, error) {
+		first := !refused
+		refused = true
+		return first, nil, apierrors.NewConflict(clusterapi.Clusters.GroupResource(), "c", errors.New("changed"))
+	})
+	if err := l.Stop(t.Context(), l.ref); fault.KindOf(err) != fault.Wait || l.isPaused() {
+		t.Errorf("the first write: %v", err)
+	}
+	if err := l.Stop(t.Context(), l.ref); err != nil || !l.isPaused() {
+		t.Errorf("the second write: %v", err)
 	}
 }
 

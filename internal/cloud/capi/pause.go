@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"hotspare.io/hotspare/internal/clusterapi"
+	"hotspare.io/hotspare/internal/fault"
 )
+
+// conflictDelay is the delay before an object that has changed in between is written again.
+const conflictDelay = time.Second
 
 // pause pauses the Cluster and records, in the same write, that hotspare did.
 func (a *Actuator) pause(ctx context.Context, seen observation) error {
@@ -37,7 +42,8 @@ func (a *Actuator) patchPause(ctx context.Context, seen observation, doing strin
 }
 
 // patchObject sends a JSON merge patch that carries the version which was observed: a decision based
-// on a stale object is refused.
+// on a stale object is refused. Cluster API writes its objects often, so a refusal is fault.Wait: the
+// next pass decides again.
 func (a *Actuator) patchObject(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured, patch map[string]any) error {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
@@ -50,5 +56,8 @@ func (a *Actuator) patchObject(ctx context.Context, r schema.GroupVersionResourc
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	_, err = a.hub.Resource(r).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
+	if apierrors.IsConflict(err) {
+		return fault.NewWait(conflictDelay, "%s %s has changed in between: it is read and written again", o.GetKind(), o.GetName())
+	}
 	return err
 }

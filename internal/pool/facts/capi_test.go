@@ -1,0 +1,35 @@
+package facts
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+func TestAPoolOnClusterAPINeedsItsTemplateAndTheSecretsOfItsProviders(t *testing.T) {
+	secret := func(name string) *runtime.RawExtension {
+		return &runtime.RawExtension{Raw: []byte(`{"credentialsSecretRef":{"name":"` + name + `"}}`)}
+	}
+	p := &hivev1.ClusterPool{Spec: hivev1.ClusterPoolSpec{Platform: hivev1.Platform{CAPI: &hivev1.CAPIPlatform{
+		TemplateRef: &corev1.LocalObjectReference{Name: "template"},
+		Providers:   &hivev1.CAPIProviders{AWS: secret("aws"), GCP: secret("gcp")},
+	}}}}
+	var got []string
+	for _, d := range ListDependencies(p) {
+		if d.Kind != ImageSet {
+			got = append(got, d.NotFoundMessage())
+		}
+	}
+	want := []string{
+		`credentials secret: Secret "aws" does not exist: create it, or change spec.platform.capi.providers.aws.credentialsSecretRef`,
+		`credentials secret: Secret "gcp" does not exist: create it, or change spec.platform.capi.providers.gcp.credentialsSecretRef`,
+		`template: ConfigMap "template" does not exist: create it, or change spec.platform.capi.templateRef`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
