@@ -163,7 +163,7 @@ func (j judge) parse(raw string) any {
 func (j judge) with(path []string, value string) string {
 	spec := j.spec()
 	at := spec
-	for _, key := range path[:len(path)-1] {
+	for i, key := range path[:len(path)-1] {
 		name, isList := strings.CutSuffix(key, "[]")
 		next, _ := at[name].(map[string]any)
 		if next == nil {
@@ -175,6 +175,9 @@ func (j judge) with(path []string, value string) string {
 			at[name] = []any{next}
 		}
 		at = next
+		for field, value := range requiredIn(path[i:]) {
+			at[field] = value
+		}
 	}
 	if len(path) > 2 && path[1] == "exec" {
 		spec["platform"].(map[string]any)["exec"].(map[string]any)["recipe"] = "k3d" // required
@@ -192,6 +195,22 @@ func (j judge) with(path []string, value string) string {
 		delete(spec["platform"].(map[string]any), "local")
 	}
 	return j.of(spec)
+}
+
+// requiredIn returns what a struct of platform capi requires in addition to the field below it; path
+// begins with the field of the struct.
+func requiredIn(path []string) map[string]any {
+	switch {
+	case path[0] == "capi" && path[1] != "templateRef":
+		return map[string]any{"classRef": map[string]any{"name": "a"}}
+	case path[0] == "classRef":
+		return map[string]any{"name": "a"}
+	case path[0] == "workers[]":
+		return map[string]any{"class": "a"}
+	case path[0] == "variables[]":
+		return map[string]any{"value": true}
+	}
+	return nil
 }
 
 func (j judge) merged(more string) string {
