@@ -61,7 +61,7 @@ func (k *killer) createOutcome() recipe.Outcome {
 			return recipe.Done
 		}
 	}
-	return recipe.Going
+	return recipe.InProgress
 }
 
 func TestWrongCredentialsAreWrongRequests(t *testing.T) {
