@@ -44,8 +44,6 @@ type Store interface {
 	ReadRecord(infraID string) (Record, bool, error)
 	// WriteRecord replaces the record.
 	WriteRecord(infraID string, r Record) error
-	// ListRecords returns the records of all clusters, by infraID.
-	ListRecords() (map[string]Record, error)
 	// ReadLog returns the last lines of the log, without secrets; "" if there is none.
 	ReadLog(infraID string, secrets map[string][]byte) string
 	// Delete deletes the record, the log and the state of the recipe's programs.

@@ -80,25 +80,6 @@ func (f Folder) WriteRecord(infraID string, r Record) error {
 	return pki.WriteFile(filepath.Join(dir, recordFile), raw)
 }
 
-// ListRecords returns the records of all clusters, by infraID. It skips records that cannot be read:
-// the call that needs one reports the error.
-func (f Folder) ListRecords() (map[string]Record, error) {
-	entries, err := os.ReadDir(string(f))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing the clusters of recipes: %w", err)
-	}
-	out := map[string]Record{}
-	for _, e := range entries {
-		if r, found, err := f.ReadRecord(e.Name()); err == nil && found {
-			out[e.Name()] = r
-		}
-	}
-	return out, nil
-}
-
 // ReadLog returns the last lines of a cluster's log, without secrets; "" if there is none.
 func (f Folder) ReadLog(infraID string, secrets map[string][]byte) string {
 	dir, err := f.clusterDir(infraID)
