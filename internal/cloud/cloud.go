@@ -61,6 +61,9 @@ type Machine struct {
 	State        State
 	// Reason explains Failed and Unknown to users. It contains no secrets.
 	Reason string
+	// NoNode is true if the platform knows that the machine is no node of the cluster, as one that runs
+	// only its API.
+	NoNode bool
 	// Node is the name of the machine's node, and Addresses are all its addresses and names, if the
 	// platform itself knows them. They authenticate the node when it requests certificates, so they
 	// must not come from the cluster. Both are empty for a platform that only knows machines.
@@ -93,6 +96,11 @@ func (ms Machines) AllIn(want State) bool { return len(ms) > 0 && len(ms.NamesNo
 // SortByName sorts the machines by name, so that equal observations are equal values.
 func (ms Machines) SortByName() {
 	slices.SortFunc(ms, func(a, b Machine) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// ExpectNodes reports whether one of the machines can be a node, or whether there are no machines.
+func (ms Machines) ExpectNodes() bool {
+	return len(ms) == 0 || slices.ContainsFunc(ms, func(m Machine) bool { return !m.NoNode })
 }
 
 // String lists the machines with their states: "a Running, b Stopped".

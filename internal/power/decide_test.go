@@ -72,9 +72,12 @@ func acted(s *Snapshot) {
 func lazy(s *Snapshot) {
 	s.Spoke.ResumeProbe = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark()}
 }
-func unsent(s *Snapshot)        { s.Spoke.ResumeProbe = ResumeProbe{Mark: "of the resume before"} }
-func closed(s *Snapshot)        { s.Spoke.ResumeProbe = ResumeProbe{Refused: "forbidden"} }
-func noNodes(s *Snapshot)       { s.Spoke.Nodes = nil }
+func unsent(s *Snapshot)  { s.Spoke.ResumeProbe = ResumeProbe{Mark: "of the resume before"} }
+func closed(s *Snapshot)  { s.Spoke.ResumeProbe = ResumeProbe{Refused: "forbidden"} }
+func noNodes(s *Snapshot) { s.Spoke.Nodes = nil }
+func apiOnly(s *Snapshot) {
+	s.Machines = cloud.Machines{{Name: "m0", State: cloud.Running, NoNode: true}}
+}
 func hibernate(s *Snapshot)     { s.DesiredState = hivev1.PowerHibernating }
 func fake(s *Snapshot)          { s.Fake, s.Actuator = true, false }
 func deleted(s *Snapshot)       { s.Deleted = true }
@@ -188,6 +191,7 @@ func TestNext(t *testing.T) {
 		"machines that start are waited for":                                {seen(going("Running", time.Second), machines("m0:Running w0:Starting")), "keep, WaitingForMachines, Resuming"},
 		"an API that boots is waited for":                                   {seen(going("Running", time.Minute), silent), "keep, WaitingForNodes, Resuming"},
 		"no node is not ready":                                              {seen(going("Running", time.Minute), noNodes), "keep, WaitingForNodes, Resuming"},
+		"machines that are no nodes need none":                              {seen(going("Running", time.Minute), noNodes, apiOnly), "keep, Running, Running, arrived"},
 		"a node that is not ready is waited for":                            {seen(going("Running", time.Minute), unready), "keep, WaitingForNodes, Resuming"},
 		"a resume that has just been noted sends nothing yet":               {seen(came("Hibernating", time.Hour), silent), "keep, WaitingForNodes, Resuming, new record"},
 		"when the API answers the controller manager is asked to act":       {seen(going("Running", time.Minute), unready, unsent), "keep, WaitingForNodes, Resuming, probe"},

@@ -108,9 +108,13 @@ func (s Snapshot) machinesNotIn(want cloud.State) string {
 }
 
 // nodeGap returns the gap until every node is ready and has reported so since the power came on:
-// a node that was stopped still looks Ready for some time afterwards (Hive D18).
+// a node that was stopped still looks Ready for some time afterwards (Hive D18). A cluster without nodes
+// is ready only if no machine of it is a node.
 func (s Snapshot) nodeGap(rec record) *gap {
 	if len(s.Spoke.Nodes) == 0 {
+		if s.Actuator && s.MachinesFailure == nil && !s.Machines.ExpectNodes() {
+			return nil
+		}
 		return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes: the cluster has no nodes.")
 	}
 	since := rec.poweredOnAt(s.InstalledAt)

@@ -90,6 +90,9 @@ type Machine struct {
 	Name         string      `json:"name"`
 	ControlPlane bool        `json:"controlPlane,omitempty"`
 	State        cloud.State `json:"state"`
+	// Node is false if the machine is no node of the cluster, as one that runs only its API; nil means
+	// true.
+	Node *bool `json:"node,omitempty"`
 	// Reason is the reason for the states Failed and Unknown, for users.
 	Reason string `json:"reason,omitempty"`
 }
@@ -175,7 +178,7 @@ func parseObservation(answer []byte, scrub scrubber) (cloud.Machines, error) {
 		if m.Reason == "" && (m.State == cloud.Failed || m.State == cloud.Unknown) {
 			m.Reason = "the recipe reports no reason"
 		}
-		ms = append(ms, cloud.Machine{Name: m.Name, ControlPlane: m.ControlPlane, State: m.State, Reason: shortenText(scrub(m.Reason), maxReason)})
+		ms = append(ms, cloud.Machine{Name: m.Name, ControlPlane: m.ControlPlane, State: m.State, NoNode: m.Node != nil && !*m.Node, Reason: shortenText(scrub(m.Reason), maxReason)})
 	}
 	ms.SortByName()
 	return ms, nil

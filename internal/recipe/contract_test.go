@@ -40,6 +40,10 @@ func TestAnswersOfObserve(t *testing.T) {
 	if err != nil || got.String() != "m Running, w Failed" || !got[0].ControlPlane || got[1].Reason != "the recipe reports no reason" {
 		t.Errorf("got %+v, %v", got, err)
 	}
+	got, err = ParseObservation(observe(`{"name":"a","state":"Running","node":false},{"name":"b","state":"Running","node":true},{"name":"c","state":"Running"}`))
+	if err != nil || !got[0].NoNode || got[1].NoNode || got[2].NoNode || !got.ExpectNodes() || got[:1].ExpectNodes() {
+		t.Errorf("got %+v, %v", got, err)
+	}
 	if got, err := ParseObservation(observe("")); err != nil || len(got) != 0 {
 		t.Errorf("no machines: got %v, %v", got, err)
 	}
