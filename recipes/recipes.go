@@ -10,17 +10,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"hotspare.io/hotspare/internal/recipe"
 )
 
 //go:embed */*
 var shipped embed.FS
 
-const (
-	// descriptionFile is the one file of a recipe that is not a program.
-	descriptionFile = "recipe.yaml"
-	// markerFile marks a folder that WriteTo wrote. WriteTo replaces no folder without it.
-	markerFile = ".shipped-with-hotspare"
-)
+// markerFile marks a folder that WriteTo wrote. WriteTo replaces no folder without it.
+const markerFile = ".shipped-with-hotspare"
 
 // Names returns the names of the shipped recipes, sorted.
 func Names() []string {
@@ -87,7 +85,7 @@ func replaceFolder(target, temporary string, files map[string][]byte, exists boo
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			return err
 		}
-		if err := os.Chmod(path, modeOf(file)); err != nil { // independent of the umask
+		if err := os.Chmod(path, recipe.FileMode(content)); err != nil { // independent of the umask
 			return err
 		}
 	}
@@ -117,14 +115,6 @@ func readRecipe(name string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// modeOf returns the mode of a file in a recipe's folder. Package embed does not keep modes.
-func modeOf(file string) fs.FileMode {
-	if file == descriptionFile || file == markerFile {
-		return 0o644
-	}
-	return 0o755
-}
-
 func isShipped(folder string) bool {
 	_, err := os.Lstat(filepath.Join(folder, markerFile))
 	return err == nil
@@ -139,7 +129,7 @@ func hasFiles(folder string, files map[string][]byte) bool {
 	for file, want := range files {
 		path := filepath.Join(folder, file)
 		info, err := os.Lstat(path)
-		if err != nil || info.Mode() != modeOf(file) {
+		if err != nil || info.Mode() != recipe.FileMode(want) {
 			return false
 		}
 		if content, err := os.ReadFile(path); err != nil || !bytes.Equal(content, want) {

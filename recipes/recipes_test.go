@@ -66,6 +66,34 @@ func TestAnOlderVersionIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
+func TestWrittenFilesKeepTheirModes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := WriteTo(dir); err != nil {
+		t.Fatal(err)
+	}
+	modes := map[os.FileMode]int{}
+	for _, name := range Names() {
+		sources, err := filepath.Glob(filepath.Join(name, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range sources {
+			want := os.FileMode(0o644)
+			if stat(t, source).Mode().Perm()&0o100 != 0 {
+				want = 0o755
+			}
+			modes[want]++
+			if got := stat(t, filepath.Join(dir, source)).Mode(); got != want {
+				t.Errorf("%s has mode %s, want %s", source, got, want)
+			}
+		}
+	}
+	if modes[0o644] <= len(Names()) || modes[0o755] == 0 {
+		t.Errorf("the modes are %v: the test compares too little", modes)
+	}
+}
+
 func TestRecipesOfTheUserStay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

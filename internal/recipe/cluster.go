@@ -30,9 +30,6 @@ type Cluster struct {
 	Secrets   string
 	Log       io.Writer
 	StopGrace time.Duration
-
-	// logsHeadings is true if the log contains a line before the output of each run.
-	logsHeadings bool
 }
 
 // VerbError is the error of a verb that ran and did not succeed.
@@ -41,21 +38,13 @@ type VerbError struct {
 	Verb   Verb
 	// Outcome is Invalid, NoRoom or Failed.
 	Outcome Outcome
-	// Problem is the reason, without secrets; empty if the exit code alone is known.
+	// Problem is the reason, without secrets; empty if only the outcome is known.
 	Problem string
 }
 
 // Error returns the recipe, the verb and the reason.
 func (e *VerbError) Error() string {
-	problem := e.Problem
-	switch {
-	case problem != "":
-	case e.Outcome == Invalid:
-		problem = fmt.Sprintf("%s rejected the request (exit code %d): see the log of the cluster for what to change", e.Verb, exitInvalid)
-	case e.Outcome == NoRoom:
-		problem = fmt.Sprintf("%s reported that the platform has no capacity for the cluster (exit code %d)", e.Verb, exitNoRoom)
-	}
-	return fmt.Sprintf("recipe %s: %s", e.Recipe, problem)
+	return fmt.Sprintf("recipe %s: %s", e.Recipe, cmp.Or(e.Problem, describeExit(e.Verb, e.Outcome, -1, "")))
 }
 
 // newFailure returns the error of a verb that broke the contract.
@@ -70,11 +59,6 @@ func (c Cluster) Call(ctx context.Context, v Verb) (again bool, err error) {
 }
 
 func (c Cluster) call(ctx context.Context, v Verb) (answer []byte, again bool, err error) {
-	if c.logsHeadings && c.Log != nil {
-		if _, err := fmt.Fprintf(c.Log, "== %s %s\n", v, cmp.Or(c.Input.InfraID, c.Input.Name)); err != nil {
-			return nil, false, fmt.Errorf("writing the log: %w", err)
-		}
-	}
 	run := Run{Recipe: c.Recipe, Verb: v, Input: c.Input, Dir: c.Dir, Secrets: c.Secrets, Log: c.Log, StopGrace: c.StopGrace}
 	result, err := run.Do(ctx)
 	if err != nil {
@@ -112,7 +96,7 @@ func (c Cluster) Prepare(ctx context.Context) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, err
 	}
-	p, err := parsePrepared(answer, secrets.scrub)
+	p, err := parsePrepared(answer, secrets.Scrub)
 	if err != nil {
 		return Prepared{}, c.newFailure(Prepare, err.Error())
 	}
@@ -151,7 +135,7 @@ func (c Cluster) Observe(ctx context.Context) (cloud.Machines, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	ms, err := parseObservation(answer, secrets.scrub)
+	ms, err := parseObservation(answer, secrets.Scrub)
 	if err != nil {
 		return nil, true, c.newFailure(Observe, err.Error())
 	}

@@ -47,7 +47,23 @@ func (s *Suite) checkPrepare(ctx context.Context) (string, error) {
 	if err == nil {
 		detail, err = s.confirmNoMachines(ctx, c)
 	}
+	if err == nil {
+		err = confirmOtherInfraID(ctx, c)
+	}
 	return detail, errors.Join(err, s.destroyCluster(ctx, c))
+}
+
+// confirmOtherInfraID returns an error if prepare prints the same infraID for the next attempt: hotspare
+// would refuse it.
+func confirmOtherInfraID(ctx context.Context, c Cluster) error {
+	next := c
+	next.Input.InfraID, next.Input.Metadata = "", nil
+	next.Input.Attempt++
+	p, err := next.Prepare(ctx)
+	if err == nil && p.InfraID == c.Input.InfraID {
+		err = fmt.Errorf("prepare printed infraID %s for two attempts to create a cluster: derive it from name, uid and attempt in %s", p.InfraID, InputFile)
+	}
+	return err
 }
 
 func (s *Suite) confirmNoMachines(ctx context.Context, c Cluster) (string, error) {
@@ -139,7 +155,7 @@ func (s *Suite) checkTwoClusters(ctx context.Context) (string, error) {
 	return s.withCluster(ctx, func(a Cluster) (string, error) {
 		return s.withCluster(ctx, func(b Cluster) (string, error) {
 			if a.Input.InfraID == b.Input.InfraID {
-				return "", fmt.Errorf("both clusters have infraID %s: derive it from name, uid and attempt in %s", a.Input.InfraID, inputFile)
+				return "", fmt.Errorf("both clusters have infraID %s: derive it from name, uid and attempt in %s", a.Input.InfraID, InputFile)
 			}
 			before, can, err := b.Observe(ctx)
 			if err == nil {

@@ -60,13 +60,17 @@ func TestEachFaultOfARecipeIsFound(t *testing.T) {
 		detail string
 	}{
 		"prepare creates": {
-			programs{"prepare": directories["prepare"] + "mkdir -p \"$RECIPE_WORLD/$HOTSPARE_NAME-x/m\"; echo Running >\"$RECIPE_WORLD/$HOTSPARE_NAME-x/m/state\"\n"},
+			programs{"prepare": directories["prepare"] + "mkdir -p \"$RECIPE_WORLD/$id/m\"; echo Running >\"$RECIPE_WORLD/$id/m/state\"\n"},
 			"prepare creates nothing", "prepare must not create machines",
 		},
 		"prepare prints messages": {programs{"prepare": "#!/bin/sh\necho hello\n"}, "prepare creates nothing", "print messages to standard error"},
 		"all clusters share one name": {
-			programs{"prepare": "#!/bin/sh\necho '{\"apiVersion\":\"recipe.hotspare.io/v1\",\"infraID\":\"same\"}'\n"},
-			"two clusters are independent", "both clusters have infraID same",
+			programs{"prepare": "#!/bin/sh\nattempt=$(sed -n 's/.*\"attempt\": *\\([0-9]*\\).*/\\1/p' input.json)\necho \"{\\\"apiVersion\\\":\\\"recipe.hotspare.io/v1\\\",\\\"infraID\\\":\\\"same-$attempt\\\"}\"\n"},
+			"two clusters are independent", "both clusters have infraID same-0",
+		},
+		"all attempts share one name": {
+			programs{"prepare": "#!/bin/sh\necho \"{\\\"apiVersion\\\":\\\"recipe.hotspare.io/v1\\\",\\\"infraID\\\":\\\"$HOTSPARE_NAME-x\\\"}\"\n"},
+			"prepare creates nothing", "for two attempts to create a cluster: derive it from name, uid and attempt",
 		},
 		"create leaves no kubeconfig": {
 			programs{"create": directories["create"] + "rm \"$KUBECONFIG\"\n"},

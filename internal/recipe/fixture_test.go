@@ -26,7 +26,8 @@ with:
 needs: {programs: [sh]}
 `,
 	"prepare": `#!/bin/sh
-echo "{\"apiVersion\":\"recipe.hotspare.io/v1\",\"infraID\":\"$HOTSPARE_NAME-x\"}"
+id=$HOTSPARE_NAME-x$(cksum <input.json | cut -d ' ' -f 1)
+echo "{\"apiVersion\":\"recipe.hotspare.io/v1\",\"infraID\":\"$id\"}"
 `,
 	"create": `#!/bin/sh -e
 home=$RECIPE_WORLD/$HOTSPARE_INFRA_ID

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"hotspare.io/hotspare/internal/redact"
@@ -52,7 +53,9 @@ const (
 type logWriter struct {
 	mu      sync.Mutex
 	out     io.Writer
-	secrets *secrets
+	secrets *Scrubber
+	// heading is written before the first line; empty afterward.
+	heading string
 	// line is the current line. It is longer than maxLogLine by the longest secret, so that a secret at
 	// the end of what is written is found.
 	line []byte
@@ -62,13 +65,16 @@ type logWriter struct {
 	tail  []byte
 	// omitted is the number of bytes between head and tail.
 	omitted int64
+	// last is the last line that is not blank.
+	last []byte
 }
 
-func newLogWriter(out io.Writer, s *secrets) *logWriter {
+// newLogWriter returns a logWriter that writes heading before the first line; a nil out discards all.
+func newLogWriter(out io.Writer, heading string, s *Scrubber) *logWriter {
 	if out == nil {
 		out = io.Discard
 	}
-	return &logWriter{out: out, secrets: s}
+	return &logWriter{out: out, secrets: s, heading: heading}
 }
 
 // Write never fails: an incomplete log must not end the program.
@@ -96,6 +102,9 @@ func (w *logWriter) extendLine(part []byte) {
 // endLine adds the current line to the head or to the tail.
 func (w *logWriter) endLine() {
 	line, show := w.omitPrivateKey(w.line)
+	if show && len(bytes.TrimSpace(line)) > 0 {
+		w.last = append(w.last[:0], line...)
+	}
 	switch {
 	case !show:
 	case w.head+len(line) < maxLogHead && len(w.tail) == 0:
@@ -142,11 +151,24 @@ func (w *logWriter) flush() {
 
 // writeLine writes a line without secrets.
 func (w *logWriter) writeLine(line []byte) {
-	text := w.secrets.scrub(string(line))
+	text := w.secrets.Scrub(string(line))
 	if len(line) > maxLogLine {
 		text = shortenText(text, maxLogLine)
 	}
+	if w.heading != "" {
+		text, w.heading = w.heading+"\n"+text, ""
+	}
 	_, _ = io.WriteString(w.out, text+"\n") // a program does not depend on its log
+}
+
+// maxLastLine is the maximum size of the last line of a log in an error, in bytes.
+const maxLastLine = 300
+
+// lastLine returns the last line that is not blank, for an error: without secrets and shortened.
+func (w *logWriter) lastLine() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return shortenText(strings.TrimSpace(w.secrets.Scrub(string(w.last))), maxLastLine)
 }
 
 var (

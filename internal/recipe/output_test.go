@@ -11,9 +11,9 @@ import (
 )
 
 // logOf returns what a log contains after the parts were written.
-func logOf(s *secrets, parts ...string) string {
+func logOf(s *Scrubber, parts ...string) string {
 	var out bytes.Buffer
-	w := newLogWriter(&out, s)
+	w := newLogWriter(&out, "", s)
 	for _, p := range parts {
 		_, _ = w.Write([]byte(p)) // it never fails
 	}
@@ -33,7 +33,7 @@ func TestTheLogKeepsItsHeadAndItsTail(t *testing.T) {
 		for rest := text.String(); rest != ""; rest = rest[min(size, len(rest)):] {
 			parts = append(parts, rest[:min(size, len(rest))])
 		}
-		got := logOf(newSecrets(nil), parts...)
+		got := logOf(NewScrubber(nil), parts...)
 		if len(got) > maxLogHead+maxLogTail+100 || len(got) < maxLogHead+maxLogTail-100 {
 			t.Errorf("parts of %d bytes: the log has %d bytes", size, len(got))
 		}
@@ -81,14 +81,14 @@ func TestLinesOfALog(t *testing.T) {
 		"something that looks secret":  {[]string{"export TOKEN=abc\n"}, "export TOKEN=REDACTED\n"},
 		"a known secret in two writes": {[]string{"using open", "sesame9 now\n"}, "using REDACTED now\n"},
 	} {
-		if got := logOf(newSecrets([]string{"opensesame9"}), c.parts...); got != c.want {
+		if got := logOf(NewScrubber(map[string][]byte{"f": []byte("opensesame9")}), c.parts...); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 	// Wherever a secret is in a long line, no part of it is left.
 	secret := "opensesame-and-more-of-it"
 	for at := maxLogLine - 2*len(secret); at < maxLogLine+2*len(secret); at++ {
-		if got := logOf(newSecrets([]string{secret}), strings.Repeat("x", at)+secret+strings.Repeat("x", 100)); strings.Contains(got, "opens") {
+		if got := logOf(NewScrubber(map[string][]byte{"f": []byte(secret)}), strings.Repeat("x", at)+secret+strings.Repeat("x", 100)); strings.Contains(got, "opens") {
 			t.Fatalf("at %d: the log contains a part of the secret: …%s", at, got[at-10:])
 		}
 	}

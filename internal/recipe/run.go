@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"hotspare.io/hotspare/internal/fault"
 )
 
 const (
@@ -38,8 +41,9 @@ type Run struct {
 	// Secrets is the folder with the credentials; empty if there are none. The values of its files are
 	// removed from Log, and from all errors.
 	Secrets string
-	// Log receives the program's standard error: the first 512 KiB immediately, and the last 512 KiB
-	// when the program has ended. Nil discards it.
+	// Log receives the program's standard error, and the standard output of the program logs: a line
+	// such as "== 2026-03-01T12:00:00Z create mine-x7k2p" before the first line, the first 512 KiB
+	// immediately, and the last 512 KiB when the program has ended. Nil discards it.
 	Log io.Writer
 	// StopGrace is the time between SIGTERM and SIGKILL; zero means 10 s.
 	StopGrace time.Duration
@@ -53,16 +57,19 @@ type Run struct {
 // Result is the result of a run.
 type Result struct {
 	Outcome Outcome
-	// Answer is the program's standard output, at most MaxAnswer bytes.
+	// Answer is the program's standard output, at most MaxAnswer bytes. That of the program logs is in
+	// Log instead.
 	Answer []byte
 	// Code is the exit code, or -1 if a signal ended the program.
 	Code int
-	// Problem is the reason why a run failed; otherwise empty. It contains no secrets.
+	// Problem is the reason for the outcomes Invalid, NoRoom and Failed, with the last line of the
+	// program's standard error; otherwise empty. It contains no secrets.
 	Problem string
 }
 
 // Do runs the verb and waits until it has ended. It returns an error if the verb could not run, or if
-// ctx has ended. The error is a fault.Conflict if another run locks the state folder.
+// ctx has ended. The error is a fault.Conflict if another run locks the state folder, and a fault.Wait
+// while another program writes the program.
 //
 // A program that exceeds its time limit, or whose ctx ends, receives SIGTERM and, after the grace
 // period, SIGKILL, as do all processes of its process group. On Linux, processes that have left the
@@ -86,7 +93,7 @@ func (r Run) Do(ctx context.Context) (_ Result, err error) {
 	}
 	limit, cancel := context.WithTimeout(ctx, r.Recipe.Timeout(r.Verb))
 	defer cancel()
-	answer, log := &boundedBuffer{limit: MaxAnswer}, newLogWriter(r.Log, secrets)
+	answer, log := &boundedBuffer{limit: MaxAnswer}, newLogWriter(r.Log, r.describeStart(), secrets)
 	defer log.flush()
 	p, err := r.start(lock, answer, log)
 	if err != nil {
@@ -96,7 +103,13 @@ func (r Run) Do(ctx context.Context) (_ Result, err error) {
 	if ctx.Err() != nil && killed != nil {
 		return Result{}, fmt.Errorf("%s of recipe %s was stopped: %w", r.Verb, r.Recipe.Name, ctx.Err())
 	}
-	return r.evaluate(p.cmd.ProcessState, err, killed, answer)
+	log.flush()
+	return r.evaluate(p.cmd.ProcessState, err, killed, answer, log.lastLine())
+}
+
+// describeStart returns the heading of the run in the log.
+func (r Run) describeStart() string {
+	return fmt.Sprintf("== %s %s %s", time.Now().UTC().Format(time.RFC3339), r.Verb, cmp.Or(r.Input.InfraID, r.Input.Name))
 }
 
 func (r Run) wrapError(doing string, err error) error {
@@ -113,9 +126,9 @@ func (r Run) start(lock *stateLock, answer, log io.Writer) (*process, error) {
 	cmd := exec.Command(filepath.Join(r.Recipe.Dir, string(r.Verb))) //nolint:noctx // wait kills all of its processes
 	cmd.Dir = r.Dir
 	cmd.Env = append(r.environment(), markerVariable+"="+marker)
-	cmd.Stdout = answer
-	if r.Log != nil {
-		cmd.Stderr = log
+	cmd.Stdout, cmd.Stderr = answer, log
+	if r.Verb == Logs {
+		cmd.Stdout = log
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = outputGrace
@@ -165,6 +178,8 @@ func explainStartError(err error) error {
 		return fmt.Errorf("%w: check that the interpreter in its first line exists, and that the line does not end with a carriage return", err)
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("%w: add an interpreter as its first line, such as #!/bin/sh", err)
+	case errors.Is(err, syscall.ETXTBSY):
+		return fault.New(fault.Wait, fmt.Errorf("%w: another program is writing it: call it again afterward", err))
 	}
 	return err
 }
@@ -196,7 +211,7 @@ func EnvironmentName(parameter string) string {
 
 // evaluate returns the result of a run. A program that was killed, printed too much or left too much
 // has failed, whatever its exit code.
-func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *boundedBuffer) (Result, error) {
+func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *boundedBuffer, lastLine string) (Result, error) {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return Result{}, r.wrapError("running", err)
@@ -216,11 +231,33 @@ func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *bounded
 		out.Problem = fmt.Sprintf("%s printed more than %d bytes to standard output: print messages to standard error", r.Verb, MaxAnswer)
 	case tooLarge != nil:
 		out.Problem = tooLarge.Error()
-	case out.Outcome == Failed:
-		out.Problem = fmt.Sprintf("%s exited with code %d", r.Verb, out.Code)
+	default:
+		out.Problem = describeExit(r.Verb, out.Outcome, out.Code, lastLine)
+		return out, nil
 	}
-	if out.Problem != "" {
-		out.Outcome = Failed
-	}
+	out.Outcome = Failed
 	return out, nil
+}
+
+// describeExit explains the outcome of a program that has exited, with the last line of its standard
+// error; "" if it has succeeded or must be called again. A negative code is unknown.
+func describeExit(v Verb, outcome Outcome, code int, lastLine string) string {
+	what, fallback := "", ""
+	switch outcome {
+	case Invalid:
+		what, fallback = fmt.Sprintf("%s rejected the request (exit code %d)", v, exitInvalid), ": see the log of the cluster for what to change"
+	case NoRoom:
+		what = fmt.Sprintf("%s reported that the platform has no capacity for the cluster (exit code %d)", v, exitNoRoom)
+	case Failed:
+		what = fmt.Sprintf("%s exited with code %d", v, code)
+		if code < 0 {
+			what = string(v) + " failed"
+		}
+	default:
+		return ""
+	}
+	if lastLine == "" {
+		return what + fallback
+	}
+	return what + ": " + lastLine
 }

@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"hotspare.io/hotspare/internal/fault"
 )
 
 // runScript runs a create that consists of the given lines.
@@ -32,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]Outcome{0: Done, 10: InProgress, 20: Invalid, 30: NoRoom, 1: Failed, 2: Failed, 11: Failed, 127: Failed, 255: Failed} {
 		got, _, err := runScript(t, "", "exit "+strconv.Itoa(code), nil)
-		if err != nil || got.Outcome != want || got.Code != code || (want == Failed) != strings.Contains(got.Problem, "create exited with code "+strconv.Itoa(code)) {
+		if err != nil || got.Outcome != want || got.Code != code || (want == Failed) != strings.Contains(got.Problem, "create exited with code "+strconv.Itoa(code)) || (want == Done || want == InProgress) != (got.Problem == "") {
 			t.Errorf("code %d: got %+v, %v", code, got, err)
 		}
 	}
@@ -44,7 +47,7 @@ func TestWhatAProgramGets(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/home/me/.kube/config")
 	var log bytes.Buffer
 	got, run, err := runScript(t, "", `env; pwd; echo to the log >&2`, func(r *Run) { r.Log = &log })
-	if err != nil || got.Outcome != Done || log.String() != "to the log\n" {
+	if err != nil || got.Outcome != Done || !regexp.MustCompile(`^== [-0-9]{10}T[0-9:]{8}Z create c-x7\nto the log\n$`).MatchString(log.String()) {
 		t.Fatalf("got %+v, %v, log %q", got, err, log.String())
 	}
 	answer := "\n" + string(got.Answer)
@@ -179,5 +182,67 @@ func TestAProgramThatCannotRun(t *testing.T) {
 	got, _, err := runScript(t, "", `kill -9 $$`, nil)
 	if err != nil || got.Outcome != Failed || got.Code != -1 || !strings.Contains(got.Problem, "ended by a signal (signal: killed)") {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestAnErrorContainsTheLastLineOfTheProgram(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ script, want string }{
+		"a failure":              {"echo starting >&2; printf 'the quota is exceeded \\n\\n' >&2; exit 3", "create exited with code 3: the quota is exceeded"},
+		"a rejection":            {"echo 'zone x does not exist' >&2; exit 20", "create rejected the request (exit code 20): zone x does not exist"},
+		"a lack of capacity":     {"printf 'no hosts' >&2; exit 30", "create reported that the platform has no capacity for the cluster (exit code 30): no hosts"},
+		"a rejection in silence": {"exit 20", "create rejected the request (exit code 20): see the log of the cluster for what to change"},
+		"a failure in silence":   {"exit 1", "create exited with code 1"},
+		"a secret":               {"echo 'password: hunter2' >&2; exit 1", "create exited with code 1: password: REDACTED"},
+		"a long line":            {"head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", "create exited with code 1: " + strings.Repeat("x", maxLastLine) + "…"},
+		"a private key":          {"echo '-----BEGIN RSA PRIVATE KEY-----' >&2; echo MIIE >&2; exit 1", "create exited with code 1: REDACTED"},
+		"standard output":        {"echo answer; exit 1", "create exited with code 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _, err := runScript(t, "", c.script, nil)
+			if err != nil || got.Problem != c.want {
+				t.Errorf("got %q, %v, want %q", got.Problem, err, c.want)
+			}
+		})
+	}
+}
+
+func TestTheOutputOfLogsIsInTheLogWithoutLimitOrSecrets(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := directories.with(programs{"logs": "#!/bin/sh\necho 'export TOKEN=abc'\nhead -c 3000000 /dev/zero | tr '\\0' '\\n'\necho to standard error >&2\necho the end\n"}).load(t)
+	got, err := Run{Recipe: r, Verb: Logs, Dir: t.TempDir(), Log: &log, Input: Input{Name: "c"}}.Do(t.Context())
+	if err != nil || got.Outcome != Done || len(got.Answer) > 0 {
+		t.Errorf("got %s with %d bytes, %v", got.Outcome, len(got.Answer), err)
+	}
+	for _, want := range []string{"Z logs c\nexport TOKEN=REDACTED\n", "\nto standard error\n", "\nthe end\n", "[hotspare omitted "} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in the log", want)
+		}
+	}
+	if log.Len() > maxLogHead+maxLogTail+100 {
+		t.Errorf("the log has %d bytes", log.Len())
+	}
+}
+
+func TestAProgramThatPrintsNothingLeavesNoHeading(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	if _, _, err := runScript(t, "", "", func(r *Run) { r.Log = &log }); err != nil || log.Len() > 0 {
+		t.Errorf("the log is %q, %v", log.String(), err)
+	}
+}
+
+func TestAProgramThatIsBeingWrittenIsCalledAgain(t *testing.T) {
+	t.Parallel()
+	r := directories.load(t)
+	f, err := os.OpenFile(filepath.Join(r.Dir, "create"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run{Recipe: r, Verb: Create, Dir: t.TempDir()}.Do(t.Context())
+	if closing := f.Close(); closing != nil || fault.KindOf(err) != fault.Wait || !strings.Contains(err.Error(), "another program is writing it") {
+		t.Errorf("got %v, %v, want fault.Wait", err, closing)
 	}
 }

@@ -1,8 +1,10 @@
 package recipe
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -27,20 +29,21 @@ const (
 	maxSecrets = 1 << 20
 )
 
-// secrets removes the values of a run's credentials from texts.
-type secrets struct {
+// Scrubber removes the values of credentials, and everything that looks like a secret, from texts. The
+// zero value cannot be used: see NewScrubber.
+type Scrubber struct {
 	replacer *strings.Replacer
 	// longest is the size of the longest value, in bytes.
 	longest int
 }
 
-// readSecrets reads the values of the files below dir, an empty dir having none. Kubernetes mounts
+// readSecrets returns a Scrubber for the files below dir, an empty dir having none. Kubernetes mounts
 // a Secret as symbolic links, which readSecrets follows to files, but not to folders.
-func readSecrets(dir string) (*secrets, error) {
+func readSecrets(dir string) (*Scrubber, error) {
 	if dir == "" {
-		return newSecrets(nil), nil
+		return NewScrubber(nil), nil
 	}
-	var contents []string
+	contents := map[string][]byte{}
 	size := 0
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -54,29 +57,29 @@ func readSecrets(dir string) (*secrets, error) {
 			return fmt.Errorf("the files are larger than %d bytes: keep only credentials in this folder", maxSecrets)
 		}
 		raw, err := os.ReadFile(path)
-		contents = append(contents, string(raw))
+		contents[path] = raw
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the secrets in %s: %w", dir, err)
 	}
-	return newSecrets(contents), nil
+	return NewScrubber(contents), nil
 }
 
-// newSecrets returns the values in the contents of files: each file as a whole, also in base64, its
-// lines, and the values in YAML, JSON and lines such as NAME=VALUE.
-func newSecrets(contents []string) *secrets {
+// NewScrubber returns a Scrubber for the contents of files with credentials. It removes each file as a
+// whole, also in base64, its lines, and the values in YAML, JSON and lines such as NAME=VALUE.
+func NewScrubber(files map[string][]byte) *Scrubber {
 	values := map[string]bool{}
-	for _, content := range contents {
-		addLines(values, content)
-		values[base64.StdEncoding.EncodeToString([]byte(content))] = true
-		values[base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(content)))] = true
+	for _, raw := range files {
+		addLines(values, string(raw))
+		values[base64.StdEncoding.EncodeToString(raw)] = true
+		values[base64.StdEncoding.EncodeToString(bytes.TrimSpace(raw))] = true
 		var document any
-		if yaml.Unmarshal([]byte(content), &document) == nil {
+		if yaml.Unmarshal(raw, &document) == nil {
 			addLeaves(values, document)
 		}
 	}
-	s := &secrets{}
+	s := &Scrubber{}
 	// The longest value first: the replacer prefers earlier pairs.
 	var pairs []string
 	for _, v := range slices.SortedFunc(maps.Keys(values), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
@@ -118,8 +121,31 @@ func addLeaves(values map[string]bool, document any) {
 	}
 }
 
-// scrub returns text without the values and without everything that looks like a secret.
-func (s *secrets) scrub(text string) string { return redact.Text(s.replacer.Replace(text)) }
+// Scrub returns text without the values and without everything that looks like a secret.
+func (s *Scrubber) Scrub(text string) string { return redact.Text(s.replacer.Replace(text)) }
 
 // isIn reports whether text contains one of the values.
-func (s *secrets) isIn(text string) bool { return s.replacer.Replace(text) != text }
+func (s *Scrubber) isIn(text string) bool { return s.replacer.Replace(text) != text }
+
+// WriteSecrets writes credentials, by name, into a new folder below parent with mode 0700, as files with
+// mode 0600, and returns the folder. Without credentials it creates no folder, and returns "". The
+// caller deletes the folder when the program has ended.
+func WriteSecrets(parent string, files map[string][]byte) (dir string, err error) {
+	if len(files) == 0 {
+		return "", nil
+	}
+	for name := range files {
+		if name != filepath.Base(name) || !filepath.IsLocal(name) || name == "." {
+			return "", fmt.Errorf("key %q of the Secret cannot be the name of a file: rename it", name)
+		}
+	}
+	if dir, err = os.MkdirTemp(parent, ""); err != nil {
+		return "", err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return "", errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return dir, nil
+}

@@ -56,12 +56,8 @@ func writeSkeletonFiles(dir, name string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		mode := os.FileMode(0o755)
-		if e.Name() == FileName {
-			mode = 0o644
-		}
 		content := strings.ReplaceAll(string(raw), "RECIPENAME", name)
-		if err := os.WriteFile(filepath.Join(dir, e.Name()), []byte(content), mode); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, e.Name()), []byte(content), FileMode(raw)); err != nil {
 			return nil, err
 		}
 		names = append(names, e.Name())

@@ -22,8 +22,6 @@ const (
 	MaxState = 1 << 20
 	// maxStateFiles is the maximum number of files and folders in the state folder.
 	maxStateFiles = 10000
-	// inputFile is the file with the Input, in the state folder.
-	inputFile = "input.json"
 	// lockFile is locked during a run. It contains the ID of the process that has locked it last.
 	lockFile = ".lock"
 	// markerFile contains the marker of the processes of the current run.
@@ -33,8 +31,12 @@ const (
 	lockPause   = 20 * time.Millisecond
 )
 
-// KubeconfigFile is the file in the state folder to which create writes the cluster's kubeconfig.
-const KubeconfigFile = "kubeconfig"
+const (
+	// KubeconfigFile is the file in the state folder to which create writes the cluster's kubeconfig.
+	KubeconfigFile = "kubeconfig"
+	// InputFile is the file in the state folder with the Input of the program that ran last.
+	InputFile = "input.json"
+)
 
 // stateLock is the lock of a state folder for one run. The kernel releases it when this process ends,
 // and the programs of the recipe do not inherit it.
@@ -75,6 +77,10 @@ func lockState(ctx context.Context, dir string, timeout time.Duration) (*stateLo
 	}
 }
 
+// EndPreviousRun kills the programs that run with the state folder dir. Their hotspare must have ended:
+// otherwise the next run of the cluster does the same.
+func EndPreviousRun(dir string) error { return (&stateLock{dir: dir}).killPreviousRun() }
+
 func (s *stateLock) killPreviousRun() error {
 	raw, err := readRegularFile(filepath.Join(s.dir, markerFile), 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,9 +114,9 @@ func writeInput(dir string, v Verb, input Input) error {
 	input.APIVersion, input.Verb = APIVersion, v
 	raw, err := json.MarshalIndent(input, "", "  ")
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", inputFile, err)
+		return fmt.Errorf("writing %s: %w", InputFile, err)
 	}
-	return replaceFile(filepath.Join(dir, inputFile), append(raw, '\n'))
+	return replaceFile(filepath.Join(dir, InputFile), append(raw, '\n'))
 }
 
 // replaceFile writes a file with mode 0600. It replaces whatever is at path, and does not follow a

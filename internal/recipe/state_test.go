@@ -115,7 +115,7 @@ func TestLinksAndPipesInTheStateFolderAreNotFollowed(t *testing.T) {
 			if err := os.WriteFile(target, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, file := range []string{inputFile, KubeconfigFile} {
+			for _, file := range []string{InputFile, KubeconfigFile} {
 				if err := make(target, filepath.Join(dir, file)); err != nil {
 					t.Fatal(err)
 				}

@@ -41,8 +41,7 @@ type Suite struct {
 	Dir string
 	// Secrets is as in Run.
 	Secrets string
-	// Log receives the standard error of all programs, with a line such as "== create test-1-x7" before
-	// each of them; nil discards it.
+	// Log is as in Run.
 	Log io.Writer
 	// Random chooses the times at which the suite kills programs.
 	Random *rand.Rand
@@ -156,7 +155,7 @@ func (s *Suite) newCluster() Cluster {
 	s.clusters++
 	name := fmt.Sprintf("test-%d", s.clusters)
 	c := Cluster{
-		Recipe: s.Recipe, Dir: filepath.Join(s.Dir, name), Secrets: s.Secrets, Log: s.Log, logsHeadings: true,
+		Recipe: s.Recipe, Dir: filepath.Join(s.Dir, name), Secrets: s.Secrets, Log: s.Log,
 		Input: Input{Namespace: name, Name: name, UID: fmt.Sprintf("%s-%x", name, s.Random.Uint64()), With: s.with},
 	}
 	return c

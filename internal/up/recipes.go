@@ -33,7 +33,7 @@ func (o Options) startRecipes(ctx context.Context, secrets cloud.Secrets, onChan
 			return nil, fmt.Errorf("unpacking the shipped recipes: %w", err)
 		}
 	}
-	folder := runner.Folder(filepath.Join(o.Dir, "recipe-clusters"))
+	folder := runner.Folder(filepath.Join(o.Dir, runner.FolderName))
 	var err error
 	if p.runner, err = runner.NewProcesses(folder, runner.Options{}); err != nil {
 		return nil, err

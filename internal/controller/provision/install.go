@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/provision"
 )
 
@@ -28,6 +31,9 @@ func (p *pass) ensureFinalizerAndLabels(ctx context.Context, _ provision.Step) e
 // and the newly prepared ones are dropped. This is why Prepare creates nothing.
 func (p *pass) createAttempt(ctx context.Context, s provision.Step) error {
 	md, err := p.clusterExecutor().Prepare(ctx, p.attemptRequest(s.Attempt))
+	if err == nil {
+		err = p.confirmNewInfraID(ctx, s, md.InfraID)
+	}
 	if err != nil {
 		answer, err := p.toAnswer(install.Result{}, err)
 		p.prepare = withInstallWaitsPrefix(answer)
@@ -47,6 +53,22 @@ func (p *pass) createAttempt(ctx context.Context, s provision.Step) error {
 	p.attempts = append(p.attempts, cp)
 	p.recordEvent("ProvisionStarted", "Install", "Started attempt %d as ClusterProvision %s", s.Attempt, s.Name)
 	return nil
+}
+
+// confirmNewInfraID returns an error if another attempt or another cluster uses the infraID: what the
+// attempt creates could not be distinguished from the other's resources.
+func (p *pass) confirmNewInfraID(ctx context.Context, s provision.Step, infraID string) error {
+	for _, cp := range p.attempts {
+		if *cp.Spec.InfraID == infraID && cp.Spec.Attempt != s.Attempt {
+			return fault.NewWait(time.Minute, "the installer returned infraID %s for attempt %d, and attempt %d has used it: each attempt needs another infraID",
+				infraID, s.Attempt, cp.Spec.Attempt)
+		}
+	}
+	err := ownership.ConfirmOwner(ctx, p.Client, p.cluster, infraID)
+	if fault.KindOf(err) == fault.Denied { // nothing is recorded yet, so the installer may return another one
+		return fault.NewWait(time.Minute, "the installer returned an infraID that is in use: %s", err.Error())
+	}
+	return err
 }
 
 // readExistingAttempt reads an attempt that was recorded before.

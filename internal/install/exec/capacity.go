@@ -75,11 +75,21 @@ func (e *Executor) countFits(needs recipe.Needs) (int, string) {
 func countNeeds(needs recipe.Needs, memory, disk int64) (int, string) {
 	byMemory, byDisk := divide(memory, needs.Memory.Value()), divide(disk, needs.Disk.Value())
 	if byMemory <= byDisk {
-		return byMemory, fmt.Sprintf("%d MB of memory are needed for each and %d00 are available: hibernate or delete clusters, or stop other programs",
-			needs.Memory.Value()/megabyte, max(memory, 0)/megabyte/100)
+		return byMemory, fmt.Sprintf("%d MB of memory are needed for each and %s are available: hibernate or delete clusters, or stop other programs",
+			needs.Memory.Value()/megabyte, formatRounded(memory))
 	}
-	return byDisk, fmt.Sprintf("%d MB of disk space are needed for each and %d00 are free: delete clusters or other files",
-		needs.Disk.Value()/megabyte, max(disk, 0)/megabyte/100)
+	return byDisk, fmt.Sprintf("%d MB of disk space are needed for each and %s are free: delete clusters or other files",
+		needs.Disk.Value()/megabyte, formatRounded(disk))
+}
+
+// formatRounded formats bytes as the local platform does: in whole gigabytes, rounded down, or in hundreds
+// of megabytes below one gigabyte. The text of a condition then changes rarely.
+func formatRounded(bytes int64) string {
+	mb := max(bytes, 0) / megabyte
+	if mb >= 1000 {
+		return fmt.Sprintf("about %d GB", mb/1000)
+	}
+	return fmt.Sprintf("about %d MB", mb/100*100)
 }
 
 func divide(have, need int64) int {

@@ -2,10 +2,8 @@ package exec
 
 import (
 	"context"
-	"errors"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/recipe"
 	"hotspare.io/hotspare/internal/recipe/runner"
@@ -14,17 +12,11 @@ import (
 // Destroy ends the attempt with md's infraID and destroys what carries the infraID, or returns the
 // progress. It needs only the metadata: the state of the recipe's programs may be lost.
 func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md install.Metadata) (install.Result, error) {
-	record, found, err := e.Store.ReadRecord(md.InfraID)
-	if err != nil {
-		return install.Result{}, err
-	}
-	if found {
-		if err := record.ConfirmOwner(md.InfraID, place.Cluster); err != nil {
-			return install.Result{}, err
-		}
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if _, _, err := e.readRecord(md.InfraID, place.Cluster); err != nil {
+		return install.Result{}, err
+	}
 	if j := e.destroys[md.InfraID]; j != nil {
 		return e.destroyResult(md.InfraID, j), nil
 	}
@@ -82,14 +74,13 @@ func (e *Executor) forgetDestroyed(keep string) {
 
 // destroyCluster calls destroy until it has succeeded, and deletes the state.
 func (e *Executor) destroyCluster(ctx context.Context, t runner.Task) error {
-	for {
+	for started := e.Clock.Now(); ; {
 		again, err := e.Runner.Call(ctx, t, recipe.Destroy)
-		var failed *recipe.VerbError
-		switch kind := fault.KindOf(err); {
-		case err == nil && !again:
-			return e.Store.Delete(t.Input.InfraID)
-		case errors.As(err, &failed), err != nil && kind != fault.Conflict && kind != fault.Wait:
+		if again, err = DecideAfterDestroy(again, err, started, e.Clock.Now(), t.Recipe.Timeout(recipe.Destroy)); err != nil {
 			return err
+		}
+		if !again {
+			return e.Store.Delete(t.Input.InfraID)
 		}
 		if err := e.pause(ctx); err != nil {
 			return err

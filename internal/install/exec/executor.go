@@ -125,6 +125,9 @@ func (e *Executor) prepareTask(ctx context.Context, t runner.Task, version strin
 	if err != nil {
 		return install.Metadata{}, toFault(err)
 	}
+	if err := e.confirmInfraIDFree(prepared.InfraID, t); err != nil {
+		return install.Metadata{}, err
+	}
 	t.Input.InfraID, t.Input.Metadata = prepared.InfraID, prepared.Metadata
 	md := runner.NewMetadata(t.Recipe, version, t.Input)
 	raw, err := json.Marshal(md)
@@ -132,6 +135,17 @@ func (e *Executor) prepareTask(ctx context.Context, t runner.Task, version strin
 		return install.Metadata{}, fmt.Errorf("encoding metadata.json: %w", err)
 	}
 	return install.Metadata{ClusterID: md.ClusterID, InfraID: md.InfraID, Raw: raw}, nil
+}
+
+// confirmInfraIDFree returns fault.Wait if the record of another cluster has the infraID: the cluster must
+// not record it, because hotspare would then start, stop and destroy the other one's machines.
+func (e *Executor) confirmInfraIDFree(infraID string, t runner.Task) error {
+	r, found, err := e.Store.ReadRecord(infraID)
+	if err != nil || !found || r.IsOf(types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}) && string(r.UID) == t.Input.UID {
+		return err
+	}
+	return fault.NewWait(retryPrepare, "program prepare of recipe %s returned infraID %s, which belongs to ClusterDeployment %s/%s with UID %s: "+
+		"derive the infraID from name, uid and attempt in input.json", t.Recipe.Name, infraID, r.Namespace, r.Name, r.UID)
 }
 
 // retryPrepare is the time after which a program prepare that has failed runs again: nothing exists
@@ -155,21 +169,17 @@ func toFault(err error) error {
 
 // Install starts or continues the attempt with that infraID, or returns its progress.
 func (e *Executor) Install(ctx context.Context, req install.Request, md install.Metadata) (install.Result, error) {
-	record, found, err := e.Store.ReadRecord(md.InfraID)
-	if err != nil {
-		return install.Result{}, err
-	}
-	if found {
-		if err := record.ConfirmOwner(md.InfraID, req.Cluster); err != nil {
-			return install.Result{}, err
-		}
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.destroys[md.InfraID] != nil && !e.destroys[md.InfraID].isDone() {
 		return install.Result{}, fault.NewWait(time.Second, "cluster %s is being destroyed", md.InfraID)
 	}
-	s := Seen{Working: e.isInstalling(md.InfraID), Record: record, Now: e.Clock.Now()}
+	working := e.isInstalling(md.InfraID) // before the record is read: work that ends now has written it
+	record, found, err := e.readRecord(md.InfraID, req.Cluster)
+	if err != nil {
+		return install.Result{}, err
+	}
+	s := Seen{Working: working, Record: record, Now: e.Clock.Now()}
 	var t runner.Task
 	if s.NeedsRequest() {
 		version := ""
@@ -187,6 +197,16 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 		return e.recordResult(record)
 	}
 	return install.Result{Phase: install.Running}, e.startInstall(t, s, found) //nolint:contextcheck // the work outlives the call
+}
+
+// readRecord returns the record of a cluster. The error is fault.Denied if the record is that of another
+// cluster. The caller holds e.mu, so that the record does not change before it acts.
+func (e *Executor) readRecord(infraID string, cluster types.NamespacedName) (runner.Record, bool, error) {
+	record, found, err := e.Store.ReadRecord(infraID)
+	if err == nil && found {
+		err = record.ConfirmOwner(infraID, cluster)
+	}
+	return record, found, err
 }
 
 // isInstalling reports whether the attempt's work runs. Its result is in the record before it ends. The
@@ -271,7 +291,10 @@ func (e *Executor) createCluster(ctx context.Context, t runner.Task, record runn
 		if !next.Again {
 			record.Phase, record.Problem, record.RetryAt = next.Phase, next.Problem, next.RetryAt
 			if next.Phase == runner.Failed {
-				record.Log = e.Store.ReadLog(t.Input.InfraID, t.Secrets)
+				record.Log = e.collectLog(ctx, t)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 			e.recordShortage(t.Recipe.Name, next)
 			return e.Store.WriteRecord(t.Input.InfraID, record)
@@ -280,6 +303,32 @@ func (e *Executor) createCluster(ctx context.Context, t runner.Task, record runn
 			return err
 		}
 	}
+}
+
+// collectLog returns the end of the log of an attempt that has failed: first the output of the program
+// logs, because create's own messages matter most and the end is what is kept if it is shortened.
+func (e *Executor) collectLog(ctx context.Context, t runner.Task) string {
+	before := e.Store.ReadLog(t.Input.InfraID, t.Secrets)
+	if !t.Recipe.Has(recipe.Logs) {
+		return before
+	}
+	problem := ""
+	if _, err := e.Runner.Call(ctx, t, recipe.Logs); err != nil {
+		problem = err.Error() + "\n"
+	}
+	return findAddedLines(before, e.Store.ReadLog(t.Input.InfraID, t.Secrets)) + problem + before
+}
+
+// findAddedLines returns the lines that after has in addition to before: both are the end of a log, and
+// after is younger.
+func findAddedLines(before, after string) string {
+	for rest := before; rest != ""; {
+		if added, found := strings.CutPrefix(after, rest); found {
+			return added
+		}
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
+	return after
 }
 
 // pause waits before a verb is called again.

@@ -57,9 +57,9 @@ const (
 	// retryAfterNoRoom is the time after which create is called again when the platform has no
 	// capacity.
 	retryAfterNoRoom = 2 * time.Minute
-	// createRuns is how many time limits of create an attempt may take in total, when create exits with
-	// code 10 again and again.
-	createRuns = 12
+	// maxRuns is how many time limits of create or destroy its work may take in total, when the program
+	// exits with code 10 again and again.
+	maxRuns = 12
 )
 
 // Next is what follows a run of create.
@@ -83,8 +83,8 @@ func DecideAfterCreate(again bool, err error, started, now time.Time, limits Lim
 	switch {
 	case err == nil && !again:
 		return Next{Phase: runner.Created}
-	case err == nil && now.Sub(started) > createRuns*limit:
-		return Next{Phase: runner.Failed, Problem: "create has exited with code 10 for more than " + (createRuns * limit).String() +
+	case err == nil && now.Sub(started) > maxRuns*limit:
+		return Next{Phase: runner.Failed, Problem: "create has exited with code 10 for more than " + (maxRuns * limit).String() +
 			": correct the recipe, or increase spec.platform.exec.timeouts.create"}
 	case err == nil, fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.Wait:
 		return Next{Again: true, Phase: runner.Creating}
@@ -96,4 +96,24 @@ func DecideAfterCreate(again bool, err error, started, now time.Time, limits Lim
 		return Next{Phase: runner.NoRoom, Problem: err.Error(), RetryAt: now.Add(limits.NoRoom)}
 	}
 	return Next{Phase: runner.Failed, Problem: err.Error()}
+}
+
+// DecideAfterDestroy decides what follows a run of destroy: runAgain and err are its result. It returns
+// true if destroy must be called again, and an error if the destruction has failed: the controller reports
+// it, backs off, and starts another one. It is pure.
+func DecideAfterDestroy(runAgain bool, err error, started, now time.Time, limit time.Duration) (again bool, _ error) {
+	var failed *recipe.VerbError
+	kind := fault.KindOf(err)
+	switch {
+	case err == nil && !runAgain:
+		return false, nil
+	case errors.As(err, &failed), err != nil && kind != fault.Conflict && kind != fault.Wait:
+		return false, err
+	case now.Sub(started) <= maxRuns*limit:
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return false, errors.New("destroy has exited with code 10 for more than " + (maxRuns * limit).String() +
+		": correct the recipe, or increase spec.platform.exec.timeouts.destroy")
 }

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -72,24 +73,73 @@ func TestDecideAfterCreate(t *testing.T) {
 	}
 }
 
+func TestDecideAfterDestroy(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	failed := &recipe.VerbError{Recipe: "r", Verb: recipe.Destroy, Outcome: recipe.Failed, Problem: "why"}
+	locked := fault.New(fault.Conflict, errors.New("locked"))
+	for name, c := range map[string]struct {
+		again bool
+		err   error
+		took  time.Duration
+		want  string
+	}{
+		"success":                               {false, nil, time.Hour, "done"},
+		"exit code 10 calls it again":           {true, nil, 12 * time.Minute, "again"},
+		"exit code 10 for ever is reported":     {true, nil, 12*time.Minute + 1, "destroy has exited with code 10 for more than 12m0s: correct the recipe, or increase spec.platform.exec.timeouts.destroy"},
+		"another process runs a program":        {false, locked, 0, "again"},
+		"another process for ever is reported":  {false, locked, time.Hour, "locked"},
+		"any other code is reported":            {false, failed, 0, failed.Error()},
+		"a program that cannot start is, too":   {false, errors.New("no such file"), 0, "no such file"},
+		"the end of hotspare ends it, as well":  {false, context.Canceled, 0, "context canceled"},
+		"a program that is written is repeated": {false, fault.New(fault.Wait, errors.New("busy")), 0, "again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again, err := DecideAfterDestroy(c.again, c.err, noon.Add(-c.took), noon, time.Minute)
+			got := map[bool]string{true: "again", false: "done"}[again]
+			if err != nil {
+				got = err.Error()
+			}
+			if got != c.want || again && err != nil {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAddedLinesOfALog(t *testing.T) {
+	for name, c := range map[string]struct{ before, after, want string }{
+		"nothing":                    {"a\nb\n", "a\nb\n", ""},
+		"the whole log is there":     {"a\nb\n", "a\nb\nc\n", "c\n"},
+		"its beginning is cut":       {"a\nb\n", "b\nc\nd\n", "c\nd\n"},
+		"all of it is cut":           {"a\nb\n", "c\nd\n", "c\nd\n"},
+		"the first line":             {"", "a\n", "a\n"},
+		"a line that is not the end": {"a\nb\n", "a\nc\n", "a\nc\n"},
+	} {
+		if got := findAddedLines(c.before, c.after); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestTheScarcerResourceLimitsTheNumberOfClusters(t *testing.T) {
 	const gigabyte = 1 << 30
 	needs := recipe.Needs{Memory: resource.MustParse("2Gi"), Disk: resource.MustParse("10Gi")}
 	for name, c := range map[string]struct {
 		memory, disk int64
 		want         int
-		word         string
+		why          string
 	}{
-		"memory":                 {5 * gigabyte, 100 * gigabyte, 2, "memory"},
-		"disk space":             {100 * gigabyte, 19 * gigabyte, 1, "disk space"},
-		"nothing is left":        {-gigabyte, 100 * gigabyte, 0, "memory"},
-		"exactly one more":       {2 * gigabyte, 10 * gigabyte, 1, "memory"},
-		"one byte less than one": {2*gigabyte - 1, 10 * gigabyte, 0, "memory"},
+		"memory":                 {5 * gigabyte, 100 * gigabyte, 2, "2048 MB of memory are needed for each and about 5 GB are available: hibernate or delete clusters, or stop other programs"},
+		"disk space":             {100 * gigabyte, 19 * gigabyte, 1, "10240 MB of disk space are needed for each and about 19 GB are free: delete clusters or other files"},
+		"nothing is left":        {-gigabyte, 100 * gigabyte, 0, "2048 MB of memory are needed for each and about 0 MB are"},
+		"less than a gigabyte":   {950 * megabyte, 100 * gigabyte, 0, "2048 MB of memory are needed for each and about 900 MB are"},
+		"exactly one more":       {2 * gigabyte, 10 * gigabyte, 1, "about 2 GB"},
+		"one byte less than one": {2*gigabyte - 1, 10 * gigabyte, 0, "about 2 GB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, why := countNeeds(needs, c.memory, c.disk)
-			if n != c.want || !strings.Contains(why, c.word) {
-				t.Errorf("got %d: %s; want %d, limited by %s", n, why, c.want, c.word)
+			if n != c.want || !strings.Contains(why, c.why) {
+				t.Errorf("got %d: %s; want %d: %s", n, why, c.want, c.why)
 			}
 		})
 	}

@@ -30,7 +30,8 @@ type Task struct {
 type Runner interface {
 	// Prepare returns what identifies the cluster. It creates nothing.
 	Prepare(ctx context.Context, t Task) (recipe.Prepared, error)
-	// Call runs a verb once. It returns true if the verb must be called again.
+	// Call runs a verb once. It returns true if the verb must be called again. The output of the verb
+	// logs is in the log of the cluster.
 	Call(ctx context.Context, t Task, v recipe.Verb) (again bool, err error)
 	// Observe returns the machines; nil if the recipe has no program observe.
 	Observe(ctx context.Context, t Task) (cloud.Machines, error)

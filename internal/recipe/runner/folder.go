@@ -11,6 +11,7 @@ import (
 
 	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/recipe"
 	"hotspare.io/hotspare/internal/redact"
 )
 
@@ -20,15 +21,22 @@ type Folder string
 
 var _ Store = Folder("")
 
+// FolderName is the name of the Folder in the data folder of hotspare up.
+const FolderName = "recipe-clusters"
+
 const (
 	recordFile  = "cluster.json"
 	logFile     = "log"
 	stateFolder = "state"
+	// recipeFile contains the path of the recipe of which a program ran last.
+	recipeFile = "recipe"
 	// trashPrefix is the prefix of folders that are being deleted. No infraID has it.
 	trashPrefix = ".trash-"
 	// maxLog is the size, in bytes, from which the log is replaced by a new one before a run. The
-	// previous log is kept as log.1.
+	// previous log is kept with suffix previousLog.
 	maxLog = 4 << 20
+	// previousLog is the suffix of the previous log.
+	previousLog = ".1"
 	// logLines is the number of lines that ReadLog returns.
 	logLines = 50
 )
@@ -40,11 +48,6 @@ func (f Folder) clusterDir(infraID string) (string, error) {
 		return "", fault.NewDenied("infraID %q is not a name", infraID)
 	}
 	return filepath.Join(string(f), infraID), nil
-}
-
-// LogPath returns the path of a cluster's log. infraID must be valid.
-func (f Folder) LogPath(infraID string) string {
-	return filepath.Join(string(f), infraID, logFile)
 }
 
 // ReadRecord returns the record of a cluster; false if there is none.
@@ -88,23 +91,9 @@ func (f Folder) ReadLog(infraID string, secrets map[string][]byte) string {
 	}
 	tail, err := redact.ReadTail(filepath.Join(dir, logFile), logLines)
 	if err != nil {
-		return "" // it has written no log
+		return "" // no program has run
 	}
-	return redact.Text(tail, listSecretValues(secrets)...)
-}
-
-// listSecretValues returns each value as a whole and its lines, because a program may print one of
-// them.
-func listSecretValues(secrets map[string][]byte) []string {
-	var out []string
-	for _, raw := range secrets {
-		value := strings.TrimSpace(string(raw))
-		out = append(out, value)
-		if lines := strings.Split(value, "\n"); len(lines) > 1 {
-			out = append(out, lines...)
-		}
-	}
-	return out
+	return recipe.NewScrubber(secrets).Scrub(tail)
 }
 
 // Delete deletes everything that is kept of a cluster. It first renames the folder, so that a crash
@@ -132,7 +121,7 @@ func (f Folder) Delete(infraID string) error {
 func openLog(dir string) (*os.File, error) {
 	path := filepath.Join(dir, logFile)
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
-		if err := os.Rename(path, path+".1"); err != nil {
+		if err := os.Rename(path, path+previousLog); err != nil {
 			return nil, err
 		}
 	}

@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // NewProcesses returns a Processes that keeps the state of clusters in folder. It removes credentials
-// that an earlier process of hotspare has left.
+// and folders that an earlier process of hotspare has left.
 func NewProcesses(folder Folder, o Options) (*Processes, error) {
 	absolute, err := filepath.Abs(string(folder)) // programs have another working folder
 	if err != nil {
@@ -48,11 +48,32 @@ func NewProcesses(folder Folder, o Options) (*Processes, error) {
 	if err := os.MkdirAll(absolute, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder of recipes' clusters: %w", err)
 	}
+	if err := removeTrash(absolute); err != nil {
+		return nil, err
+	}
 	secrets, err := newSecretFolder(absolute, o.SecretDir)
 	if err != nil {
 		return nil, err
 	}
 	return &Processes{folder: Folder(absolute), secrets: secrets, stopGrace: o.StopGrace, running: map[string]chan struct{}{}}, nil
+}
+
+// removeTrash deletes the folders that an earlier process was deleting. It first kills the programs
+// prepare that the process left running.
+func removeTrash(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, trashPrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("finding what an earlier hotspare was deleting: %w", err)
+	}
+	for _, trash := range left {
+		if err := recipe.EndPreviousRun(filepath.Join(trash, stateFolder)); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(trash); err != nil {
+			return fmt.Errorf("deleting what an earlier hotspare was deleting: %w", err)
+		}
+	}
+	return nil
 }
 
 // Close removes the folder for credentials. No program may run.
@@ -132,17 +153,23 @@ func (p *Processes) withCluster(ctx context.Context, t Task, dir string, do func
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return fmt.Errorf("creating the state folder of cluster %s: %w", t.Input.Name, err)
 	}
+	if err := recordRecipe(dir, t.Recipe.Dir); err != nil {
+		return fmt.Errorf("recording the recipe of cluster %s: %w", t.Input.Name, err)
+	}
 	log, err := openLog(dir)
 	if err != nil {
 		return fmt.Errorf("opening the log of cluster %s: %w", t.Input.Name, err)
 	}
 	defer log.Close() //nolint:errcheck // the log is an aid: its loss must not fail the cluster
-	secrets, err := p.secrets.write(t.Secrets)
+	secrets, err := recipe.WriteSecrets(string(p.secrets), t.Secrets)
 	if err != nil {
 		return fmt.Errorf("writing the credentials of cluster %s: %w", t.Input.Name, err)
 	}
 	err = do(recipe.Cluster{Recipe: t.Recipe, Input: t.Input, Dir: state, Secrets: secrets, Log: log, StopGrace: p.stopGrace})
-	if cleanup := p.secrets.removeOne(secrets); cleanup != nil {
+	if secrets == "" {
+		return err
+	}
+	if cleanup := os.RemoveAll(secrets); cleanup != nil {
 		err = errors.Join(err, fmt.Errorf("removing the credentials of cluster %s: %w", t.Input.Name, cleanup))
 	}
 	return err

@@ -55,9 +55,14 @@ type Record struct {
 	Kubeconfig []byte `json:"kubeconfig,omitempty"`
 }
 
+// IsOf reports whether the record is that of a ClusterDeployment.
+func (r Record) IsOf(cluster types.NamespacedName) bool {
+	return r.Namespace == cluster.Namespace && r.Name == cluster.Name
+}
+
 // ConfirmOwner returns fault.Denied if the record is that of another cluster.
 func (r Record) ConfirmOwner(infraID string, cluster types.NamespacedName) error {
-	if r.Namespace == cluster.Namespace && r.Name == cluster.Name {
+	if r.IsOf(cluster) {
 		return nil
 	}
 	return fault.NewDenied("infraID %s belongs to ClusterDeployment %s/%s, so its resources cannot be changed from %s: make the program prepare of recipe %s "+

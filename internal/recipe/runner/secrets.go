@@ -53,25 +53,5 @@ func newSecretFolder(folder, dir string) (secretFolder, error) {
 	return secretFolder(created), nil
 }
 
-// write writes files with mode 0600 into a new folder, and returns the folder.
-func (s secretFolder) write(files map[string][]byte) (string, error) {
-	dir, err := os.MkdirTemp(string(s), "")
-	if err != nil {
-		return "", err
-	}
-	for name, content := range files {
-		if name != filepath.Base(name) || !filepath.IsLocal(name) || name == "." {
-			return "", errors.Join(fmt.Errorf("key %q cannot be the name of a file", name), os.RemoveAll(dir))
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return "", errors.Join(err, os.RemoveAll(dir))
-		}
-	}
-	return dir, nil
-}
-
-// removeOne removes a folder that write has returned.
-func (s secretFolder) removeOne(dir string) error { return os.RemoveAll(dir) }
-
 // remove removes the folder with all that is in it.
 func (s secretFolder) remove() error { return os.RemoveAll(string(s)) }
