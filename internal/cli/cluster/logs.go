@@ -22,8 +22,10 @@ const clusterLogsLong = `Print the install log of a cluster, and for a local clu
 NAME is the name of a claim in the namespace or, failing that, of a cluster.
 
 The logs of a local cluster are files in the data folder, so run this command on the
-machine that runs the hub. For other clusters, the command prints the log of the
-installer's pod and the saved logs of failed install attempts.`
+machine that runs the hub. For a cluster of a recipe, the command prints the saved log of
+the recipe's programs, and runs the program logs if the recipe has one: run it there, too.
+For other clusters, the command prints the log of the installer's pod. It also prints the
+saved logs of failed install attempts.`
 
 // logOptions are the flags of cluster logs.
 type logOptions struct {
@@ -37,7 +39,7 @@ func (a commands) logsCommand() *cobra.Command {
 	q := &logOptions{}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Print the install log of a cluster, and the logs of a local cluster's machines",
+		Short: "Print the install log of a cluster, and the logs of its machines or recipe",
 		Long:  clusterLogsLong,
 		Example: `  hotspare cluster logs mine
   hotspare cluster logs mine --machine mine-x7k2p-master-0 --tail 500`,
@@ -74,6 +76,13 @@ func (a commands) printClusterLogs(ctx context.Context, h *base.Hub, cd *hivev1.
 	if err != nil {
 		return err
 	}
+	if cd.Spec.Platform.Exec != nil {
+		more, err := a.printRecipeLogs(ctx, h, cd, q)
+		if err != nil {
+			return err
+		}
+		n += more
+	}
 	if n+len(found) == 0 {
 		return base.WithRemedy(fmt.Errorf("no log of cluster %s found", cd.Name), a.describeLogLocation(cd))
 	}
@@ -82,8 +91,11 @@ func (a commands) printClusterLogs(ctx context.Context, h *base.Hub, cd *hivev1.
 
 // describeLogLocation returns a hint where to find the logs.
 func (a commands) describeLogLocation(cd *hivev1.ClusterDeployment) string {
-	if cd.Spec.Platform.Local != nil {
+	switch {
+	case cd.Spec.Platform.Local != nil:
 		return "the logs of local clusters are in the data folder of the hub, on the hub's machine: specify it with --data-dir"
+	case cd.Spec.Platform.Exec != nil:
+		return "no program of the recipe has run, or its log is in another data folder, on the hub's machine: specify it with --data-dir"
 	}
 	return "no install attempt saved a log, and no installer is running; see: " + a.FormatCommand("cluster describe %s", cd.Name)
 }
