@@ -208,3 +208,32 @@ func TestProgramsGetTheMetadataThatTheHubStores(t *testing.T) {
 		}
 	}
 }
+
+func TestAnObserveThatBreaksTheContractIsAnError(t *testing.T) {
+	const answer = `{"apiVersion":"recipe.hotspare.io/v1","machines":[%s]}`
+	print := func(machines string) string {
+		return "#!/bin/sh\ncat <<'END'\n" + strings.Replace(answer, "%s", machines, 1) + "\nEND\n"
+	}
+	for name, c := range map[string]struct{ program, want string }{
+		"garbage":               {"#!/bin/sh\nhead -c 1000 /dev/urandom\n", "not a valid JSON object"},
+		"nothing":               {"#!/bin/sh\n", "observe printed nothing"},
+		"too much":              {"#!/bin/sh\nhead -c 50000000 /dev/zero\n", "printed more than 1048576 bytes to standard output"},
+		"an unknown state":      {print(`{"name":"m","state":"on"}`), `in state "on": use one of Running`},
+		"one machine twice":     {print(`{"name":"m","state":"Running"},{"name":"m","state":"Running"}`), `machine "m" twice`},
+		"a failure":             {"#!/bin/sh\necho 'the token has expired' >&2; exit 1\n", "code 1: the token has expired"},
+		"exit code 10":          {"#!/bin/sh\nexit 10\n", "can be called again"},
+		"a kill":                {"#!/bin/sh\nkill -9 $$\n", "ended by a signal"},
+		"too large a state":     {"#!/bin/sh\nhead -c 2000000 /dev/zero >large\n", "more than 1048576 bytes in its state folder"},
+		"no state folder":       {"#!/bin/sh\nrm -rf \"$HOTSPARE_DIR\"\n", "deleted its state folder"},
+		"a secret, in an error": {"#!/bin/sh\nprintf 'password=hunter2'\n", "password=REDACTED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := recipetest.New(t)
+			w.WriteProgram(t, "observe", c.program)
+			ms, err := newActuator(t, w, exec.Options{}).Observe(t.Context(), refOf("c-12345"))
+			if err == nil || len(ms) > 0 || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v, %v, want %q", ms, err, c.want)
+			}
+		})
+	}
+}
