@@ -96,6 +96,14 @@ RECIPE_HISTORIES ?= 10000
 recipe-histories: ## Run RECIPE_HISTORIES random lives of clusters of a recipe, 10,000, with programs and hotspare killed at any moment.
 	go test -run RandomHistories -count=1 -timeout 120m -v ./internal/install/exec -history.runs=$(RECIPE_HISTORIES)
 
+.PHONY: test-recipes
+test-recipes: ## Test the shipped recipes with each step of each tool killed, with faults in each recipe, and with Terraform itself if it is installed.
+	go test -count=1 -timeout 60m ./recipes -recipes.exhaustive
+
+.PHONY: recipe-table
+recipe-table: ## Run the conformance suite on the shipped recipes, and write the results to docs/recipes/README.md.
+	go test -count=1 -run TestShippedRecipes ./recipes -recipes.update
+
 FLIPS ?= 200
 
 .PHONY: flips

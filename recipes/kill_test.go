@@ -2,7 +2,10 @@ package recipes
 
 import (
 	"errors"
+	"flag"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,59 +18,168 @@ import (
 	"hotspare.io/hotspare/internal/recipe"
 )
 
-// TestEachStepMayBeKilled kills each verb in each step of its tools: while something exists and the tool
-// does not know it yet, or the other way around. The clusters must be destroyed, or completed.
+var (
+	exhaustive = flag.Bool("recipes.exhaustive", false, "kill each verb in each step of its tools, and run the tests that take minutes")
+	killSeed   = flag.Uint64("recipes.seed", rand.Uint64(), "chooses the steps in which verbs are killed")
+)
+
+// minSteps is the minimum number of steps that the stand-ins of a recipe have: with fewer, a killed verb
+// leaves too little behind to find anything.
+const minSteps = 10
+
+// TestEachStepMayBeKilled kills each verb in steps of its tools: while something exists and the tool
+// does not know it yet, or the other way around. The clusters must be destroyed, or completed. It
+// chooses two steps of each verb, and with -recipes.exhaustive it kills in all of them.
 func TestEachStepMayBeKilled(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range namesWithStandins() {
 		t.Run(name, func(t *testing.T) {
-			r, state := loadShipped(t, name)
-			if !usesStandins(r) {
-				t.Skip("no tool of this recipe has a stand-in")
-			}
-			steps := 0
+			l := newLife(t, name)
+			random := rand.New(rand.NewPCG(*killSeed, uint64(len(name))))
+			total := 0
 			for _, verb := range []recipe.Verb{recipe.Create, recipe.Stop, recipe.Start, recipe.Destroy} {
-				if !r.Has(verb) {
+				before, ok := l.before[verb]
+				if !ok {
 					continue
 				}
-				for step := 1; ; step++ {
-					k := killer{t: t, recipe: r, state: state, verb: verb, step: step}
-					if !k.run() || t.Failed() {
-						break
-					}
-					steps++
+				total += before.steps
+				for _, p := range chooseKillPoints(random, verb, before.steps) {
+					k := l.restore(before)
+					k.verb, k.step = verb, p.step
+					k.runKilled(p.completes)
 				}
 			}
-			t.Logf("killed in %d steps", steps)
-			if steps < 10 && !t.Failed() {
-				t.Errorf("the stand-ins have %d steps: that is too few to find anything", steps)
+			t.Logf("%d steps, seed %d", total, *killSeed)
+			if total < minSteps {
+				t.Errorf("the stand-ins have %d steps: at least %d are needed", total, minSteps)
 			}
 		})
 	}
 }
 
-// TestASecondCreateChangesNothing calls create for a cluster that is in use, and then again in the same
-// state folder after the cluster was destroyed.
-func TestASecondCreateChangesNothing(t *testing.T) {
-	for _, name := range Names() {
-		t.Run(name, func(t *testing.T) {
-			r, state := loadShipped(t, name)
-			if !usesStandins(r) {
-				t.Skip("no tool of this recipe has a stand-in")
-			}
-			k := killer{t: t, recipe: r, state: state, verb: "nothing"}
-			k.prepare()
-			k.call(recipe.Create)
-			before := describeFiles(t, state)
-			k.call(recipe.Create)
-			if after := describeFiles(t, state); !maps.Equal(before, after) {
-				t.Errorf("the second create changed\n%v to\n%v", before, after)
-			}
-			k.checkReached(cloud.Running)
-			k.call(recipe.Destroy)
-			k.call(recipe.Create)
-			k.checkReached(cloud.Running)
-			k.call(recipe.Destroy)
-		})
+// killPoint is a step in which a verb is killed. If completes is true, the verb is called again before
+// the cluster is destroyed.
+type killPoint struct {
+	step      int
+	completes bool
+}
+
+func chooseKillPoints(random *rand.Rand, verb recipe.Verb, steps int) []killPoint {
+	var all, chosen []killPoint
+	for step := 1; step <= steps; step++ {
+		all = append(all, killPoint{step, true})
+		if verb != recipe.Destroy {
+			all = append(all, killPoint{step, false})
+		}
+	}
+	if *exhaustive || steps == 0 {
+		return all
+	}
+	chosen = append(chosen, killPoint{1 + random.IntN(steps), true})
+	if verb != recipe.Destroy {
+		chosen = append(chosen, killPoint{1 + random.IntN(steps), false})
+	}
+	return chosen
+}
+
+// life is one life of a cluster, in which the cluster was recorded before each verb.
+type life struct {
+	*killer
+	before map[recipe.Verb]recorded
+}
+
+// recorded is a cluster before a verb: a copy of its state folder, of the state of the stand-ins and of
+// $HOME. The verb took so many steps of the stand-ins when nothing killed it.
+type recorded struct {
+	folder string
+	steps  int
+}
+
+// newLife creates, stops, starts and destroys a cluster. It also checks that a second create and a
+// second destroy change nothing, and that the state folder of a destroyed cluster can be used again.
+func newLife(t *testing.T, name string) life {
+	t.Helper()
+	r, state := loadShipped(t, name)
+	l := life{&killer{t: t, recipe: r, state: state, verb: "nothing"}, map[recipe.Verb]recorded{}}
+	l.prepare()
+	l.record(recipe.Create, func() { l.call(recipe.Create) })
+	files := describeFiles(t, state)
+	l.call(recipe.Create)
+	if again := describeFiles(t, state); !maps.Equal(files, again) {
+		t.Errorf("the second create changed\n%v to\n%v", files, again)
+	}
+	l.checkCreated()
+	if r.CanHibernate() {
+		l.record(recipe.Stop, func() { l.reach(recipe.Stop, cloud.Stopped) })
+		l.call(recipe.Stop)
+		l.record(recipe.Start, func() { l.reach(recipe.Start, cloud.Running) })
+		l.call(recipe.Start)
+		l.checkReached(cloud.Running)
+	}
+	l.record(recipe.Destroy, func() { l.call(recipe.Destroy) })
+	l.checkNothingLeft()
+	l.call(recipe.Destroy)
+	l.call(recipe.Create)
+	l.checkCreated()
+	l.call(recipe.Destroy)
+	l.checkNothingLeft()
+	return l
+}
+
+// record copies the cluster, and then calls the verb and counts its steps.
+func (l life) record(v recipe.Verb, call func()) {
+	l.t.Helper()
+	c := recorded{folder: l.t.TempDir()}
+	for name, path := range l.folders() {
+		copyFolder(l.t, filepath.Join(c.folder, name), path)
+	}
+	counter := filepath.Join(l.t.TempDir(), "steps")
+	l.counted, l.counter = v, counter
+	call()
+	l.counted = ""
+	raw, _ := os.ReadFile(counter) // missing: no step
+	c.steps, _ = strconv.Atoi(string(raw))
+	l.before[v] = c
+}
+
+// restore returns the recorded cluster, with folders of its own: a program of an earlier killed verb may
+// still run, and changes none of them.
+func (l life) restore(c recorded) *killer {
+	l.t.Helper()
+	k := &killer{t: l.t, recipe: l.recipe, state: l.t.TempDir(), cluster: l.cluster}
+	k.cluster.Dir, k.cluster.Log = filepath.Join(l.t.TempDir(), "state"), &k.log
+	l.t.Setenv(stateVariable, k.state)
+	l.t.Setenv("HOME", l.t.TempDir())
+	for name, path := range k.folders() {
+		copyFolder(l.t, path, filepath.Join(c.folder, name))
+	}
+	return k
+}
+
+// copyFolder copies the files of a folder; none if it does not exist.
+func copyFolder(t *testing.T, to, from string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, e os.DirEntry, err error) error {
+		relative, _ := filepath.Rel(from, path) // path begins with from
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case e.IsDir():
+			return os.MkdirAll(filepath.Join(to, relative), 0o700)
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, relative), raw, info.Mode())
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -85,16 +197,7 @@ func describeFiles(t *testing.T, dir string) map[string]time.Time {
 	return out
 }
 
-func usesStandins(r *recipe.Recipe) bool {
-	for _, p := range r.Needs.Programs {
-		if tools[p] != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// killer kills one verb of a new cluster in one step.
+// killer calls the verbs of one cluster, and kills one of them in one step.
 type killer struct {
 	t      *testing.T
 	recipe *recipe.Recipe
@@ -104,30 +207,23 @@ type killer struct {
 
 	cluster recipe.Cluster
 	log     strings.Builder
+	// counted is the verb whose steps are counted in file counter.
+	counted recipe.Verb
+	counter string
 }
 
-// run returns false if the verb ended before the step.
-func (k *killer) run() (killed bool) {
-	k.t.Helper()
-	k.prepare()
-	if k.verb != recipe.Create {
-		k.call(recipe.Create)
+// callOnce calls a verb once.
+func (k *killer) callOnce(v recipe.Verb) (again bool, err error) {
+	if v == k.counted {
+		k.t.Setenv(stepsVariable, k.counter)
+		defer k.t.Setenv(stepsVariable, "")
 	}
-	if k.verb == recipe.Start {
-		k.reach(recipe.Stop, cloud.Stopped)
-	}
-	killed = k.kill()
-	if killed {
-		k.recover()
-	}
-	k.call(recipe.Destroy)
-	if left := listLeftovers(k.t, k.state, os.Getenv("HOME")); len(left) > 0 {
-		k.t.Errorf("%s killed in step %d: left over are %s", k.verb, k.step, strings.Join(left, ", "))
-	}
-	if k.t.Failed() {
-		k.t.Logf("log:\n%s", k.log.String())
-	}
-	return killed
+	return k.cluster.Call(k.t.Context(), v)
+}
+
+// folders are everything that the recipe and its tools change.
+func (k *killer) folders() map[string]string {
+	return map[string]string{"tools": k.state, "home": os.Getenv("HOME"), "cluster": k.cluster.Dir}
 }
 
 // prepare names a new cluster.
@@ -138,38 +234,50 @@ func (k *killer) prepare() {
 	}
 	k.cluster = recipe.Cluster{
 		Recipe: k.recipe, Dir: filepath.Join(k.t.TempDir(), "state"), Secrets: writeSecrets(k.t, k.recipe.Name), Log: &k.log,
-		Input: recipe.Input{Namespace: "killed", Name: "killed", UID: strconv.Itoa(k.step) + string(k.verb), With: with},
+		Input: recipe.Input{Namespace: "killed", Name: "killed", UID: string(k.verb), With: with},
 	}
 	prepared, err := k.cluster.Prepare(k.t.Context())
 	k.check("prepare", err)
 	k.cluster = k.cluster.WithPrepared(prepared)
 }
 
-// kill calls the verb, to be killed in the step.
-func (k *killer) kill() bool {
-	counter := filepath.Join(k.t.TempDir(), "steps")
-	k.t.Setenv(stepsVariable, counter)
-	k.t.Setenv(killVariable, strconv.Itoa(k.step))
-	defer k.t.Setenv(stepsVariable, "")
-	_, err := k.cluster.Call(k.t.Context(), k.verb)
-	var failed *recipe.VerbError
-	if errors.As(err, &failed) && strings.Contains(failed.Problem, "signal") {
-		return true
+// runKilled kills the verb, completes its work if told to, and destroys the cluster.
+func (k *killer) runKilled(completes bool) {
+	k.t.Helper()
+	if k.kill() && completes {
+		k.complete()
 	}
-	k.check("killed "+string(k.verb), err)
+	k.call(recipe.Destroy)
+	k.checkNothingLeft()
+}
+
+// kill calls the verb as hotspare does, until it is killed in the step. Otherwise it returns false: the
+// verb has ended in fewer steps than before, because a cloud has worked on in the meantime.
+func (k *killer) kill() bool {
+	k.counted, k.counter = k.verb, filepath.Join(k.t.TempDir(), "steps")
+	defer func() { k.counted = "" }()
+	k.t.Setenv(killVariable, strconv.Itoa(k.step))
+	defer k.t.Setenv(killVariable, "")
+	for range maxCalls {
+		again, err := k.callOnce(k.verb)
+		var failed *recipe.VerbError
+		if errors.As(err, &failed) && strings.Contains(failed.Problem, "signal") {
+			return true
+		}
+		k.check("killed "+string(k.verb), err)
+		if !again {
+			return false
+		}
+	}
 	return false
 }
 
-// recover completes what the killed verb began, in every second step. In the others, the cluster is
-// destroyed as it is.
-func (k *killer) recover() {
-	if k.step%2 == 0 {
-		return
-	}
+// complete calls the killed verb again until its work is done.
+func (k *killer) complete() {
 	switch k.verb {
 	case recipe.Create:
 		k.call(recipe.Create)
-		k.checkReached(cloud.Running)
+		k.checkCreated()
 	case recipe.Stop:
 		k.reach(recipe.Stop, cloud.Stopped)
 		k.reach(recipe.Start, cloud.Running)
@@ -183,14 +291,15 @@ const maxCalls = 100
 
 // call calls a verb until it is done.
 func (k *killer) call(v recipe.Verb) {
+	k.t.Helper()
 	for range maxCalls {
-		again, err := k.cluster.Call(k.t.Context(), v)
+		again, err := k.callOnce(v)
 		k.check(string(v), err)
 		if !again {
 			return
 		}
 	}
-	k.t.Fatalf("%s killed in step %d: %s is not done after %d calls\n%s", k.verb, k.step, v, maxCalls, k.log.String())
+	k.fail("%s is not done after %d calls", v, maxCalls)
 }
 
 // startsFrom and stopsFrom are the states in which hotspare calls start and stop. In other states it
@@ -202,6 +311,7 @@ var (
 
 // reach starts or stops the cluster as hotspare does, until all machines are in a state.
 func (k *killer) reach(v recipe.Verb, want cloud.State) {
+	k.t.Helper()
 	from := startsFrom
 	if v == recipe.Stop {
 		from = stopsFrom
@@ -215,20 +325,32 @@ func (k *killer) reach(v recipe.Verb, want cloud.State) {
 			return
 		}
 		if slices.ContainsFunc(ms, func(m cloud.Machine) bool { return slices.Contains(from, m.State) }) {
-			_, err := k.cluster.Call(k.t.Context(), v)
+			_, err := k.callOnce(v)
 			k.check(string(v), err)
 		}
 		last = ms
 	}
-	k.t.Fatalf("%s killed in step %d: machines are %s and not %s\n%s", k.verb, k.step, last, want, k.log.String())
+	k.fail("machines are %s and not %s", last, want)
+}
+
+// checkCreated observes a cluster that create has completed.
+func (k *killer) checkCreated() {
+	k.t.Helper()
+	ms, _, err := k.cluster.Observe(k.t.Context())
+	k.check("observe", err)
+	if !ms.AllIn(cloud.Running) {
+		k.fail("after create, the machines are %s", ms)
+	}
+	k.checkReached(cloud.Running)
 }
 
 // checkReached compares the cluster with what the stand-ins know about it.
 func (k *killer) checkReached(state cloud.State) {
+	k.t.Helper()
 	call, infraID := toolCall{State: k.state}, k.cluster.Input.InfraID
-	if running := runningParts[k.recipe.Name]; running != nil && state == cloud.Stopped {
-		if parts := running(call, infraID); len(parts) > 0 {
-			k.t.Fatalf("%s killed in step %d: the machines are Stopped, and these parts run: %s", k.verb, k.step, strings.Join(parts, ", "))
+	if parts := runningParts[k.recipe.Name]; parts != nil {
+		if running := parts(call, infraID); (state == cloud.Stopped) == (len(running) > 0) {
+			k.fail("the machines are %s, and these parts run: %s", state, strings.Join(running, ", "))
 		}
 	}
 	if state != cloud.Running {
@@ -238,14 +360,32 @@ func (k *killer) checkReached(state cloud.State) {
 	k.check("kubeconfig", err)
 	if server := servers[k.recipe.Name]; server != nil {
 		if want := server(call, infraID); !strings.Contains(string(raw), "server: "+want+"\n") {
-			k.t.Fatalf("%s killed in step %d: the API is at %s, and the kubeconfig is\n%s", k.verb, k.step, want, raw)
+			k.fail("the API is at %s, and the kubeconfig is\n%s", want, raw)
 		}
+	}
+}
+
+// checkNothingLeft checks that the stand-ins and $HOME have nothing of the cluster.
+func (k *killer) checkNothingLeft() {
+	k.t.Helper()
+	if left := listLeftovers(k.t, k.state, os.Getenv("HOME")); len(left) > 0 {
+		k.fail("left over are %s", strings.Join(left, ", "))
 	}
 }
 
 func (k *killer) check(what string, err error) {
 	k.t.Helper()
 	if err != nil {
-		k.t.Fatalf("%s killed in step %d: %s: %v\n%s", k.verb, k.step, what, err, k.log.String())
+		k.fail("%s: %v", what, err)
 	}
+}
+
+// fail ends the test with what was done to the cluster.
+func (k *killer) fail(format string, args ...any) {
+	k.t.Helper()
+	what := "without a kill"
+	if k.step > 0 {
+		what = fmt.Sprintf("%s killed in step %d, seed %d", k.verb, k.step, *killSeed)
+	}
+	k.t.Fatalf("%s: %s\nlog:\n%s", what, fmt.Sprintf(format, args...), k.log.String())
 }

@@ -54,8 +54,25 @@ func (t toolCall) containers(key, value string) []container {
 	return out
 }
 
+// maxContainers is how many containers fit on the stand-in's disk.
+const maxContainers = 30
+
+// checkRoom returns an error if the disk is full, or if a registry does not have the image.
+func (t toolCall) checkRoom(image string) error {
+	if strings.HasPrefix(image, "missing") {
+		return fmt.Errorf("Error response from daemon: manifest for %s not found: manifest unknown: manifest unknown", image)
+	}
+	if len(t.list("docker", "containers")) >= maxContainers {
+		return fmt.Errorf("Error response from daemon: mkdir /var/lib/docker/overlay2/c0ffee: no space left on device")
+	}
+	return nil
+}
+
 // runContainer creates a container and starts it, as docker run --detach.
-func (t toolCall) runContainer(name string, labels map[string]string) error {
+func (t toolCall) runContainer(image, name string, labels map[string]string) error {
+	if err := t.checkRoom(image); err != nil {
+		return err
+	}
 	if _, exists := t.container(name); exists {
 		return fmt.Errorf("docker: Error response from daemon: Conflict. The container name %q is already in use", "/"+name)
 	}

@@ -37,7 +37,7 @@ func runEksctl(t toolCall) int {
 		"create nodegroup":      {[]string{"--config-file!"}, eksCreateNodegroup},
 		"delete cluster":        {[]string{"--name!", "--region!", "--disable-nodegroup-eviction?"}, eksDeleteCluster},
 		"scale nodegroup":       {append(region, "--name!", "--nodes!"), eksScale},
-		"utils describe-stacks": {append(region, "--events?"), func(toolCall, arguments) int { return 0 }},
+		"utils describe-stacks": {append(region, "--events?"), eksDescribeStacks},
 	}[t.Args[0]+" "+t.Args[1]]
 	if !ok {
 		return t.fail(1, "Error: unknown command %q for \"eksctl\"", t.Args)
@@ -373,5 +373,15 @@ func awsUpdateKubeconfig(t toolCall, a arguments) int {
 
 func awsGetToken(t toolCall, _ arguments) int {
 	printExecCredential(t.Stdout)
+	return 0
+}
+
+// eksDescribeStacks prints the stacks of one cluster, with the reasons of failures.
+func eksDescribeStacks(t toolCall, a arguments) int {
+	for _, r := range t.resources("stacks") {
+		if r.Fields["cluster"] == a.flags["--cluster"] {
+			fmt.Fprintf(t.Stdout, "[ℹ]  stack %s %s %s\n", r.Name, r.State, r.Fields["reason"])
+		}
+	}
 	return 0
 }

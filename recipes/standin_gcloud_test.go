@@ -46,7 +46,7 @@ func runGcloud(t toolCall) int {
 		"container clusters describe":        {append(list, "--location!"), gkeDescribe},
 		"container clusters resize":          {append(location, "--node-pool", "--num-nodes!"), gkeResize},
 		"container clusters get-credentials": {location[:1], gkeGetCredentials},
-		"container operations list":          {append(list, "--location"), func(toolCall, arguments) int { return 0 }},
+		"container operations list":          {append(list, "--location"), gkeOperations},
 		"compute instances list":             {list, gceInstances},
 		"compute disks list":                 {list, gceDisks},
 		"compute disks delete":               {nil, gceDeleteDisks},
@@ -287,5 +287,15 @@ func gceDeleteDisks(t toolCall, a arguments) int {
 		t.remove("disks", d.Name)
 		t.step()
 	}
+	return 0
+}
+
+// gkeOperations prints the operations of one cluster.
+func gkeOperations(t toolCall, a arguments) int {
+	name, ok := strings.CutPrefix(a.flags["--filter"], "targetLink~/clusters/")
+	if !ok || !strings.HasSuffix(name, "$") {
+		return t.fail(2, "ERROR: the stand-in does not know filter %q", a.flags["--filter"])
+	}
+	fmt.Fprintln(t.Stdout, "NAME         TYPE            STATUS\noperation-1  CREATE_CLUSTER  DONE")
 	return 0
 }

@@ -122,8 +122,9 @@ func (t toolCall) hubInstall(name string) int {
 		return 0
 	}
 	t.step()
+	t.hubSetRunning(name, true)
 	t.write("", "installed", name)
-	return t.hubSetRunning(name, true)
+	return 0
 }
 
 func (t toolCall) hubSetRunning(name string, run bool) int {

@@ -57,7 +57,7 @@ var (
 func k3dCreate(t toolCall, flags *pflag.FlagSet) int {
 	servers := flags.IntP("servers", "s", 1, "")
 	agents := flags.IntP("agents", "a", 0, "")
-	_ = flags.StringP("image", "i", "", "")
+	image := flags.StringP("image", "i", "", "")
 	apiPort := flags.String("api-port", "random", "")
 	arguments := flags.StringArray("k3s-arg", nil, "")
 	update := flags.Bool("kubeconfig-update-default", true, "")
@@ -88,6 +88,9 @@ func k3dCreate(t toolCall, flags *pflag.FlagSet) int {
 	if _, err := os.Stat(*registries); *registries != "" && err != nil {
 		return t.fail(1, "FATA[0000] Failed to read registry config: %v", err)
 	}
+	if err := t.checkRoom(*image); err != nil {
+		return t.fail(1, "FATA[0000] Failed Cluster Preparation: %v", err)
+	}
 	return t.createK3dCluster(name, *servers, *agents, *update)
 }
 
@@ -115,6 +118,9 @@ func (t toolCall) createK3dCluster(name string, servers, agents int, update bool
 		add(fmt.Sprintf("k3d-%s-server-%d", name, i), "server")
 	}
 	for i := range agents {
+		if err := t.checkRoom(""); err != nil {
+			return t.fail(1, "FATA[0000] Cluster creation FAILED, all changes have been rolled back! %v", err)
+		}
 		add(fmt.Sprintf("k3d-%s-agent-%d", name, i), "agent")
 	}
 	add("k3d-"+name+"-serverlb", "loadbalancer")

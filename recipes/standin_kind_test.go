@@ -65,7 +65,7 @@ type kindConfig struct {
 func kindCreate(t toolCall, flags *pflag.FlagSet) int {
 	name := flags.StringP("name", "n", "", "")
 	config := flags.String("config", "", "")
-	_ = flags.String("image", "", "")
+	image := flags.String("image", "", "")
 	_ = flags.Bool("retain", false, "")
 	wait := flags.Duration("wait", 0, "")
 	kubeconfig := flags.String("kubeconfig", "", "")
@@ -90,7 +90,7 @@ func kindCreate(t toolCall, flags *pflag.FlagSet) int {
 			return t.fail(1, "ERROR: failed to create cluster: invalid hostname %s", node)
 		}
 		labels := map[string]string{kindLabel: *name, "io.x-k8s.io/kind.role": n.Role}
-		if err := t.runContainer(node, labels); err != nil {
+		if err := t.runContainer(*image, node, labels); err != nil {
 			return t.fail(1, "ERROR: failed to create cluster: %v", err)
 		}
 	}

@@ -61,7 +61,8 @@ func minikubeStart(t toolCall, flags *pflag.FlagSet, profile *string) int {
 	driver := flags.StringP("driver", "d", "", "")
 	runtime := flags.StringP("container-runtime", "c", "", "")
 	_ = flags.StringSlice("wait", nil, "")
-	for _, f := range []string{"cpus", "memory", "disk-size", "cni", "kubernetes-version", "feature-gates"} {
+	memory, version := flags.String("memory", "", ""), flags.String("kubernetes-version", "", "")
+	for _, f := range []string{"cpus", "disk-size", "cni", "feature-gates"} {
 		_ = flags.String(f, "", "")
 	}
 	for _, f := range []string{"addons", "registry-mirror", "insecure-registry"} {
@@ -75,6 +76,12 @@ func minikubeStart(t toolCall, flags *pflag.FlagSet, profile *string) int {
 	}
 	if !slices.Contains([]string{"", "docker"}, *driver) || !slices.Contains([]string{"", "docker", "cri-o", "containerd"}, *runtime) {
 		return t.fail(14, "X Exiting due to MK_USAGE: driver %q, container runtime %q", *driver, *runtime)
+	}
+	if *memory == "999g" {
+		return t.fail(23, "X Exiting due to RSRC_INSUFFICIENT_CONTAINER_MEMORY: docker only has 7936MB available")
+	}
+	if *version == "v1.9.9" {
+		return t.fail(10, "X Exiting due to K8S_OLD_UNSUPPORTED: Kubernetes 1.9.9 is not supported by this release of minikube")
 	}
 	names, exists := t.minikubeNodes(*profile)
 	if !exists {
@@ -102,7 +109,7 @@ func (t toolCall) startMinikubeNodes(profile string, names []string) int {
 			t.putDocker("volumes", n, dockerResource{Labels: map[string]string{minikubeLabel: n}})
 		}
 		if _, ok := t.container(n); !ok {
-			if err := t.runContainer(n, map[string]string{minikubeLabel: n}); err != nil {
+			if err := t.runContainer("", n, map[string]string{minikubeLabel: n}); err != nil {
 				return t.fail(80, "X Exiting due to GUEST_PROVISION: %v", err)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -21,9 +20,13 @@ import (
 func init() {
 	registerTool("ssh", runSSH)
 	for name, run := range map[string]func(toolCall) int{
-		"kubeadm": runKubeadm, "systemctl": runSystemctl, "crictl": runCrictl, "sudo": runSudo, "kubectl": runHostKubectl,
+		"kubeadm": runKubeadm, "kubectl": runHostKubectl,
 	} {
 		registerRecipeTool("kubeadm-ssh", name, run)
+	}
+	for name, script := range hostScripts {
+		registerRecipeTool("kubeadm-ssh", name, nil)
+		scripts[name] = script
 	}
 	registerParameters("kubeadm-ssh", map[string]string{
 		"hosts": "h1.example,h2.example,h3.example,h4.example", "user": "admin", "kubernetes-version": "v1.36.1",
@@ -32,6 +35,41 @@ func init() {
 	registerSecrets("kubeadm-ssh", map[string]string{
 		"ssh-privatekey": standinSecret, "known_hosts": "h1.example,h2.example,h3.example,h4.example,h5.example ssh-ed25519 AAAA\n",
 	})
+}
+
+// hostScripts are the stand-ins for programs on the hosts. $host is the folder of the host.
+var hostScripts = map[string]string{
+	"sudo": `#!/bin/sh -eu
+[ "$1" = -n ] || { echo "sudo: a password is required" >&2; exit 1; }
+shift
+export STANDIN_ROOT=yes
+exec "$@"
+`,
+	"systemctl": `#!/bin/sh -eu
+host=$STANDIN_STATE/hosts/$STANDIN_HOST
+case "$*" in
+"is-active --quiet kubelet") grep -qs "^active$" "$host/kubelet" || exit 3 ;;
+"start kubelet" | "stop kubelet")
+	[ -e "$host/kubelet" ] || { echo "Unit kubelet.service is not configured." >&2; exit 5; }
+	[ "$1" = start ] || { echo inactive >"$host/kubelet"; exit 0; }
+	echo active >"$host/kubelet"
+	echo c0ffee >"$host/containers" ;;
+*) echo "Unknown command verb $*." >&2; exit 1 ;;
+esac
+`,
+	"crictl": `#!/bin/sh -eu
+host=$STANDIN_STATE/hosts/$STANDIN_HOST
+case "$*" in
+"ps --quiet") if [ -e "$host/containers" ]; then cat "$host/containers"; fi ;;
+"ps --all") echo "CONTAINER  IMAGE  STATE" ;;
+"stop c0ffee") rm "$host/containers" ;;
+*) echo "No help topic for $*" >&2; exit 1 ;;
+esac
+`,
+	"journalctl": `#!/bin/sh -eu
+[ "$*" = "--unit kubelet --lines 200 --no-pager" ] || { echo "journalctl: unknown option: $*" >&2; exit 1; }
+echo "$STANDIN_HOST kubelet[1]: started"
+`,
 }
 
 // hostVariable is the environment variable with the host on which a command runs.
@@ -125,17 +163,6 @@ func (t toolCall) onHost(parts ...string) []string {
 	return append([]string{"hosts", t.Getenv(hostVariable)}, parts...)
 }
 
-func runSudo(t toolCall) int {
-	if len(t.Args) < 2 || t.Args[0] != "-n" {
-		return t.fail(1, "sudo: a password is required")
-	}
-	path, err := exec.LookPath(t.Args[1])
-	if err != nil {
-		return t.fail(1, "sudo: %v", err)
-	}
-	return t.fail(1, "sudo: %v", syscall.Exec(path, t.Args[1:], append(os.Environ(), "STANDIN_ROOT=yes")))
-}
-
 var kubeadmToken = regexp.MustCompile(`^[a-z0-9.-]+\.example:6443 --token [a-z0-9]{6}\.[a-z0-9]{16} --discovery-token-ca-cert-hash sha256:[0-9a-f]+$`)
 
 func runKubeadm(t toolCall) int {
@@ -193,43 +220,6 @@ func kubeadmStart(t toolCall) int {
 	t.write("active", t.onHost("kubelet")...)
 	t.write("c0ffee\n", t.onHost("containers")...)
 	t.step()
-	return 0
-}
-
-func runSystemctl(t toolCall) int {
-	state, exists := t.read(t.onHost("kubelet")...)
-	switch command := strings.Join(t.Args, " "); {
-	case command == "is-active --quiet kubelet":
-		if state != "active" {
-			return 3
-		}
-		return 0
-	case !exists:
-		return t.fail(5, "Unit kubelet.service is not configured.")
-	case command == "start kubelet":
-		t.step()
-		t.write("active", t.onHost("kubelet")...)
-		t.write("c0ffee\n", t.onHost("containers")...)
-	case command == "stop kubelet":
-		t.step()
-		t.write("inactive", t.onHost("kubelet")...)
-	default:
-		return t.fail(1, "Unknown command verb %s.", command)
-	}
-	return 0
-}
-
-func runCrictl(t toolCall) int {
-	containers, _ := t.read(t.onHost("containers")...)
-	switch {
-	case slices.Equal(t.Args, []string{"ps", "--quiet"}):
-		fmt.Fprint(t.Stdout, containers)
-	case len(t.Args) > 1 && t.Args[0] == "stop":
-		t.step()
-		t.remove(t.onHost("containers")...)
-	default:
-		return t.fail(1, "No help topic for %q", t.Args)
-	}
 	return 0
 }
 

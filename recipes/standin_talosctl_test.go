@@ -45,9 +45,10 @@ func talosCreate(t toolCall, flags *pflag.FlagSet, name, state *string) int {
 	subnet := flags.String("subnet", "10.5.0.0/24", "")
 	talosconfig := flags.String("talosconfig-destination", filepath.Join(t.Getenv("HOME"), ".talos", "config"), "")
 	version := flags.String("kubernetes-version", "1.36.0", "")
+	image := flags.String("image", "", "")
 	patches := flags.StringArray("config-patch", nil, "")
 	mirrors := flags.StringSlice("registry-mirror", nil, "")
-	for _, f := range []string{"cpus-controlplanes", "cpus-workers", "memory-controlplanes", "memory-workers", "image", "host-ip"} {
+	for _, f := range []string{"cpus-controlplanes", "cpus-workers", "memory-controlplanes", "memory-workers", "host-ip"} {
 		_ = flags.String(f, "", "")
 	}
 	if err := flags.Parse(t.Args); err != nil || flags.NArg() > 0 {
@@ -87,10 +88,10 @@ func talosCreate(t toolCall, flags *pflag.FlagSet, name, state *string) int {
 		return t.fail(1, "%v", err)
 	}
 	t.step()
-	return t.createTalosCluster(*name, *subnet, folder, *talosconfig, *workers)
+	return t.createTalosCluster(*name, *subnet, folder, *talosconfig, *image, *workers)
 }
 
-func (t toolCall) createTalosCluster(name, subnet, folder, talosconfig string, workers int) int {
+func (t toolCall) createTalosCluster(name, subnet, folder, talosconfig, image string, workers int) int {
 	for _, network := range t.list("docker", "networks") {
 		if r, _ := t.getDocker("networks", network); network != name && r.Subnet == subnet {
 			return t.fail(1, "Error response from daemon: invalid pool request: Pool overlaps with other one on this address space")
@@ -108,7 +109,7 @@ func (t toolCall) createTalosCluster(name, subnet, folder, talosconfig string, w
 		if len(node) > 63 {
 			return t.fail(1, "invalid hostname %s", node)
 		}
-		if err := t.runContainer(node, map[string]string{talosLabel: name, "talos.owned": "true", "talos.type": role}); err != nil {
+		if err := t.runContainer(image, node, map[string]string{talosLabel: name, "talos.owned": "true", "talos.type": role}); err != nil {
 			return t.fail(1, "%v", err)
 		}
 	}

@@ -33,15 +33,18 @@ func init() {
 }
 
 // terraformModule is what the stand-in reads of the root module.
-var terraformModule = regexp.MustCompile(`(?s)^terraform \{\s+backend "(\w+)" \{\s*(.*?)\s*\}\s+\}\s+variable "secrets" \{\}\s+` +
+var terraformModule = regexp.MustCompile(`(?s)^terraform \{\s+backend "(\w+)" \{\s*(.*?)\s*\}\s+\}\s+variable "secrets" \{\}\s+variable "running" \{ default = true \}\s+` +
 	`module "cluster" \{\s+source = "([^"]+)"\s+(?:version = "([^"]+)"\s+)?(\w+) = "([a-z0-9-]+)"\s*(.*?)\s*\}\s+` +
-	`output "kubeconfig" \{\s+value     = module\.cluster\.(\w+)\s+sensitive = true\s+\}\s*$`)
+	`output "kubeconfig" \{\s+value     = module\.cluster\.(\w+)\s+sensitive = true\s+\}\s+` +
+	`output "running" \{\s+value      = var\.running\s+depends_on = \[module\.cluster\]\s+\}\s*$`)
 
 type terraformState struct {
 	Name      string
 	Resources []string
 	Output    string
-	path      string
+	// Running is the output of that name; empty before the first apply has ended.
+	Running string
+	path    string
 }
 
 func runTerraform(t toolCall) int {
@@ -59,8 +62,8 @@ func runTerraform(t toolCall) int {
 	}
 	command := strings.Join(names, " ")
 	allowed, ok := map[string][]string{
-		"init": {"-no-color", "-reconfigure"}, "apply": {"-auto-approve", "-no-color", "-lock"}, "destroy": {"-auto-approve", "-no-color", "-lock"},
-		"output kubeconfig": {"-raw"}, "state list": nil,
+		"init": {"-no-color", "-reconfigure"}, "apply": {"-auto-approve", "-no-color", "-lock", "-var"}, "destroy": {"-auto-approve", "-no-color", "-lock"},
+		"output kubeconfig": {"-raw"}, "output running": {"-raw"}, "state list": nil,
 	}[command]
 	if !ok {
 		return t.fail(1, "Terraform has no command named %q.", command)
@@ -86,7 +89,13 @@ func runTerraform(t toolCall) int {
 	state, found := t.readTerraformState(module)
 	switch command {
 	case "apply":
-		return t.terraformApply(module, state)
+		return t.terraformApply(module, state, flags["-var"] != "running=false")
+	case "output running":
+		if state.Running == "" {
+			return t.fail(1, "Error: Output \"running\" not found")
+		}
+		fmt.Fprint(t.Stdout, state.Running)
+		return 0
 	case "destroy":
 		return t.terraformDestroy(state)
 	case "state list":
@@ -150,12 +159,24 @@ func (s *terraformState) write() {
 	}
 }
 
-func (t toolCall) terraformApply(module []string, s *terraformState) int {
+func (t toolCall) terraformApply(module []string, s *terraformState, running bool) int {
 	if module[7] == "" || !strings.Contains(module[7], `region = "eu-west-1"`) {
 		return t.fail(1, "Error: Missing required argument\nThe argument \"region\" is required")
 	}
 	if token, err := os.ReadFile(filepath.Join(t.Getenv("TF_VAR_secrets"), "token")); err != nil || string(token) != standinSecret {
 		return t.fail(1, "Error: Invalid function argument\nno file exists at token: %v", err)
+	}
+	if !running { // the module has variable "running", and no machines without it
+		for _, kind := range []string{"machine-1", "machine-0"} {
+			t.step()
+			t.remove("resources", s.Name, kind)
+			s.Resources = slices.DeleteFunc(s.Resources, func(r string) bool { return r == kind })
+			s.write()
+		}
+		t.step()
+		s.Running = "false"
+		s.write()
+		return 0
 	}
 	for _, kind := range []string{"network", "machine-0", "machine-1"} {
 		if slices.Contains(s.Resources, kind) {
@@ -171,6 +192,7 @@ func (t toolCall) terraformApply(module []string, s *terraformState) int {
 	}
 	t.step()
 	s.Output = kubeconfigText(s.Name, "https://"+s.Name+".invalid", "{token: stand-in}")
+	s.Running = "true"
 	s.write()
 	fmt.Fprintln(t.Stdout, "kubeconfig = <sensitive>")
 	return 0
@@ -276,8 +298,8 @@ output "kubeconfig" {
 
 func TestTerraformItself(t *testing.T) {
 	path, err := exec.LookPath("terraform")
-	if err != nil {
-		t.Skip("terraform is not installed")
+	if err != nil || !*exhaustive {
+		t.Skip("terraform is not installed, or -recipes.exhaustive is not set")
 	}
 	r, _ := loadShipped(t, "terraform")
 	t.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+os.Getenv("PATH"))

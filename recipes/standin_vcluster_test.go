@@ -382,6 +382,9 @@ func (c *kubectlCall) get(list string) int {
 				o.Status.Replicas, o.Status.ReadyReplicas = o.Spec.Replicas, min(o.Status.ReadyReplicas+1, o.Spec.Replicas)
 				c.putObject(c.namespace, r, o)
 			}
+			if r == "statefulset" && o.Status.ReadyReplicas > 0 && o.Status.ReadyReplicas == o.Spec.Replicas {
+				c.putNamed(c.namespace, "pods", "workload", map[string]string{"vcluster.loft.sh/managed-by": o.Metadata.Name})
+			}
 		}
 	}
 	query := jsonpath.New("").AllowMissingKeys(true)

@@ -10,13 +10,13 @@ import (
 
 // TestImagesAndLogs calls the verbs that the conformance suite does not.
 func TestImagesAndLogs(t *testing.T) {
-	for _, name := range []string{"hotspare-local", "k3d", "kind", "minikube", "talosctl", "vcluster"} {
+	for _, name := range []string{"az-aks", "eksctl", "gcloud", "hotspare-local", "k3d", "kind", "kubeadm-ssh", "minikube", "talosctl", "terraform", "vcluster"} {
 		t.Run(name, func(t *testing.T) {
 			r, state := loadShipped(t, name)
 			k := killer{t: t, recipe: r, state: state, verb: "nothing"}
 			k.prepare()
 			k.call(recipe.Create)
-			run := recipe.Run{Recipe: r, Verb: recipe.Logs, Input: k.cluster.Input, Dir: k.cluster.Dir, Log: &k.log}
+			run := recipe.Run{Recipe: r, Verb: recipe.Logs, Input: k.cluster.Input, Dir: k.cluster.Dir, Secrets: k.cluster.Secrets, Log: &k.log}
 			result, err := run.Do(t.Context())
 			if err != nil || result.Outcome != recipe.Done || len(bytes.TrimSpace(result.Answer)) == 0 {
 				t.Errorf("logs: %+v, %v\n%s", result, err, k.log.String())

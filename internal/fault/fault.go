@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -135,24 +134,24 @@ const conflictDelay = 50 * time.Millisecond
 // Requeue converts the outcome of a pass into a reconcile result. next is the delay that the pass
 // asks for (0: no timer). A conflict is retried silently, Wait and Capacity set a timer, Denied
 // is logged and waits for a change, and any other error is returned for backoff.
-func Requeue(next time.Duration, err error) (ctrl.Result, error) {
+func Requeue(next time.Duration, err error) (reconcile.Result, error) {
 	if err == nil {
-		return ctrl.Result{RequeueAfter: next}, nil
+		return reconcile.Result{RequeueAfter: next}, nil
 	}
 	switch kind, delay := kindAndDelay(err); kind {
 	case Conflict:
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	case Wait, Capacity:
-		return ctrl.Result{RequeueAfter: SoonerDelay(next, delay)}, nil
+		return reconcile.Result{RequeueAfter: SoonerDelay(next, delay)}, nil
 	case Gone:
-		return ctrl.Result{RequeueAfter: next}, nil
+		return reconcile.Result{RequeueAfter: next}, nil
 	case Denied:
 		if next > 0 {
-			return ctrl.Result{RequeueAfter: next}, nil
+			return reconcile.Result{RequeueAfter: next}, nil
 		}
-		return ctrl.Result{}, reconcile.TerminalError(err)
+		return reconcile.Result{}, reconcile.TerminalError(err)
 	default:
-		return ctrl.Result{}, err
+		return reconcile.Result{}, err
 	}
 }
 
