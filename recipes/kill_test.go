@@ -358,6 +358,9 @@ func (k *killer) checkReached(state cloud.State) {
 	}
 	raw, err := k.cluster.ReadKubeconfig(k.t.Context())
 	k.check("kubeconfig", err)
+	if contexts := strings.Count(string(raw), "server: "); contexts != 1 {
+		k.fail("the kubeconfig has %d clusters:\n%s", contexts, raw)
+	}
 	if server := servers[k.recipe.Name]; server != nil {
 		if want := server(call, infraID); !strings.Contains(string(raw), "server: "+want+"\n") {
 			k.fail("the API is at %s, and the kubeconfig is\n%s", want, raw)

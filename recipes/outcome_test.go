@@ -73,6 +73,37 @@ func (k *killer) createOutcome() recipe.Outcome {
 	return recipe.InProgress
 }
 
+// TestCreateBeginsAgainWhenThereIsRoom calls create for machines that are out of stock at first. The clouds
+// report it when the cluster exists already.
+func TestCreateBeginsAgainWhenThereIsRoom(t *testing.T) {
+	for name, machine := range map[string][2]string{
+		"az-aks": {"vm-size", "Standard_D8s_v5"}, "gcloud": {"machine-type", "e2-highcpu-32"}, "eksctl": {"instance-type", "p5.48xlarge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, state := loadShipped(t, name)
+			k := killer{t: t, recipe: r, state: state}
+			k.prepare()
+			k.cluster.Input.With[machine[0]] = machine[1]
+			shortages := 0
+			for range maxCalls {
+				outcome := k.createOutcome()
+				if outcome == recipe.Done {
+					break
+				}
+				if shortages++; outcome != recipe.NoRoom {
+					t.Fatalf("the outcome is %s:\n%s", outcome, k.log.String())
+				}
+			}
+			if shortages == 0 || shortages > 3 {
+				t.Errorf("create reported %d times that there is no room:\n%s", shortages, k.log.String())
+			}
+			k.checkCreated()
+			k.call(recipe.Destroy)
+			k.checkNothingLeft()
+		})
+	}
+}
+
 func TestWrongCredentialsAreWrongRequests(t *testing.T) {
 	for _, name := range []string{"az-aks", "gcloud", "eksctl"} {
 		t.Run(name, func(t *testing.T) {

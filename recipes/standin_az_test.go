@@ -23,7 +23,7 @@ func init() {
 // azVCPUQuota is the vCPU quota of the stand-in's subscription.
 const azVCPUQuota = 20
 
-var azSizes = map[string]int{"Standard_D2s_v5": 2, "Standard_D4s_v5": 4}
+var azSizes = map[string]int{"Standard_D2s_v5": 2, "Standard_D4s_v5": 4, "Standard_D8s_v5": 2}
 
 func runAz(t toolCall) int {
 	if err := t.rejectSecrets(); err != nil {
@@ -179,6 +179,9 @@ func azCreate(t toolCall, a arguments) int {
 	}
 	r := resource{Kind: "aks", Name: name, Fields: map[string]string{"power": "Running", "vcpus": strconv.Itoa(nodes * size), "tags": a.flags["--tags"]}}
 	r.operate("Creating", "Succeeded")
+	if t.isShort(name, a.flags["--node-vm-size"] == "Standard_D8s_v5") {
+		r.Next, r.Fields["error"] = "Failed", "AllocationFailed"
+	}
 	t.saveResource(r)
 	t.step()
 	return 0

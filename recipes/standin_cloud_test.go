@@ -150,6 +150,20 @@ func (r *resource) operate(state, next string) {
 	r.State, r.Next, r.Remaining = state, next, operationCalls
 }
 
+// isShort reports whether the first creation of a cluster fails later, because its machines are out of
+// stock. The second one does not.
+func (t toolCall) isShort(name string, outOfStock bool) bool {
+	if !outOfStock {
+		return false
+	}
+	if _, failed := t.read("stock", name); failed {
+		t.remove("stock", name)
+		return false
+	}
+	t.write("", "stock", name)
+	return true
+}
+
 func (t toolCall) saveResource(r resource) {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

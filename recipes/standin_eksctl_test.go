@@ -125,6 +125,9 @@ func (t toolCall) createStack(cluster, suffix string, fields map[string]string) 
 	fields["cluster"] = cluster
 	r := resource{Kind: "stacks", Name: name, Fields: fields}
 	r.operate("CREATE_IN_PROGRESS", "CREATE_COMPLETE")
+	if t.isShort(cluster, fields["instanceType"] == "p5.48xlarge") {
+		r.Next, r.Fields["reason"] = "ROLLBACK_COMPLETE", "AsgInstanceLaunchFailures: InsufficientInstanceCapacity - We currently do not have sufficient capacity"
+	}
 	t.saveResource(r)
 	return t.waitForStack(name)
 }
@@ -156,6 +159,7 @@ func cloudFormationEnd(t toolCall, r resource) {
 	case r.Next == "":
 		eksSetNodes(t, cluster, 0, true)
 		t.remove("nodegroups", cluster)
+	case r.Next != "CREATE_COMPLETE":
 	case isCluster:
 		t.saveResource(resource{Kind: "eks", Name: cluster, State: "ACTIVE"})
 	default:
@@ -226,7 +230,7 @@ func eksNodegroup(t toolCall, c eksConfig) error {
 	if len(t.resources("ec2"))+group.DesiredCapacity > eksQuota {
 		return fmt.Errorf("AsgInstanceLaunchFailures: VcpuLimitExceeded - You have requested more vCPU capacity than your current vCPU limit")
 	}
-	return t.createStack(c.Metadata.Name, "nodegroup-"+group.Name, map[string]string{"nodes": fmt.Sprint(group.DesiredCapacity)})
+	return t.createStack(c.Metadata.Name, "nodegroup-"+group.Name, map[string]string{"nodes": fmt.Sprint(group.DesiredCapacity), "instanceType": group.InstanceType})
 }
 
 func eksCreateAddon(t toolCall, a arguments) int {

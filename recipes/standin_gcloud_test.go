@@ -197,6 +197,10 @@ func gkeCreate(t toolCall, a arguments) int {
 	}
 	r := resource{Kind: "gke", Name: name, Fields: map[string]string{"size": a.flags["--num-nodes"], "labels": a.flags["--labels"]}}
 	r.operate("PROVISIONING", "RUNNING")
+	if t.isShort(name, a.flags["--machine-type"] == "e2-highcpu-32") {
+		r.Next = "ERROR"
+		r.Fields["message"] = "Try a different location, or try again later: Google Compute Engine does not have enough resources available to fulfill request."
+	}
 	t.saveResource(r)
 	t.step()
 	return 0

@@ -123,7 +123,12 @@ func (t toolCall) createTalosCluster(name, subnet, folder, talosconfig, image st
 		fmt.Fprintln(t.Stderr, progress)
 		t.step()
 	}
-	if err := t.mergeKubeconfig("", "admin@"+name, "https://127.0.0.1:40002"); err != nil {
+	// talosctl renames the new context if the kubeconfig has one of that name.
+	context := "admin@" + name
+	if old, err := os.ReadFile(t.kubeconfigPath("")); err == nil && strings.Contains(string(old), context) {
+		context += "-1"
+	}
+	if err := t.mergeKubeconfig("", context, "https://127.0.0.1:40002"); err != nil {
 		return t.fail(1, "error merging kubeconfig: %v", err)
 	}
 	return 0
