@@ -13,7 +13,7 @@ import (
 type mutation struct{ Recipe, Program, Old, New string }
 
 // mutationVariable is the environment variable with the mutation under which this test binary runs.
-const mutationVariable = "RECIPES_MUTATIONATION"
+const mutationVariable = "RECIPES_MUTATION"
 
 // mutateProgram applies the mutation of this process to the recipe in dir.
 func mutateProgram(t *testing.T, dir string) {
@@ -73,7 +73,7 @@ var mutations = []mutation{
 	{`minikube`, `observe`, ` && !starting`, ``},
 	{`minikube`, `observe`, `&& $2 == "Running" `, `&& $2 != "" `},
 	{`minikube`, `stop`, `rm -f starting`, `:`},
-	{`minikube`, `environment`, `*) exit 1 ;;`, `*) exit "$code" ;;`},
+	{`minikube`, `environment`, `*) exit 1 ;;`, `*) exit $? ;;`},
 	{`minikube`, `environment`, `23 | 26 | 29) exit 30 ;;`, ``},
 	{`vcluster`, `create`, "\"$HOTSPARE_RECIPE_DIR/destroy\"\n", ":\n"},
 	{`vcluster`, `stop`, `host delete pods`, `: host delete pods`},
