@@ -33,7 +33,7 @@ func init() {
 }
 
 // terraformModule is what the stand-in reads of the root module.
-var terraformModule = regexp.MustCompile(`(?s)^terraform \{\s+backend "(\w+)" \{\s*(.*?)\s*\}\s+\}\s+variable "secrets" \{\}\s+variable "running" \{ default = true \}\s+` +
+var terraformModule = regexp.MustCompile(`(?s)^terraform \{\s+backend "(\w+)" \{\s*(.*?)\s*\}\s+\}\s+variable "secrets" \{\}\s+variable "running" \{ type = bool \}\s+` +
 	`module "cluster" \{\s+source = "([^"]+)"\s+(?:version = "([^"]+)"\s+)?(\w+) = "([a-z0-9-]+)"\s*(.*?)\s*\}\s+` +
 	`output "kubeconfig" \{\s+value     = module\.cluster\.(\w+)\s+sensitive = true\s+\}\s+` +
 	`output "running" \{\s+value      = var\.running\s+depends_on = \[module\.cluster\]\s+\}\s*$`)
@@ -53,7 +53,11 @@ func runTerraform(t toolCall) int {
 	}
 	var names []string
 	flags := map[string]string{}
-	for _, argument := range t.Args {
+	for i, argument := range t.Args {
+		if i > 0 && t.Args[i-1] == "-var" {
+			flags["-var"] = argument
+			continue
+		}
 		if name, value, _ := strings.Cut(argument, "="); strings.HasPrefix(argument, "-") {
 			flags[name] = value
 			continue
@@ -166,7 +170,10 @@ func (t toolCall) terraformApply(module []string, s *terraformState, running boo
 	if token, err := os.ReadFile(filepath.Join(t.Getenv("TF_VAR_secrets"), "token")); err != nil || string(token) != standinSecret {
 		return t.fail(1, "Error: Invalid function argument\nno file exists at token: %v", err)
 	}
-	if !running { // the module has variable "running", and no machines without it
+	if t.Getenv("TF_VAR_running") != "true" {
+		return t.fail(1, "Error: No value for required variable\nThe root module input variable \"running\" is not set")
+	}
+	if !running { // the module has no machines then
 		for _, kind := range []string{"machine-1", "machine-0"} {
 			t.step()
 			t.remove("resources", s.Name, kind)
@@ -203,9 +210,10 @@ func (t toolCall) terraformDestroy(s *terraformState) int {
 		t.step()
 		last := len(s.Resources) - 1
 		t.remove("resources", s.Name, s.Resources[last])
-		s.Resources, s.Output = s.Resources[:last], ""
+		s.Resources = s.Resources[:last]
 		s.write()
 	}
+	s.Output, s.Running = "", ""
 	s.write()
 	return 0
 }
