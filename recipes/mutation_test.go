@@ -129,15 +129,19 @@ func TestFaultsInTheRecipesAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, tests := range []string{"TestShippedRecipes/^" + m.Recipe + "$", "TestEachStepMayBeKilled/^" + m.Recipe + "$", otherTests(m.Recipe)} {
-				cmd := exec.CommandContext(t.Context(), binary, "-test.run", tests, "-recipes.exhaustive", "-test.failfast")
+			kills := "TestEachStepMayBeKilled/^" + m.Recipe + "$"
+			for _, args := range [][]string{
+				{"-test.run", kills}, {"-test.run", otherTests(m.Recipe)}, {"-test.run", "TestShippedRecipes/^" + m.Recipe + "$"},
+				{"-test.run", kills, "-recipes.exhaustive"},
+			} {
+				cmd := exec.CommandContext(t.Context(), binary, append(args, "-test.failfast")...) //nolint:gosec // this test binary
 				cmd.Env = append(os.Environ(), mutationVariable+"="+string(raw))
 				out, err := cmd.CombinedOutput()
 				if strings.Contains(string(out), "is not in it") {
 					t.Fatalf("%s", out)
 				}
 				if err != nil {
-					t.Logf("found by %s", tests)
+					t.Logf("found by %s", strings.Join(args, " "))
 					return
 				}
 			}
