@@ -1,8 +1,8 @@
 //go:build realclusters
 
-// Package recipes runs the conformance suite of package recipe on a recipe's folder, with real
-// clusters, and compares this machine before and after. It needs what the recipe needs, for example
-// root:
+// Package recipes tests a recipe with real clusters: by the conformance suite of package recipe, as a
+// pool of the built program hotspare that serves a claim, and with kill -9 of hotspare. Each test compares
+// this machine before and after. The tests need what the recipe needs, for example root:
 //
 //	go test -tags realclusters -timeout 60m ./test/recipes -v -recipe ../../recipes/kubernetes-processes -with workers=1
 package recipes
@@ -76,7 +76,13 @@ func TestTheRecipePassesTheSuiteAndLeavesNothingBehind(t *testing.T) {
 	if slices.ContainsFunc(all, func(c recipe.Check) bool { return c.State == recipe.CheckFailed }) {
 		t.Errorf("not all checks have passed:\n%s\nthe programs printed:\n%s", recipe.Table(all), log)
 	}
-	after := observeMachine(t, r.Dir)
+	compareMachine(t, r.Dir, before)
+}
+
+// compareMachine fails the test for all that is on this machine now and was not there before.
+func compareMachine(t *testing.T, recipeDir string, before map[string][]string) {
+	t.Helper()
+	after := observeMachine(t, recipeDir)
 	for _, kind := range slices.Sorted(maps.Keys(after)) {
 		left := slices.DeleteFunc(after[kind], func(item string) bool { return slices.Contains(before[kind], item) })
 		fmt.Printf("%-18s %4d before, %d left behind\n", kind, len(before[kind]), len(left))
