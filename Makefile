@@ -104,6 +104,13 @@ test-recipes: ## Test the shipped recipes with each step of each tool killed, wi
 recipe-table: ## Run the conformance suite on the shipped recipes, and write the results to docs/recipes/README.md.
 	go test -count=1 -run TestShippedRecipes ./recipes -recipes.update
 
+RECIPE      ?= kubernetes-processes
+RECIPE_WITH ?= workers=1
+
+.PHONY: real-clusters
+real-clusters: build ## Create real clusters with RECIPE, kubernetes-processes, as root: a pool that serves a claim, kill -9 of hotspare, the conformance suite.
+	go test -tags realclusters -count=1 -timeout 60m -v ./test/recipes -recipe ../../recipes/$(RECIPE) -with $(RECIPE_WITH)
+
 FLIPS ?= 200
 
 .PHONY: flips

@@ -190,8 +190,10 @@ func downCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Stop hotspare on this machine",
-		Long:  "Stop the hotspare that is running on the data folder, and everything that it started. The data is kept.",
-		Args:  cobra.NoArgs,
+		Long: `Stop the hotspare that is running on the data folder, and the local clusters that it
+started. The data is kept. Clusters of recipes are not stopped: hibernate or delete
+them first if they must not run.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir := base.DataDir(cmd)
 			running, err := up.Down(cmd.Context(), dir)
@@ -203,7 +205,11 @@ func downCommand() *cobra.Command {
 				return nil
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "stopped; the data stays in %s\n", dir)
-			return nil
+			n, err := up.CountRecipeClusters(dir)
+			if err == nil && n > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "clusters of recipes that still exist, and may be running: %d. The next 'hotspare up' manages them again.\n", n)
+			}
+			return err
 		},
 	}
 }

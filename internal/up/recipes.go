@@ -24,6 +24,18 @@ type recipePlatform struct {
 	actuator *cloudexec.Actuator
 }
 
+// recipeFolder is the folder of the clusters of recipes, in the data folder dir.
+func recipeFolder(dir string) runner.Folder {
+	return runner.Folder(filepath.Join(dir, runner.FolderName))
+}
+
+// CountRecipeClusters returns how many clusters recipes have created, or begun to create, and not
+// destroyed. Their processes do not end with hotspare.
+func CountRecipeClusters(dir string) (int, error) {
+	records, err := recipeFolder(dir).ListRecords()
+	return len(records), err
+}
+
 // startRecipes prepares the platform exec. It works until ctx ends; stop waits for its end.
 func (o Options) startRecipes(ctx context.Context, secrets cloud.Secrets, onChange func(types.NamespacedName)) (*recipePlatform, error) {
 	p := &recipePlatform{catalog: runner.Catalog{Dir: o.Recipes}}
@@ -33,7 +45,7 @@ func (o Options) startRecipes(ctx context.Context, secrets cloud.Secrets, onChan
 			return nil, fmt.Errorf("unpacking the shipped recipes: %w", err)
 		}
 	}
-	folder := runner.Folder(filepath.Join(o.Dir, runner.FolderName))
+	folder := recipeFolder(o.Dir)
 	var err error
 	if p.runner, err = runner.NewProcesses(folder, runner.Options{}); err != nil {
 		return nil, err

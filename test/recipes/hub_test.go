@@ -4,6 +4,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -84,7 +85,7 @@ func (h *hub) cleanUp(t *testing.T) {
 
 var pidPattern = regexp.MustCompile(`\(pid (\d+)\)`)
 
-// start starts the hub, and returns when it is ready. It does nothing if the hub runs.
+// start starts the hub, and returns when it answers. It does nothing if the hub runs.
 func (h *hub) start(t *testing.T) {
 	t.Helper()
 	if h.pid != 0 {
@@ -98,6 +99,14 @@ func (h *hub) start(t *testing.T) {
 	if h.pid, err = strconv.Atoi(found[1]); err != nil {
 		t.Fatal(err)
 	}
+	ready := time.Now()
+	waitFor(t, "an answer of the hub", func() bool {
+		out, err = runCommand(context.WithoutCancel(t.Context()), h.program, "kubectl", "get", "clusterpools,clusterclaims")
+		if err != nil {
+			t.Logf("%s after hotspare is ready: %s", time.Since(ready).Round(time.Millisecond), out)
+		}
+		return err == nil
+	})
 }
 
 // stop stops the hub. It has no clusters.
@@ -107,12 +116,13 @@ func (h *hub) stop(t *testing.T) {
 	h.pid, h.isEmpty = 0, true
 }
 
-// kill kills the hub with SIGKILL. Programs of recipes continue to run.
+// kill kills the hub with SIGKILL, and returns when its process has ended. Programs of recipes continue to run.
 func (h *hub) kill(t *testing.T) {
 	t.Helper()
 	if err := syscall.Kill(h.pid, syscall.SIGKILL); err != nil {
 		t.Fatalf("killing hotspare: %v", err)
 	}
+	waitFor(t, "the end of hotspare", func() bool { return errors.Is(syscall.Kill(h.pid, 0), syscall.ESRCH) })
 	h.pid = 0
 }
 

@@ -83,6 +83,7 @@ func TestAPoolOfTheRecipeServesAClaim(t *testing.T) {
 	h.run(t, "pool", "watch", "real", "--until-settled", "--timeout=10m")
 	s.end("create the pool, until one cluster runs and one hibernates")
 	h.showAll(t)
+	h.restart(t, 2)
 
 	s.begin()
 	h.run(t, "claim", "create", "real", "--name", "mine", "--wait")
@@ -117,6 +118,22 @@ func TestAPoolOfTheRecipeServesAClaim(t *testing.T) {
 	h.stop(t)
 	compareMachine(t, h.recipe.Dir, before)
 	fmt.Printf("\n%s", s)
+}
+
+// restart stops and starts the hub while the recipe has that many clusters. They stay as they are.
+func (h *hub) restart(t *testing.T, clusters int) {
+	t.Helper()
+	uids := h.field(t, ".items[*].metadata.uid", "clusterdeployments", "--all-namespaces")
+	out := h.run(t, "down")
+	h.pid = 0
+	if !strings.Contains(out, fmt.Sprintf("may be running: %d", clusters)) {
+		t.Errorf("hotspare down does not say that %d clusters are left: %s", clusters, out)
+	}
+	h.start(t)
+	if now := h.field(t, ".items[*].metadata.uid", "clusterdeployments", "--all-namespaces"); now != uids {
+		t.Errorf("before the restart there were the clusters %q, and now %q", uids, now)
+	}
+	h.run(t, "kubectl", "wait", "clusterpool/real", "--for=jsonpath={.status.ready}=1", "--timeout=10m")
 }
 
 // showAll logs the pool and its clusters as a user sees them.
