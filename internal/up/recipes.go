@@ -32,8 +32,7 @@ func recipeFolder(dir string) runner.Folder {
 // CountRecipeClusters returns how many clusters recipes have created, or begun to create, and not
 // destroyed. Their processes do not end with hotspare.
 func CountRecipeClusters(dir string) (int, error) {
-	records, err := recipeFolder(dir).ListRecords()
-	return len(records), err
+	return recipeFolder(dir).CountClusters()
 }
 
 // startRecipes prepares the platform exec. It works until ctx ends; stop waits for its end.

@@ -83,6 +83,24 @@ func (f Folder) WriteRecord(infraID string, r Record) error {
 	return pki.WriteFile(filepath.Join(dir, recordFile), raw)
 }
 
+// CountClusters returns the number of clusters that have a record.
+func (f Folder) CountClusters() (int, error) {
+	entries, err := os.ReadDir(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("listing the clusters of recipes: %w", err)
+	}
+	count := 0
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(string(f), e.Name(), recordFile)); err == nil {
+			count++
+		}
+	}
+	return count, nil
+}
+
 // ReadLog returns the last lines of a cluster's log, without secrets; "" if there is none.
 func (f Folder) ReadLog(infraID string, secrets map[string][]byte) string {
 	dir, err := f.clusterDir(infraID)
