@@ -63,6 +63,8 @@ func inPhase(m *pool.Member, text string) {
 func applyMark(m *pool.Member, mark string) {
 	switch mark {
 	case "":
+	case "adopted": // it does not record a version
+		m.Version, m.Adopted = "", true
 	case "stale":
 		m.Version = "v0"
 	case "run":

@@ -74,9 +74,19 @@ func (d *draft) deleteUnclaimed() {
 }
 
 func (d *draft) replaceBroken() {
-	for _, m := range d.buckets[Broken] {
+	for _, m := range d.replaceableMembers(Broken) {
 		d.replaceMember(m, m.DefectCause(d.Settings, d.Now), cmp.Or(m.Displaced, m.Withdrawn, "it is broken"))
 	}
+}
+
+// replaceableMembers returns the members of a phase that the pool may delete by its own choice: not
+// those that it has adopted, which nothing could replace (ADR 0024).
+func (d *draft) replaceableMembers(p Phase) []*Member {
+	members := d.buckets[p]
+	if !slices.ContainsFunc(members, func(m *Member) bool { return m.Adopted }) {
+		return members
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return m.Adopted })
 }
 
 // replaceMember plans the deletion of a member that a new one replaces.
@@ -88,7 +98,7 @@ func (d *draft) replaceMember(m *Member, why Cause, reason string) {
 func (d *draft) deleteSurplus() {
 	surplus := d.existingCount() - d.wantedCount()
 	for _, p := range []Phase{Installing, Standby, Assignable} {
-		for _, m := range d.cheapestFirst(d.buckets[p]) {
+		for _, m := range d.cheapestFirst(d.replaceableMembers(p)) {
 			if surplus <= 0 || !d.deleteIfBudgetAllows(m, AboveSize, "the pool has more clusters than its size, %d", d.Settings.Size) {
 				return
 			}
@@ -126,7 +136,7 @@ func (d *draft) replaceStale() {
 	if len(d.waiting) > 0 || !d.hasEnoughClusters() {
 		return
 	}
-	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.buckets[Broken]) > 0 {
+	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.replaceableMembers(Broken)) > 0 {
 		return
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {

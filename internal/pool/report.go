@@ -223,6 +223,7 @@ func (r *Report) recordStaleness(m *Member, p Phase, s Settings) {
 		return
 	}
 	switch {
+	case m.Adopted:
 	case m.Version == "":
 		r.Unversioned = append(r.Unversioned, m.Name)
 	case m.isStale(s):

@@ -96,6 +96,9 @@ type Member struct {
 	Version string
 	// Sources is the value of Settings.Sources when it was made; empty if it records none.
 	Sources string
+	// Adopted is set if the pool has not created it, and its user has not allowed hotspare to destroy
+	// it. It is a spare like any other, but the pool never deletes it by its own choice.
+	Adopted bool
 	// Claim names the claim that it is bound to; a cluster is bound only once.
 	Claim string
 	// ClaimedAt is when it was bound to that claim, in whole seconds; zero if unknown.
@@ -261,8 +264,10 @@ func (s Settings) slowResumeAfter() time.Duration {
 	return defaultSlowResume
 }
 
+// isStale reports whether a new cluster of the pool would differ from m. An adopted cluster is not made
+// from the pool's spec.
 func (m Member) isStale(s Settings) bool {
-	return m.Version != s.Version || m.hasOldRecipe(s) || m.Outdated != "" || m.Withdrawn != ""
+	return !m.Adopted && (m.Version != s.Version || m.hasOldRecipe(s) || m.Outdated != "" || m.Withdrawn != "")
 }
 
 // hasOldRecipe reports whether m was created with another version of its recipe, as far as both are

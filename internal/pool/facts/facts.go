@@ -155,6 +155,13 @@ func IsMarkedForRemoval(cd *hivev1.ClusterDeployment) bool {
 	return hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemove) || hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemoveLegacy)
 }
 
+// IsAdopted reports whether a user has added the cluster, which existed before, and its deletion does
+// not destroy it (ADR 0024). A cluster that hotspare or another installer created says how it was
+// installed.
+func IsAdopted(cd *hivev1.ClusterDeployment) bool {
+	return cd.Spec.Installed && cd.Spec.PreserveOnDelete && cd.Spec.Provisioning == nil && cd.Spec.ClusterInstallRef == nil
+}
+
 // ReadMember reads everything that a plan depends on from a cluster. Compare two results to find
 // out whether a change of the cluster matters.
 func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
@@ -164,6 +171,7 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Version:   cd.Annotations[hivev1.AnnotationPoolVersion],
 		Sources:   cd.Annotations[hivev1.AnnotationSourceVersion],
 		Recipe:    cd.Annotations[hivev1.AnnotationRecipeVersion],
+		Adopted:   IsAdopted(cd),
 		Deleting:  cd.DeletionTimestamp != nil,
 		Marked:    IsMarkedForRemoval(cd),
 		Installed: cd.Spec.Installed,
@@ -185,7 +193,7 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 			m.ClaimedAt = at.Time
 		}
 	}
-	if at := cd.Status.InstalledTimestamp; at != nil {
+	if at := cd.Status.InstalledTimestamp; at != nil && !m.Adopted {
 		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))
 	}
 	readPowerState(&m, cd, now)
