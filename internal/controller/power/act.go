@@ -9,7 +9,6 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/power"
 )
@@ -30,7 +29,7 @@ func (r *Reconciler) setPowerState(ctx context.Context, cd *hivev1.ClusterDeploy
 		return nil
 	}
 	ref, actuator := cloudRef(cd), r.Actuators.ActuatorFor(cd.Spec.Platform)
-	if err := ownership.ConfirmOwner(ctx, r.Client, cd, ref.InfraID); err != nil {
+	if err := r.confirmOwner(ctx, cd, ref.InfraID); err != nil {
 		return err
 	}
 	if act == power.Start {
@@ -54,7 +53,7 @@ func (r *Reconciler) completeResume(ctx context.Context, cd *hivev1.ClusterDeplo
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ref := cloudRef(cd)
-	err := ownership.ConfirmOwner(ctx, r.Client, cd, ref.InfraID)
+	err := r.confirmOwner(ctx, cd, ref.InfraID)
 	if err == nil {
 		err = r.Actuators.ActuatorFor(cd.Spec.Platform).(cloud.ResumeCompleter).CompleteResume(ctx, ref, ready)
 	}

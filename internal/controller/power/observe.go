@@ -86,12 +86,21 @@ func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Actuato
 	if ref.InfraID == "" {
 		return nil, errNoMetadata
 	}
-	if err := ownership.ConfirmOwner(ctx, r.Client, cd, ref.InfraID); err != nil {
+	if err := r.confirmOwner(ctx, cd, ref.InfraID); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return actuator.Observe(ctx, ref)
+}
+
+// confirmOwner returns a fault.Denied unless hotspare may start and stop the machines of an infraID from
+// this ClusterDeployment.
+func (r *Reconciler) confirmOwner(ctx context.Context, cd *hivev1.ClusterDeployment, infraID string) error {
+	if err := ownership.ConfirmOwner(ctx, r.Client, cd, infraID); err != nil {
+		return err
+	}
+	return ownership.ConfirmAdopter(ctx, r.Client, cd, infraID)
 }
 
 // describeCluster returns the part of the snapshot that the ClusterDeployment itself contains.

@@ -12,6 +12,39 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
+// Two people adopt the same cluster in two namespaces: one of them decides about its power.
+func TestOnlyTheFirstAdopterStopsTheMachines(t *testing.T) {
+	h := newHub(t)
+	h.until("Running")
+	h.edit(func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterMetadata.ClusterID = "id" })
+	first := newCluster(h.sim.clock.Now())
+	first.Namespace, first.Name, first.UID = "first", "first", "first" // less than the UID of the other
+	first.Spec.ClusterMetadata.ClusterID = "id"
+	if err := h.Client.Create(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	h.edit(wants(hivev1.PowerHibernating))
+	for range 5 {
+		h.pass()
+	}
+	for _, m := range h.vms {
+		if m.State != cloud.Running {
+			t.Errorf("machine %s is %s", m.Name, m.State)
+		}
+	}
+	said := ""
+	for _, c := range h.get().Status.Conditions {
+		said += c.Message + "\n"
+	}
+	if !strings.Contains(said, "ClusterDeployment first/first manages the same cluster") {
+		t.Errorf("the conditions do not name the other ClusterDeployment:\n%s", said)
+	}
+	if err := h.Client.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	h.until("Hibernating")
+}
+
 // Anybody can write the infraID of another cluster into a ClusterDeployment of theirs.
 func TestMachinesOfAClusterOfAPoolAreNotMovedFromElsewhere(t *testing.T) {
 	h := newHub(t)
