@@ -125,7 +125,7 @@ func (c *Connector) cachedClient(name types.NamespacedName, secret *corev1.Secre
 	if ok && old.version == version && old.authorities.Equal(authorities) {
 		return old.spokeClient, nil
 	}
-	a, err := newSpokeClient(secret.Data[hivev1.SecretKeyKubeconfig], authorities)
+	a, err := newSpokeClient(hivev1.KubeconfigOf(secret.Data), authorities)
 	if err != nil {
 		return nil, err
 	}

@@ -148,4 +148,15 @@ const (
 	SecretKeyPullSecret      = ".dockerconfigjson"
 	SecretKeyMetadata        = "metadata.json"
 	SecretKeySSHPublic       = "ssh-publickey"
+	// SecretKeyClusterAPIKubeconfig is the key of the kubeconfig in the Secrets of Cluster API.
+	SecretKeyClusterAPIKubeconfig = "value"
 )
+
+// KubeconfigOf returns the kubeconfig in the data of a Secret that spec.clusterMetadata names: that under
+// key kubeconfig or, in a Secret of Cluster API, that under key value. It is empty if there is none.
+func KubeconfigOf(data map[string][]byte) []byte {
+	if raw := data[SecretKeyKubeconfig]; len(raw) > 0 {
+		return raw
+	}
+	return data[SecretKeyClusterAPIKubeconfig]
+}

@@ -21,7 +21,7 @@ func (h *Hub) ReadKubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	if err := h.Get(ctx, client.ObjectKey{Namespace: cd.Namespace, Name: name}, &s); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", cd.Name, err)
 	}
-	raw := s.Data[hivev1.SecretKeyKubeconfig]
+	raw := hivev1.KubeconfigOf(s.Data)
 	if len(raw) == 0 {
 		return nil, fmt.Errorf("the Secret %s/%s has no key %s", cd.Namespace, name, hivev1.SecretKeyKubeconfig)
 	}

@@ -132,7 +132,7 @@ func (e observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error 
 	case ref.KubeconfigSecret != nil:
 		var secret corev1.Secret
 		found, err := getObject(ctx, e.Live, here(ref.KubeconfigSecret), &secret)
-		s.Kubeconfig = found && len(secret.Data[hivev1.SecretKeyKubeconfig]) > 0
+		s.Kubeconfig = found && len(hivev1.KubeconfigOf(secret.Data)) > 0
 		return err
 	case ref.Claim != nil:
 		var claim hivev1.ClusterClaim
