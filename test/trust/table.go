@@ -39,12 +39,12 @@ var table = []section{
 		{
 			[]string{"ClusterDeploymentSpec.ClusterPoolRef", "ClusterPoolReference.*"},
 			"`spec.clusterPoolRef`", owner + ", without a pool",
-			"Policy `clusterdeployment-pool`: only users who may read the Secrets of the pool's namespace can name the pool. A cluster belongs to the pool only in a namespace that hotspare created for it (`rbac.IsPoolNamespace`). Policy `clusterdeployment-fields` excludes subjects.",
+			"Policy `clusterdeployment-pool`: only users who may read the Secrets of the pool's namespace and update the pool can name it. A cluster belongs to the pool only in a namespace that hotspare created for it (`rbac.IsPoolNamespace`). Policy `clusterdeployment-fields` excludes subjects.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.ClusterMetadata", "ClusterMetadata.*"},
 			"`spec.clusterMetadata`", owner,
-			"Subjects: policy `clusterdeployment-fields`. An infraID that a cluster of a pool names belongs to that cluster (`ownership.ConfirmOwner`); the local platform compares the owner that each machine records. Secrets are read in that namespace only. Kubeconfigs that would run programs are refused.",
+			"Subjects: policy `clusterdeployment-fields`. An infraID that a cluster of a pool names belongs to that cluster (`ownership.ConfirmOwner`); of two that adopt the same cluster, the first one manages it (`ownership.ConfirmAdopter`); the local platform compares the owner that each machine records. Secrets are read in that namespace only. Kubeconfigs that would run programs are refused.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.ClusterInstallRef", "ClusterInstallReference.*"},
