@@ -19,9 +19,10 @@ func main() {
 	// Kubernetes packages register their flags here, and cobra would add them to this program.
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
 	cmd := cli.New(base.Options{
-		Name:     cli.ProgramName(os.Args[0]),
-		Version:  version.Get(),
-		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.NewCommand(pod.CurrentHost())},
+		Name:         cli.ProgramName(os.Args[0]),
+		Version:      version.Get(),
+		FindMachines: findMachines,
+		Commands:     []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.NewCommand(pod.CurrentHost())},
 	})
 	os.Exit(cli.Execute(context.Background(), cmd))
 }

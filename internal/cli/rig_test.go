@@ -19,6 +19,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/remote"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -50,6 +51,8 @@ type rig struct {
 	width          int
 	versionErr     error
 	name           string
+	identity       func(kubeconfig []byte) (remote.Identity, error)
+	machines       func(cd *hivev1.ClusterDeployment) ([]string, error)
 	podLog         func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
 }
 
@@ -99,7 +102,11 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 		Width:      func(any) int { return r.width },
 		Name:       r.name,
 	}
+	o.FindMachines = func(_ context.Context, _ *rest.Config, cd *hivev1.ClusterDeployment) ([]string, error) {
+		return r.machines(cd)
+	}
 	a := base.NewApp(o)
+	a.ReadIdentity = func(_ context.Context, kubeconfig []byte) (remote.Identity, error) { return r.identity(kubeconfig) }
 	a.Dial = func(*rest.Config) (*base.Hub, error) {
 		return &base.Hub{WithWatch: r.hub, FetchPodLog: r.podLog, FetchVersion: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
 	}

@@ -1,6 +1,7 @@
 package base
 
 import (
+	"context"
 	"io"
 	"os"
 
@@ -8,6 +9,9 @@ import (
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/remote"
 )
 
 // Options configure the environment of the commands. Unset fields default to the standard
@@ -25,6 +29,9 @@ type Options struct {
 	IsTerminal func(stream any) bool
 	// Width returns the number of columns of a terminal; 0 if the stream is not a terminal.
 	Width func(stream any) int
+	// FindMachines returns the names of the machines of a cluster that hotspare would start and stop. It
+	// reads the credentials from the hub that config reaches. If it is nil, no command finds machines.
+	FindMachines func(ctx context.Context, config *rest.Config, cd *hivev1.ClusterDeployment) ([]string, error)
 	// Commands are added to the root command. They may read its flags (see DataDir), but must
 	// not set PersistentPreRun: Execute uses the root's to distinguish usage errors from
 	// errors of a command that has started.
@@ -85,6 +92,8 @@ type App struct {
 	Flags Flags
 	// Dial creates the client for the hub. Tests replace it.
 	Dial func(*rest.Config) (*Hub, error)
+	// ReadIdentity asks the cluster that a kubeconfig reaches. Tests replace it.
+	ReadIdentity func(ctx context.Context, kubeconfig []byte) (remote.Identity, error)
 }
 
 // Flags are the values of the persistent flags.
@@ -96,7 +105,7 @@ type Flags struct {
 // NewApp returns an App that connects to the hub over the network.
 func NewApp(o Options) *App {
 	o.setDefaults()
-	a := &App{Options: o}
+	a := &App{Options: o, ReadIdentity: remote.ReadIdentity}
 	a.Dial = a.newHubClient
 	return a
 }

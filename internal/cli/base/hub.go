@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -20,6 +21,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/clusterapi"
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
@@ -40,6 +42,9 @@ type Hub struct {
 	// URL is the address of the API server. Namespace is the namespace of the command.
 	URL, Namespace string
 }
+
+// ClusterAPICluster is the kind Cluster of Cluster API. Commands read it as an unstructured object.
+var ClusterAPICluster = schema.GroupVersionKind{Group: clusterapi.Group, Version: clusterapi.Version, Kind: "Cluster"}
 
 // Scheme has the kinds that commands use.
 var Scheme = newScheme()
@@ -64,6 +69,7 @@ func NewRESTMapper() meta.RESTMapper {
 	}
 	m.Add(v1alpha1.GroupVersion.WithKind("InstanceType"), meta.RESTScopeRoot)
 	m.Add(hivev1.GroupVersion.WithKind("ClusterImageSet"), meta.RESTScopeRoot)
+	m.Add(ClusterAPICluster, meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
