@@ -18,7 +18,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fleet/agent"
 	"hotspare.io/hotspare/internal/fleet/agent/install"
-	"hotspare.io/hotspare/internal/install/job"
+	"hotspare.io/hotspare/internal/hubjob"
 	"hotspare.io/hotspare/internal/rbac"
 )
 
@@ -56,7 +56,7 @@ func identities(t *testing.T) []identity {
 		{"A subject of a binding to `hotspare-metrics-reader`", "everywhere", named(t, "manager/manager.yaml", "hotspare-metrics-reader")},
 		{"A subject of a binding to `hive-cluster-pool-admin`", "in the namespace of the binding, and in those of its pools' clusters", named(t, "rbac/pool-admin.yaml", "hive-cluster-pool-admin")},
 		{"A subject of a claim", "in the namespace of its cluster", owner(t)},
-		{"The pod of an installer", "in the namespace of its cluster", job.PodPolicyRules("ATTEMPT", "PARTS OF ITS STATE")},
+		{"The pod of an installer", "in the namespace of its cluster", hubjob.PolicyRules("ATTEMPT", "PARTS OF ITS STATE")},
 		{"The agent of a data plane", "on the hub, in the namespace of its DataPlane", held(t, install.HubObjects("NAMESPACE", "DATAPLANE"))},
 		{"The agent of a data plane", "on the data plane, everywhere", held(t, slices.Concat(plane.Absent, plane.Apply))},
 	}

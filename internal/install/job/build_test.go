@@ -21,6 +21,7 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/hubjob"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
 )
@@ -258,13 +259,13 @@ func TestANameThatIsTakenIsLeft(t *testing.T) {
 	hub := fake.NewClientBuilder().WithObjects(others, pod).Build()
 	e := New(hub, Options{})
 	w := e.destroyOperation(place, "c1-x")
-	if seen, err := w.observeJob(t.Context(), destroy); err != nil || seen.exists || seen.livePods > 0 {
+	if seen, err := w.observeJob(t.Context(), destroy); err != nil || seen.Exists || len(seen.LivePods) > 0 {
 		t.Fatalf("it sees %+v, %v", seen, err)
 	}
 	succeed(t, hub.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: w.Key.Name}}))
 	succeed(t, e.runJob(t.Context(), w, destroy, "q/installer", ""))
 	own := w.jobNames(destroy)[1]
-	if seen, err := w.observeJob(t.Context(), destroy); err != nil || !seen.exists || seen.name != own {
+	if seen, err := w.observeJob(t.Context(), destroy); err != nil || !seen.Exists || seen.Name != own {
 		t.Errorf("its own is %+v, %v, want %s", seen, err, own)
 	}
 	succeed(t, w.deleteJob(t.Context(), destroy))
@@ -289,7 +290,7 @@ func TestSaid(t *testing.T) {
 		"":        "",
 		"time=\"now\" level=error msg=\"password: abc\"": "password: REDACTED",
 	} {
-		if got := lastLogMessage(in); got != want {
+		if got := hubjob.LastLogMessage(in); got != want {
 			t.Errorf("said(%q) = %q, want %q", in, got, want)
 		}
 	}

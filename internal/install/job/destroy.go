@@ -41,7 +41,7 @@ func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md 
 	switch {
 	case err != nil:
 		return install.Result{}, err
-	case !seen.exists && seen.livePods == 0:
+	case !seen.Exists && len(seen.LivePods) == 0:
 		if err := e.abandonAttempts(ctx, place, md.InfraID); err != nil {
 			return install.Result{}, err
 		}
@@ -49,14 +49,14 @@ func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md 
 			return install.Result{}, err
 		}
 		return install.Result{Phase: install.Running}, e.runJob(ctx, w, destroy, image, "")
-	case !seen.ended:
-		return install.Result{Phase: install.Running}, seen.launchError
+	case !seen.Ended:
+		return install.Result{Phase: install.Running}, seen.LaunchError
 	}
 	st, err = w.EditState(ctx, func(s *state.State) error {
 		if s.Phase.IsFinal() {
 			return state.ErrNoChange
 		}
-		s.MarkFailed(state.ReasonDestroy, seen.failureMessage())
+		s.MarkFailed(state.ReasonDestroy, seen.FailureMessage())
 		return nil
 	})
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/hubjob"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
 	"hotspare.io/hotspare/internal/redact"
@@ -63,10 +64,6 @@ const (
 	defaultInstallLimit = 2 * time.Hour
 	defaultDestroyLimit = time.Hour
 	defaultRetry        = 10 * time.Minute
-
-	// pollInterval is how often a Job is checked. A change of the state triggers a reconcile; a Job
-	// that fails without writing the state does not.
-	pollInterval = 10 * time.Second
 )
 
 // Executor creates and destroys clusters in Jobs.
@@ -154,16 +151,16 @@ func (e *Executor) retryFailedPrepare(ctx context.Context, w operation, req inst
 		return err
 	}
 	left := e.Retry
-	if seen.ended { // a pod that has recorded its outcome may take a moment to end
-		left -= e.Clock.Since(seen.endedAt)
+	if seen.Ended { // a pod that has recorded its outcome may take a moment to end
+		left -= e.Clock.Since(seen.EndedAt)
 	}
-	if !seen.exists || left <= 0 || !matchesRequest(st, req) {
+	if !seen.Exists || left <= 0 || !matchesRequest(st, req) {
 		return e.restartPrepare(ctx, w, req)
 	}
 	if st.Reason == state.ReasonInvalid {
-		return fault.NewDenied("%s", lastLogMessage(st.Log))
+		return fault.NewDenied("%s", hubjob.LastLogMessage(st.Log))
 	}
-	err = fault.NewWait(left, "preparing the install failed and is retried: %s", lastLogMessage(st.Log))
+	err = fault.NewWait(left, "preparing the install failed and is retried: %s", hubjob.LastLogMessage(st.Log))
 	if st.Reason == hivev1.ReasonInvalidCredentials {
 		return &install.UnauthorizedError{Err: err}
 	}
@@ -193,25 +190,25 @@ func (e *Executor) reconcilePrepareJob(ctx context.Context, w operation, image s
 	switch {
 	case err != nil:
 		return err
-	case !seen.exists && seen.livePods == 0:
+	case !seen.Exists && len(seen.LivePods) == 0:
 		if err := e.runJob(ctx, w, prepare, image, ""); err != nil {
 			return err
 		}
-		return seen.newWaitingError("is preparing the install")
-	case !seen.ended:
-		return seen.newWaitingError("is preparing the install")
+		return seen.NewWaitingError("is preparing the install")
+	case !seen.Ended:
+		return seen.NewWaitingError("is preparing the install")
 	}
 	_, err = w.EditState(ctx, func(s *state.State) error {
 		if s.Phase != state.New {
 			return state.ErrNoChange
 		}
-		s.Phase, s.Reason, s.Log = state.Failed, state.ReasonPrepare, seen.failureMessage()
+		s.Phase, s.Reason, s.Log = state.Failed, state.ReasonPrepare, seen.FailureMessage()
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return fault.NewWait(time.Second, "%s", seen.failureMessage())
+	return fault.NewWait(time.Second, "%s", seen.FailureMessage())
 }
 
 // Install runs the installer to create what md names.
@@ -245,24 +242,24 @@ func (e *Executor) reconcileCreateJob(ctx context.Context, w operation, md insta
 	switch {
 	case err != nil:
 		return st, err
-	case !seen.exists && seen.livePods > 0:
-		return st, fault.NewWait(pollInterval, "Job %s was deleted, and one of its pods has not ended yet", seen.name)
-	case !seen.exists && (st.Phase == state.Prepared || st.Bootstrapped):
+	case !seen.Exists && len(seen.LivePods) > 0:
+		return st, fault.NewWait(hubjob.PollInterval, "Job %s was deleted, and one of its pods has not ended yet", seen.Name)
+	case !seen.Exists && (st.Phase == state.Prepared || st.Bootstrapped):
 		image, err := e.resolveInstallerImage(ctx, w, st)
 		if err != nil {
 			return st, err
 		}
 		return st, e.runJob(ctx, w, create, image, md.InfraID)
-	case seen.exists && !seen.ended:
-		return st, errors.Join(clearEndedHolder(ctx, w, st, seen), seen.launchError)
+	case seen.Exists && !seen.Ended:
+		return st, errors.Join(clearEndedHolder(ctx, w, st, seen), seen.LaunchError)
 	}
-	why, reason := seen.failureMessage(), state.ReasonInterrupted
+	why, reason := seen.FailureMessage(), state.ReasonInterrupted
 	switch {
-	case !seen.exists:
-		why = fmt.Sprintf("Job %s was deleted while it created the cluster: the resources of the attempt are destroyed.", seen.name)
+	case !seen.Exists:
+		why = fmt.Sprintf("Job %s was deleted while it created the cluster: the resources of the attempt are destroyed.", seen.Name)
 	case st.Phase == state.Prepared:
 		reason = "InstallerNotStarted"
-	case seen.timedOut:
+	case seen.TimedOut:
 		reason = state.ReasonTimeout
 	}
 	return w.EditState(ctx, func(s *state.State) error {
@@ -276,9 +273,9 @@ func (e *Executor) reconcileCreateJob(ctx context.Context, w operation, md insta
 
 // clearEndedHolder records in the state that the holder has ended, if that is known. Otherwise the
 // other pods of the attempt would have to wait until its heartbeat expires.
-func clearEndedHolder(ctx context.Context, w operation, st state.State, s jobStatus) error {
+func clearEndedHolder(ctx context.Context, w operation, st state.State, s hubjob.Status) error {
 	pod, _, _ := strings.Cut(st.Holder, "/")
-	if pod == "" || slices.Contains(s.livePodNames, pod) {
+	if pod == "" || slices.Contains(s.LivePods, pod) {
 		return nil
 	}
 	_, err := w.EditState(ctx, func(now *state.State) error {

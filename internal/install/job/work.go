@@ -10,7 +10,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +20,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/hubjob"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
 )
@@ -169,46 +169,17 @@ func (w operation) createStateSecret(ctx context.Context, st state.State) error 
 	return nil
 }
 
-// PodPolicyRules returns the rules for an installer's pod in the namespace of its cluster: access
-// to the Secrets of its attempt, by name. A rule without names would cover all Secrets, so without
-// names there are no rules.
-func PodPolicyRules(secrets ...string) []rbacv1.PolicyRule {
-	if len(secrets) == 0 {
-		return nil
-	}
-	return []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get", "patch"},
-	}}
-}
-
 // createPodResources creates what a pod needs to read and write its state, and no more than that.
 func (w operation) createPodResources(ctx context.Context, parts int) (owner []metav1.OwnerReference, err error) {
 	var secret corev1.Secret
 	if err := w.hub.Get(ctx, w.Key, &secret); err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", w.Key.Name, err)
 	}
-	owner = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID, Controller: ptr.To(true)}}
-	names := []string{w.Key.Name}
-	var objects []client.Object
+	access := hubjob.Access{State: &secret, Labels: w.clusterLabels()}
 	for part := range parts {
-		names = append(names, state.PartSecretName(w.Key.Name, part))
-		objects = append(objects, &corev1.Secret{ObjectMeta: w.newObjectMeta(state.PartSecretName(w.Key.Name, part))})
+		access.Parts = append(access.Parts, state.PartSecretName(w.Key.Name, part))
 	}
-	objects = append(objects,
-		&corev1.ServiceAccount{ObjectMeta: w.newObjectMeta(w.Key.Name), AutomountServiceAccountToken: ptr.To(false)},
-		&rbacv1.Role{ObjectMeta: w.newObjectMeta(w.Key.Name), Rules: PodPolicyRules(names...)},
-		&rbacv1.RoleBinding{
-			ObjectMeta: w.newObjectMeta(w.Key.Name),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.Key.Name},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.Key.Namespace, Name: w.Key.Name}},
-		})
-	for _, o := range objects {
-		o.SetOwnerReferences(owner)
-		if err := w.hub.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
-		}
-	}
-	return owner, nil
+	return access.OwnerReferences(), access.Create(ctx, w.hub)
 }
 
 // authoritiesSecretName names the Secret with the hub's CA certificates for the pods of w: they can
@@ -299,19 +270,19 @@ func (e *Executor) resolveInstallerImage(ctx context.Context, w operation, st st
 	switch {
 	case err != nil:
 		return "", err
-	case !seen.exists && seen.livePods == 0:
+	case !seen.Exists && len(seen.LivePods) == 0:
 		if err := e.runJob(ctx, w, resolve, w.target.ReleaseImage, ""); err != nil {
 			return "", err
 		}
-		return "", seen.newWaitingError("is reading the installer's image from release image " + w.target.ReleaseImage)
-	case !seen.ended:
-		return "", seen.newWaitingError("is reading the installer's image from release image " + w.target.ReleaseImage)
+		return "", seen.NewWaitingError("is reading the installer's image from release image " + w.target.ReleaseImage)
+	case !seen.Ended:
+		return "", seen.NewWaitingError("is reading the installer's image from release image " + w.target.ReleaseImage)
 	}
-	left := e.Retry - e.Clock.Since(seen.endedAt)
+	left := e.Retry - e.Clock.Since(seen.EndedAt)
 	if left <= 0 {
-		return "", firstError(w.deleteJob(ctx, resolve), fault.NewWait(pollInterval, "the installer's image is read again from release image %s", w.target.ReleaseImage))
+		return "", firstError(w.deleteJob(ctx, resolve), fault.NewWait(hubjob.PollInterval, "the installer's image is read again from release image %s", w.target.ReleaseImage))
 	}
-	return "", fault.NewWait(left, "reading the installer's image from release image %s failed: %s", w.target.ReleaseImage, seen.failureMessage())
+	return "", fault.NewWait(left, "reading the installer's image from release image %s failed: %s", w.target.ReleaseImage, seen.FailureMessage())
 }
 
 func firstError(err, otherwise error) error {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"hotspare.io/hotspare/internal/install/job"
+	"hotspare.io/hotspare/internal/hubjob"
 )
 
 // Pod is a pod that runs as a process: its paths are mapped to this computer.
@@ -26,7 +26,7 @@ type Pod struct {
 
 // hostPath returns where a path of the pod is on this computer.
 func (p Pod) hostPath(in string) string {
-	return strings.ReplaceAll(in, job.Root, p.Dir)
+	return strings.ReplaceAll(in, hubjob.Root, p.Dir)
 }
 
 // CleanPodDir removes what a pod has mounted and written, because it contains secrets; the log is
