@@ -222,6 +222,9 @@ func (k *killer) folders() map[string]string {
 	return map[string]string{"tools": k.state, "home": os.Getenv("HOME"), "cluster": k.cluster.Dir}
 }
 
+// longName is as long as the name of a ClusterDeployment may be: tools limit the names of clusters.
+var longName = strings.Repeat("killed-", 9)[:62]
+
 // prepare names a new cluster.
 func (k *killer) prepare() {
 	with, err := k.recipe.Parameters.Complete(parameters[k.recipe.Name])
@@ -230,7 +233,7 @@ func (k *killer) prepare() {
 	}
 	k.cluster = recipe.Cluster{
 		Recipe: k.recipe, Dir: filepath.Join(k.t.TempDir(), "state"), Secrets: writeSecrets(k.t, k.recipe.Name), Log: &k.log,
-		Input: recipe.Input{Namespace: "killed", Name: "killed", UID: string(k.verb), With: with},
+		Input: recipe.Input{Namespace: "killed", Name: longName, UID: string(k.verb), With: with},
 	}
 	prepared, err := k.cluster.Prepare(k.t.Context())
 	k.check("prepare", err)
@@ -245,6 +248,11 @@ func (k *killer) runKilled(completes bool) {
 	}
 	k.call(recipe.Destroy)
 	k.checkNothingLeft()
+	if k.verb == recipe.Start && !completes { // the state folder can be used again
+		k.call(recipe.Create)
+		k.checkCreated()
+		k.call(recipe.Destroy)
+	}
 }
 
 // kill calls the verb as hotspare does, until it is killed in the step. Otherwise it returns false: the

@@ -46,8 +46,11 @@ func otherTests(name string) string {
 		"TestImagesAndLogs/^" + name + "$", "TestCreateSaysWhoseFaultItIs/^" + name + ",", "TestCreateBeginsAgain/^" + name + "$",
 		"TestWrongCredentials/^" + name + "$",
 	}
-	if name == "terraform" {
+	switch name {
+	case "terraform":
 		tests = append(tests, "TestTerraform")
+	case "minikube":
+		tests = append(tests, "TestMinikube")
 	}
 	return strings.Join(tests, "|")
 }
@@ -72,7 +75,7 @@ var mutations = []mutation{
 	{`minikube`, `start`, `touch starting`, `:`},
 	{`minikube`, `observe`, ` && !starting`, ``},
 	{`minikube`, `observe`, `&& $2 == "Running" `, `&& $2 != "" `},
-	{`minikube`, `stop`, `rm -f starting`, `:`},
+	{`minikube`, `destroy`, `complete starting`, `complete`},
 	{`minikube`, `environment`, `*) exit 1 ;;`, `*) exit $? ;;`},
 	{`minikube`, `environment`, `23 | 26 | 29) exit 30 ;;`, ``},
 	{`vcluster`, `create`, "\"$HOTSPARE_RECIPE_DIR/destroy\"\n", ":\n"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/recipe"
 )
 
@@ -34,4 +35,20 @@ func TestImagesAndLogs(t *testing.T) {
 			k.call(recipe.Destroy)
 		})
 	}
+}
+
+// TestMinikubeReportsAStoppedKubelet stops the kubelet of one node, whose container runs.
+func TestMinikubeReportsAStoppedKubelet(t *testing.T) {
+	r, state := loadShipped(t, "minikube")
+	k := &killer{t: t, recipe: r, state: state}
+	k.prepare()
+	k.call(recipe.Create)
+	call := toolCall{State: state}
+	call.remove("minikube", "kubelets", k.cluster.Input.InfraID+"-m02")
+	ms, _, err := k.cluster.Observe(t.Context())
+	if want := []cloud.State{cloud.Running, cloud.Failed, cloud.Running}; err != nil || !slices.EqualFunc(ms, want, func(m cloud.Machine, s cloud.State) bool { return m.State == s }) {
+		t.Errorf("the machines are %s, and must be %v: %v", ms, want, err)
+	}
+	k.reach(recipe.Start, cloud.Running)
+	k.call(recipe.Destroy)
 }
