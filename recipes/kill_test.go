@@ -346,6 +346,11 @@ func (k *killer) checkCreated() {
 		k.fail("after create, the machines are %s", ms)
 	}
 	k.checkReached(cloud.Running)
+	for _, path := range listLeftovers(k.t, k.cluster.Dir) { // a hub stores the state folder in a Secret of its own
+		if raw, err := os.ReadFile(path); err == nil && strings.Contains(string(raw), standinSecret) {
+			k.fail("%s has a credential", path)
+		}
+	}
 }
 
 // checkReached compares the cluster with what the stand-ins know about it.

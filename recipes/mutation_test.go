@@ -51,6 +51,8 @@ func otherTests(name string) string {
 		tests = append(tests, "TestTerraform")
 	case "minikube":
 		tests = append(tests, "TestMinikube")
+	case "talosctl":
+		tests = append(tests, "TestTalosctl")
 	}
 	return strings.Join(tests, "|")
 }
@@ -86,8 +88,8 @@ var mutations = []mutation{
 	{`talosctl`, `create`, "\"$HOTSPARE_RECIPE_DIR/destroy\"\n", ":\n"},
 	{`talosctl`, `destroy`, `rm -rf complete talos`, `rm -rf talos`},
 	{`talosctl`, `destroy`, `"$KUBECONFIG" "$KUBECONFIG.lock"`, ``},
-	{`talosctl`, `create`, `grep -qF`, `grep -qvF`},
-	{`talosctl`, `create`, `used=$(docker network ls`, `used=$(true docker network ls`},
+	{`talosctl`, `create`, `*) false ;; esac; do`, `*) true ;; esac; do`},
+	{`talosctl`, `create`, `used=" $(docker network ls`, `used=" $(true docker network ls`},
 	{`hotspare-local`, `create`, `hub kubectl wait`, `: hub kubectl wait`},
 	{`hotspare-local`, `destroy`, `--ignore-not-found `, ``},
 	{`hotspare-local`, `observe`, `i <= $4`, `i <= $3`},

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -51,4 +52,26 @@ func TestMinikubeReportsAStoppedKubelet(t *testing.T) {
 	}
 	k.reach(recipe.Start, cloud.Running)
 	k.call(recipe.Destroy)
+}
+
+// TestTalosctlChoosesAFreeNetwork creates a cluster when one network is free, and then another.
+func TestTalosctlChoosesAFreeNetwork(t *testing.T) {
+	r, state := loadShipped(t, "talosctl")
+	call := toolCall{State: state}
+	for i := range 256 {
+		if i != 77 {
+			call.write(fmt.Sprintf(`{"Subnet":"10.5.%d.0/24"}`, i), "docker", "networks", fmt.Sprintf("other-%d", i))
+		}
+	}
+	k := &killer{t: t, recipe: r, state: state}
+	k.prepare()
+	k.call(recipe.Create)
+	if n, ok := call.getDocker("networks", k.cluster.Input.InfraID); !ok || n.Subnet != "10.5.77.0/24" {
+		t.Errorf("the network is %v", n)
+	}
+	k.verb = "another"
+	k.prepare()
+	if got := k.createOutcome(); got != recipe.NoRoom {
+		t.Errorf("without a free network, the outcome is %s:\n%s", got, k.log.String())
+	}
 }
