@@ -51,6 +51,8 @@ func otherTests(name string) string {
 		tests = append(tests, "TestTerraform")
 	case "minikube":
 		tests = append(tests, "TestMinikube")
+	case "eksctl":
+		tests = append(tests, "TestEksctl")
 	case "talosctl":
 		tests = append(tests, "TestTalosctl")
 	}

@@ -75,3 +75,17 @@ func TestTalosctlChoosesAFreeNetwork(t *testing.T) {
 		t.Errorf("without a free network, the outcome is %s:\n%s", got, k.log.String())
 	}
 }
+
+// TestEksctlDestroysStacksWithoutTheClusterStack destroys a cluster of which one stack is left, which eksctl
+// does not find.
+func TestEksctlDestroysStacksWithoutTheClusterStack(t *testing.T) {
+	r, state := loadShipped(t, "eksctl")
+	k := &killer{t: t, recipe: r, state: state}
+	k.prepare()
+	infraID := k.cluster.Input.InfraID
+	toolCall{State: state}.saveResource(resource{
+		Kind: "stacks", Name: "eksctl-" + infraID + "-addon-vpc-cni", State: "CREATE_COMPLETE", Fields: map[string]string{"cluster": infraID},
+	})
+	k.call(recipe.Destroy)
+	k.checkNothingLeft()
+}
