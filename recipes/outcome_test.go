@@ -47,6 +47,9 @@ func TestCreateSaysWhoseFaultItIs(t *testing.T) {
 			if got != c.want {
 				t.Errorf("the outcome is %s, and not %s:\n%s", got, c.want, k.log.String())
 			}
+			if c.recipe == "kubeadm-ssh" && c.want == recipe.NoRoom { // it frees the hosts that it took
+				k.checkNothingLeft()
+			}
 			k.cluster.Input.With = complete(t, r, parameters[c.recipe])
 			k.call(recipe.Destroy)
 			if left := listLeftovers(t, state, os.Getenv("HOME")); len(left) > 0 {

@@ -126,6 +126,7 @@ func (t toolCall) terraformInit(module []string, data string) int {
 	if err := os.MkdirAll(filepath.Dir(data), 0o700); err != nil {
 		return t.fail(1, "Error: %v", err)
 	}
+	t.step()
 	if err := os.WriteFile(data, []byte(module[1]+module[2]), 0o600); err != nil {
 		return t.fail(1, "Error: %v", err)
 	}
