@@ -75,13 +75,18 @@ func TestAdoptTranscripts(t *testing.T) {
 		"adopt-kubeconfig": {adoptLab, adoptLab, "cluster list"},
 		"adopt-platform":   {adoptLab + onAWS + " --hibernate-after 12h", adoptLab + onAWS + " -o name"},
 		"adopt-dry-run":    {adoptLab + onAWS + " --dry-run", adoptLab + " --pool spares --dry-run -o name", "cluster list"},
-		"adopt-pool":       {adoptLab + onAWS + " --pool spares", adoptLab + onAWS + " --pool spares -o name", adoptLab + onAWS, adoptLab + " --pool full", adoptLab + " --pool listed", adoptLab + " --pool nope"},
-		"adopt-twice":      {adoptLab, strings.Replace(adoptLab, "lab", "again", 1), adoptLab + " -n elsewhere", adoptLab + onAWS},
+		"adopt-pool": {
+			adoptLab + onAWS + " --pool spares", adoptLab + onAWS + " --pool spares -o name", adoptLab + onAWS,
+			adoptLab + " --pool full", adoptLab + " --pool listed", adoptLab + " --pool nope",
+		},
+		"adopt-twice": {adoptLab, strings.Replace(adoptLab, "lab", "again", 1), adoptLab + " -n elsewhere", adoptLab + onAWS},
 		"adopt-kubeconfig-bad": {
 			strings.Replace(adoptLab, "lab.kube", "exec.kube", 1), strings.Replace(adoptLab, "lab.kube", "files.kube", 1), strings.Replace(adoptLab, "lab.kube", "context.kube", 1),
 			strings.Replace(adoptLab, "lab.kube", "expired.kube", 1), strings.Replace(adoptLab, "lab.kube", "hub.kube", 1), strings.Replace(adoptLab, "lab.kube", "nope.kube", 1),
-			strings.Replace(adoptLab, "adopt/lab.kubeconfig", "pool-list.txt", 1), adoptLab + strings.Replace(onAWS, "x7k2p", "wrong", 1), adoptLab + strings.Replace(onAWS, " --infra-id lab-x7k2p", "", 1),
-			"adopt kubeconfig " + strings.Repeat("x", 64) + " --admin-kubeconfig testdata/adopt/lab.kubeconfig", "adopt kubeconfig lab", adoptLab + " --platform aws", adoptLab + " --region x",
+			strings.Replace(adoptLab, "adopt/lab.kubeconfig", "pool-list.txt", 1),
+			adoptLab + strings.Replace(onAWS, "x7k2p", "wrong", 1), adoptLab + strings.Replace(onAWS, " --infra-id lab-x7k2p", "", 1),
+			"adopt kubeconfig " + strings.Repeat("x", 64) + " --admin-kubeconfig testdata/adopt/lab.kubeconfig", "adopt kubeconfig lab",
+			adoptLab + " --platform aws", adoptLab + " --region x",
 			adoptLab + " --platform k3s", "adopt kubeconfig", "adopt cluster lab", adoptLab + " --hibernate-after -1h",
 		},
 		"adopt-capi": {
@@ -128,7 +133,8 @@ func TestAdoptTroubleTranscripts(t *testing.T) {
 			adoptLab + strings.Replace(onAWS, "x7k2p", "wrong", 1), adoptLab + strings.Replace(onAWS, " --infra-id lab-x7k2p", "", 1),
 		}))
 	})
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "hive.openshift.io", Resource: "clusterdeployments"}, "lab", errors.New("spec.clusterPoolRef would make this cluster available to the claims on ClusterPool default/spares"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "hive.openshift.io", Resource: "clusterdeployments"}, "lab",
+		errors.New("spec.clusterPoolRef would make this cluster available to the claims on ClusterPool default/spares"))
 	t.Run("a user who may not add clusters to the pool", func(t *testing.T) {
 		r := adopters(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if _, is := o.(*hivev1.ClusterDeployment); is {

@@ -24,7 +24,10 @@ func kubeconfigWith(user string) string {
 "users":[{"name":"u","user":{%s}}]}`, user)
 }
 
-const token = `"token":"s3cr3t"`
+const (
+	token   = `"token":"s3cr3t"`
+	program = `"exec":{"command":"aws","apiVersion":"client.authentication.k8s.io/v1","interactiveMode":"Never"}`
+)
 
 // certificateUntil returns the fields of a user with a client certificate.
 func certificateUntil(t *testing.T, end time.Time) string {
@@ -48,7 +51,7 @@ func TestTheHubCanUseTheKubeconfig(t *testing.T) {
 		"a token":                        {kubeconfigWith(token), ""},
 		"a certificate that is valid":    {kubeconfigWith(certificateUntil(t, now.Add(time.Minute))), ""},
 		"a certificate that has expired": {kubeconfigWith(certificateUntil(t, now)), `the credentials of user entry "u" expired at 2026-11-21T12:00:00Z`},
-		"a program":                      {kubeconfigWith(`"exec":{"command":"aws","apiVersion":"client.authentication.k8s.io/v1","interactiveMode":"Never"}`), `user entry "u" runs a program`},
+		"a program":                      {kubeconfigWith(program), `user entry "u" runs a program`},
 		"a plugin":                       {kubeconfigWith(`"auth-provider":{"name":"gcp"}`), `user entry "u" uses a plugin`},
 		"a file with a token":            {kubeconfigWith(`"tokenFile":"/t"`), `user entry "u" reads a file (tokenFile)`},
 		"files with a certificate":       {kubeconfigWith(`"client-certificate":"/c","client-key":"/k"`), `user entry "u" reads files`},

@@ -2,6 +2,7 @@
 package adopt
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -96,8 +97,8 @@ func (c *candidate) noteAccess(now time.Time) {
 
 // explainMissingNamespace adds the remedy to the error of a write in a namespace that does not exist.
 func (a commands) explainMissingNamespace(err error, namespace string) error {
-	status, is := err.(apierrors.APIStatus) //nolint:errorlint // the error of the client itself
-	if !is || !apierrors.IsNotFound(err) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {
 		return err
 	}
 	return base.WithRemedy(fmt.Errorf("namespace %s does not exist", namespace), "create it with: "+a.FormatCommandIn("", "kubectl create namespace %s", namespace))

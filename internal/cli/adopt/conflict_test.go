@@ -50,12 +50,13 @@ func TestPlatforms(t *testing.T) {
 		flags          platformFlags
 		want, metadata string
 	}{
-		"aws":       {platformFlags{platform: "aws", region: "r", credentials: "s"}, `{"aws":{"credentialsSecretRef":{"name":"s"},"region":"r"}}`, ""},
-		"azure":     {platformFlags{platform: "azure", credentials: "s"}, `{"azure":{"credentialsSecretRef":{"name":"s"}}}`, `{"azure":{"resourceGroupName":"x-rg"}}`},
-		"a group":   {platformFlags{platform: "azure", credentials: "s", resourceGroup: "g"}, `{"azure":{"credentialsSecretRef":{"name":"s"}}}`, `{"azure":{"resourceGroupName":"g"}}`},
-		"openstack": {platformFlags{platform: "openstack", cloud: "c", credentials: "s", certificates: "ca"}, `{"openstack":{"certificatesSecretRef":{"name":"ca"},"cloud":"c","credentialsSecretRef":{"name":"s"}}}`, ""},
-		"vsphere":   {platformFlags{platform: "vsphere", vcenter: "v", credentials: "s"}, `{"vsphere":{"credentialsSecretRef":{"name":"s"},"vCenter":"v"}}`, ""},
-		"none":      {platformFlags{platform: "none"}, `{"none":{}}`, ""},
+		"aws":     {platformFlags{platform: "aws", region: "r", credentials: "s"}, `{"aws":{"credentialsSecretRef":{"name":"s"},"region":"r"}}`, ""},
+		"azure":   {platformFlags{platform: "azure", credentials: "s"}, `{"azure":{"credentialsSecretRef":{"name":"s"}}}`, `{"azure":{"resourceGroupName":"x-rg"}}`},
+		"a group": {platformFlags{platform: "azure", credentials: "s", resourceGroup: "g"}, `{"azure":{"credentialsSecretRef":{"name":"s"}}}`, `{"azure":{"resourceGroupName":"g"}}`},
+		"openstack": {platformFlags{platform: "openstack", cloud: "c", credentials: "s", certificates: "ca"},
+			`{"openstack":{"certificatesSecretRef":{"name":"ca"},"cloud":"c","credentialsSecretRef":{"name":"s"}}}`, ""},
+		"vsphere": {platformFlags{platform: "vsphere", vcenter: "v", credentials: "s"}, `{"vsphere":{"credentialsSecretRef":{"name":"s"},"vCenter":"v"}}`, ""},
+		"none":    {platformFlags{platform: "none"}, `{"none":{}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.flags.validate(); err != nil {

@@ -169,7 +169,8 @@ func (a commands) describeAdoption(w io.Writer, h *base.Hub, c *candidate) error
 	}
 	fmt.Fprintf(w, "cluster %s %s: %s at %s\n\n", cd.Name, verb, found, c.access.Server)
 	if cd.Spec.PreserveOnDelete {
-		fmt.Fprintf(w, "Deleting ClusterDeployment %s keeps the cluster and its machines as they are, because spec.preserveOnDelete\nis true. Resume a hibernating cluster before.\n", cd.Name)
+		fmt.Fprintf(w, "Deleting ClusterDeployment %s keeps the cluster and its machines as they are, because spec.preserveOnDelete\n"+
+			"is true. If the cluster hibernates, resume it first.\n", cd.Name)
 	} else {
 		fmt.Fprintf(w, "Deleting ClusterDeployment %s destroys the cluster, because spec.preserveOnDelete is false.\n", cd.Name)
 	}

@@ -112,6 +112,6 @@ func (a *App) PrintNames(obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s.%s/%s\n", strings.ToLower(gvk.Kind), gvk.Group, o.GetName())
+	_, err = fmt.Fprintf(a.Stdout, "%s/%s\n", strings.ToLower(gvk.GroupKind().String()), o.GetName())
 	return err
 }
