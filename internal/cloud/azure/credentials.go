@@ -49,13 +49,19 @@ type account struct {
 	cloud  azcloud.Configuration
 }
 
-// openResourceGroup reads the cluster's settings and credentials, and requests a token.
+// openResourceGroup reads the cluster's settings and credentials, and requests a token. For selected
+// machines, the metadata of the cluster is not read.
 func (p Actuator) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, error) {
 	a, err := p.readServicePrincipal(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	name, err := p.findGroupName(ctx, ref)
+	var name string
+	if p.selected != nil {
+		name, err = p.selected.resourceGroups(a.SubscriptionID)
+	} else {
+		name, err = p.findGroupName(ctx, ref)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +80,7 @@ func (p Actuator) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group,
 	if err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("creating an Azure client: %w", err))
 	}
-	return &group{account: a, name: name, api: api, token: token.AccessToken}, nil
+	return &group{account: a, name: name, selected: p.selected, api: api, token: token.AccessToken}, nil
 }
 
 func (p Actuator) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*account, error) {

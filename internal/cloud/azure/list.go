@@ -3,6 +3,8 @@ package azure
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -23,10 +25,24 @@ func (g *group) readGroupMachines(ctx context.Context, infraID string) error {
 	if err != nil {
 		return err
 	}
-	views := make(chan cloud.Machine, len(names))
-	g.hidden = powerorder.ForEachMachine(ctx, names, func(ctx context.Context, name string) error {
-		m := cloud.Machine{Name: name, ControlPlane: hasPrefixFold(name, infraID+"-master-")}
-		view, err := g.api.InstanceView(ctx, g.name, name, nil)
+	ms := make(cloud.Machines, len(names))
+	for i, name := range names {
+		ms[i] = cloud.Machine{Name: name, ControlPlane: hasPrefixFold(name, infraID+"-master-")}
+	}
+	g.readStates(ctx, ms)
+	return nil
+}
+
+// readStates requests the state of each machine, and records the machines that exist.
+func (g *group) readStates(ctx context.Context, ms cloud.Machines) {
+	byName := make(map[string]cloud.Machine, len(ms))
+	for _, m := range ms {
+		byName[m.Name] = m
+	}
+	views := make(chan cloud.Machine, len(ms))
+	g.hidden = powerorder.ForEachMachine(ctx, slices.Sorted(maps.Keys(byName)), func(ctx context.Context, name string) error {
+		m, at := byName[name], g.locate(name)
+		view, err := g.api.InstanceView(ctx, at.group, at.name, nil)
 		if isNotFound(err) {
 			return nil
 		}
@@ -44,7 +60,6 @@ func (g *group) readGroupMachines(ctx context.Context, infraID string) error {
 		g.machines = append(g.machines, m)
 	}
 	g.machines.SortByName()
-	return nil
 }
 
 // listMachineNames returns the names of the cluster's machines, from all pages.

@@ -21,9 +21,11 @@ import (
 type Actuator struct {
 	secrets   cloud.Secrets
 	transport http.RoundTripper
+	// selected are the virtual machines to control; nil means those of the infraID.
+	selected selection
 }
 
-var _ cloud.Actuator = Actuator{}
+var _ cloud.InstanceSelector = Actuator{}
 
 // New returns an actuator that reads credentials with secrets. It sends all requests, including
 // those for tokens, through transport; nil is http.DefaultTransport.
@@ -53,7 +55,8 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 		return fmt.Errorf("starting virtual machines of %s: %w", ref.InfraID, err)
 	}
 	return errors.Join(g.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(g.machines), func(ctx context.Context, name string) error {
-		_, err := g.api.BeginStart(ctx, g.name, name, nil)
+		at := g.locate(name)
+		_, err := g.api.BeginStart(ctx, at.group, at.name, nil)
 		return g.translateOutcome("starting", name, err)
 	}))
 }
@@ -66,16 +69,22 @@ func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
 	}
 	return errors.Join(g.hidden, powerorder.StopInOrder(ctx, g.machines, g.hidden == nil, func(ctx context.Context, name string) error {
-		_, err := g.api.BeginDeallocate(ctx, g.name, name, nil)
+		at := g.locate(name)
+		_, err := g.api.BeginDeallocate(ctx, at.group, at.name, nil)
 		return g.translateOutcome("stopping", name, err)
 	}))
 }
 
-// openAndListMachines opens the cluster's resource group and lists its machines.
+// openAndListMachines opens the cluster's resource group and reads its machines, or those that are
+// selected.
 func (p Actuator) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, error) {
 	g, err := p.openResourceGroup(ctx, ref)
 	if err != nil {
 		return nil, err
+	}
+	if p.selected != nil {
+		g.readSelectedMachines(ctx)
+		return g, nil
 	}
 	return g, g.readGroupMachines(ctx, ref.InfraID)
 }
@@ -83,9 +92,12 @@ func (p Actuator) openAndListMachines(ctx context.Context, ref cloud.Ref) (*grou
 // group is a cluster's resource group, accessed with its service principal, for one call.
 type group struct {
 	*account
-	name  string
-	api   *armcompute.VirtualMachinesClient
-	token string
+	// name is the resource group; of selected machines, all their resource groups.
+	name string
+	// selected is nil for the machines of an infraID.
+	selected selection
+	api      *armcompute.VirtualMachinesClient
+	token    string
 
 	machines cloud.Machines
 	// hidden is the error for machines whose state could not be read; nil if there are none.

@@ -23,6 +23,8 @@ const pageSize = 200
 // observation is the result of listing a cluster's servers once.
 type observation struct {
 	infraID string
+	// selected is nil for the servers of an infraID.
+	selected selection
 	// servers maps the names that users see to servers.
 	servers map[string]*server
 	// hidden is the error for servers whose state Nova does not know now; nil if there are none.
@@ -34,9 +36,10 @@ type page struct {
 	Links   []gophercloud.Link `json:"servers_links"`
 }
 
-// listServers lists the servers of a cluster from all pages of the project's servers. Nova cannot
-// filter by metadata, so it must list the whole project.
-func (s *session) listServers(ctx context.Context, infraID string) (*observation, error) {
+// listServers lists the servers of a cluster, or those of a selection, from all pages of the
+// project's servers. Nova can filter neither by metadata nor by several IDs, so it must list the
+// whole project.
+func (s *session) listServers(ctx context.Context, infraID string, want selection) (*observation, error) {
 	all := map[string]*server{}
 	for marker := ""; ; {
 		got, err := s.listServerPage(ctx, marker)
@@ -54,6 +57,9 @@ func (s *session) listServers(ctx context.Context, infraID string) (*observation
 			return nil, fault.NewWait(busyDelay, "listing servers of project %s: Nova returns the same page repeatedly", s.projectName())
 		}
 		marker = got.Servers[len(got.Servers)-1].ID
+	}
+	if want != nil {
+		return newSelectedObservation(infraID, want, all), nil
 	}
 	return newObservation(infraID, all), nil
 }
@@ -120,6 +126,9 @@ func (s *observation) toCloudMachines() cloud.Machines {
 	ms := make(cloud.Machines, 0, len(s.servers))
 	for name, srv := range s.servers {
 		m := cloud.Machine{Name: name, ControlPlane: strings.HasPrefix(srv.Name, s.infraID+"-master-")}
+		if one, ok := s.selected[strings.ToLower(srv.ID)]; ok {
+			m.ControlPlane, m.ProviderID = one.ControlPlane, one.ProviderID
+		}
 		m.State, m.Reason = srv.machineState()
 		ms = append(ms, m)
 	}

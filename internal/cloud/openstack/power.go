@@ -26,9 +26,11 @@ type Actuator struct {
 	secrets        cloud.Secrets
 	authorities    *cabundle.Source
 	requestTimeout time.Duration // per request
+	// selected are the servers to control; nil means those of the infraID.
+	selected selection
 }
 
-var _ cloud.Actuator = Actuator{}
+var _ cloud.InstanceSelector = Actuator{}
 
 // New returns an actuator that reads credentials with secrets. It uses nothing from the environment
 // or files, except the proxy settings that Go programs use and the CAs that the system trusts.
@@ -114,7 +116,11 @@ func (p Actuator) openAndListServers(ctx context.Context, ref cloud.Ref) (*sessi
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, err := s.listServers(ctx, ref.InfraID)
+	if err := p.selected.confirmRegion(s.Region); err != nil {
+		s.closeIdleConnections()
+		return nil, nil, err
+	}
+	seen, err := s.listServers(ctx, ref.InfraID, p.selected)
 	if err != nil {
 		s.closeIdleConnections()
 	}

@@ -22,9 +22,11 @@ type Actuator struct {
 	secrets     cloud.Secrets
 	authorities *cabundle.Source
 	sessions    *sessions
+	// selected are the machines to control, by BIOS UUID; nil means those of the infraID.
+	selected map[string]cloud.Instance
 }
 
-var _ cloud.Actuator = (*Actuator)(nil)
+var _ cloud.InstanceSelector = (*Actuator)(nil)
 
 // New returns an Actuator. secrets reads the Secrets that clusters name. Every connection trusts the
 // certificates of authorities in addition to the system's.
@@ -67,7 +69,7 @@ func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, 
 	for _, f := range fleets {
 		for _, v := range f.vms {
 			state, reason := v.machineState()
-			ms = append(ms, cloud.Machine{Name: uniqueMachineName(v, fleets), ControlPlane: v.controlPlane, State: state, Reason: reason})
+			ms = append(ms, cloud.Machine{Name: uniqueMachineName(v, fleets), ControlPlane: v.controlPlane, State: state, Reason: reason, ProviderID: v.providerID})
 		}
 	}
 	ms.SortByName()
@@ -219,7 +221,11 @@ func (p *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]ce
 	for _, c := range centers {
 		f := centerVMs{center: c}
 		err := p.retryWithSession(ctx, c, func(ctx context.Context, conn *conn) (err error) {
-			f.vms, err = conn.findClusterMachines(ctx, ref.InfraID)
+			if p.selected != nil {
+				f.vms, err = conn.findSelectedMachines(ctx, p.selected)
+			} else {
+				f.vms, err = conn.findClusterMachines(ctx, ref.InfraID)
+			}
 			for i := range f.vms {
 				f.vms[i].server = c.server
 			}
@@ -230,6 +236,11 @@ func (p *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]ce
 			continue
 		}
 		fleets = append(fleets, f)
+	}
+	if p.selected != nil {
+		if err := confirmUnique(fleets); err != nil {
+			return nil, err
+		}
 	}
 	return fleets, errors.Join(errs...)
 }

@@ -29,10 +29,12 @@ type vm struct {
 	server       string
 	name         string
 	controlPlane bool
-	power        types.VirtualMachinePowerState
-	connection   types.VirtualMachineConnectionState
-	tools        bool
-	bootedAt     time.Time
+	// providerID is set for selected machines.
+	providerID string
+	power      types.VirtualMachinePowerState
+	connection types.VirtualMachineConnectionState
+	tools      bool
+	bootedAt   time.Time
 	// lastOn is the last task that powered it on, and switching is a power task that is in
 	// progress; or nil.
 	lastOn, switching *types.TaskInfo
