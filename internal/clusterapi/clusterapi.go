@@ -28,11 +28,16 @@ var (
 	Clusters            = schema.GroupVersionResource{Group: Group, Version: Version, Resource: "clusters"}
 	ClusterClasses      = schema.GroupVersionResource{Group: Group, Version: Version, Resource: "clusterclasses"}
 	Machines            = schema.GroupVersionResource{Group: Group, Version: Version, Resource: "machines"}
+	MachinePools        = schema.GroupVersionResource{Group: Group, Version: Version, Resource: "machinepools"}
 	MachineHealthChecks = schema.GroupVersionResource{Group: Group, Version: Version, Resource: "machinehealthchecks"}
 	BareMetalHosts      = schema.GroupVersionResource{Group: "metal3.io", Version: "v1alpha1", Resource: "baremetalhosts"}
 	Secrets             = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	ConfigMaps          = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	KamajiControlPlanes = schema.GroupVersionResource{Group: "controlplane.cluster.x-k8s.io", Version: "v1alpha1", Resource: "kamajicontrolplanes"}
+	// K0smotronClusters are not Clusters of Cluster API: k0smotron creates one for each
+	// K0smotronControlPlane. Version 1 of k0smotron serves v1beta1 only.
+	K0smotronClusters        = schema.GroupVersionResource{Group: "k0smotron.io", Version: "v1beta2", Resource: "clusters"}
+	K0smotronClustersV1beta1 = schema.GroupVersionResource{Group: "k0smotron.io", Version: "v1beta1", Resource: "clusters"}
 )
 
 // Names that Cluster API defines.
@@ -124,6 +129,6 @@ func IsKindMissing(err error) bool {
 
 // NotInstalledError returns the error for a hub that does not serve a resource of Cluster API.
 func NotInstalledError(r schema.GroupVersionResource) error {
-	return fault.NewDenied("the hub does not serve the resource %s in version %s: install Cluster API 1.11 or later and its providers on the hub",
+	return fault.NewDenied("the hub does not serve the resource %s in version %s: install Cluster API 1.11 or later and its providers on the hub, or upgrade it",
 		r.GroupResource(), r.Version)
 }

@@ -32,16 +32,20 @@ func newActuators(hub dynamic.Interface, secrets cloud.Secrets, authorities *cab
 	vcenters := vsphere.New(secrets, authorities)
 	transport := authorities.NewTransport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // the standard library guarantees the type
 	ec2, compute := aws.New(secrets, aws.WithAuthorities(authorities)), gcp.New(secrets, gcp.Options{Transport: transport})
+	arm, nova := azure.New(secrets, transport), openstack.New(secrets, authorities)
 	return cloud.Registry{
 		"aws":       ec2,
-		"azure":     azure.New(secrets, transport),
+		"azure":     arm,
 		"baremetal": baremetal.New(secrets, authorities),
 		"capi": capi.New(hub, []capi.Provider{
 			{Key: "aws", Scheme: "aws", Actuator: ec2},
+			{Key: "azure", Scheme: "azure", Actuator: arm},
 			{Key: "gcp", Scheme: "gce", Actuator: compute},
+			{Key: "openstack", Scheme: "openstack", Actuator: nova},
+			{Key: "vsphere", Scheme: "vsphere", Actuator: vcenters},
 		}, nil),
 		"gcp":       compute,
-		"openstack": openstack.New(secrets, authorities),
+		"openstack": nova,
 		"vsphere":   vcenters,
 	}, vcenters.Run
 }

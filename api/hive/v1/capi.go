@@ -1,6 +1,8 @@
 package v1
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -139,6 +141,20 @@ type CAPIProviders struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	GCP *runtime.RawExtension `json:"gcp,omitempty"`
+	// Azure contains credentialsSecretRef and optionally cloudName, as spec.platform.azure does.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Azure *runtime.RawExtension `json:"azure,omitempty"`
+	// VSphere contains vCenter, credentialsSecretRef and certificatesSecretRef, as
+	// spec.platform.vsphere does.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	VSphere *runtime.RawExtension `json:"vsphere,omitempty"`
+	// OpenStack contains cloud, credentialsSecretRef and optionally certificatesSecretRef, as
+	// spec.platform.openstack does.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	OpenStack *runtime.RawExtension `json:"openstack,omitempty"`
 }
 
 // Platforms returns, for each provider that is set, a Platform with its settings, in the order of
@@ -147,12 +163,6 @@ func (p *CAPIProviders) Platforms() []Platform {
 	if p == nil {
 		return nil
 	}
-	var out []Platform
-	if p.AWS != nil {
-		out = append(out, Platform{AWS: p.AWS})
-	}
-	if p.GCP != nil {
-		out = append(out, Platform{GCP: p.GCP})
-	}
-	return out
+	all := []Platform{{AWS: p.AWS}, {GCP: p.GCP}, {Azure: p.Azure}, {VSphere: p.VSphere}, {OpenStack: p.OpenStack}}
+	return slices.DeleteFunc(all, func(one Platform) bool { return one.Name() == "" })
 }

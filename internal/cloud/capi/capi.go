@@ -3,8 +3,8 @@
 // The machines of a cluster are the Machines of the Cluster whose name is the infraID, in the
 // namespace of the ClusterDeployment. Each is started and stopped by its Machine.spec.providerID:
 // instances of a cloud by that cloud's own actuator (cloud.InstanceSelector), hosts of Metal3 by
-// BareMetalHost.spec.online, a control plane that Kamaji hosts by the replicas of its
-// KamajiControlPlane. Package plan decides about the order and the pause.
+// BareMetalHost.spec.online, a control plane that Kamaji or k0smotron hosts by its replicas. Package
+// plan decides about the order and the pause.
 //
 // Facts about Cluster API v1.14 that this package depends on:
 //   - With spec.paused of the Cluster, the controllers of Machines, MachineSets, MachineDeployments,
@@ -70,9 +70,11 @@ func New(hub dynamic.Interface, providers []Provider, c clock.PassiveClock) *Act
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;patch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines;machinehealthchecks,verbs=list
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines;machinehealthchecks;machinepools,verbs=list
 // +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=kamajicontrolplanes,verbs=get;patch
+// +kubebuilder:rbac:groups=k0smotron.io,resources=clusters,verbs=get;patch
+// +kubebuilder:rbac:groups=k0smotron.io,resources=clusters/scale,verbs=patch
 
 // Observe returns the Machines of the Cluster, with the states of their instances.
 //
@@ -184,8 +186,8 @@ func (a *Actuator) switchMachines(ctx context.Context, seen observation, st plan
 	switch st.Provider {
 	case metal3:
 		return a.switchHosts(ctx, seen, st)
-	case kamaji:
-		return a.switchControlPlane(ctx, seen, st.Verb)
+	case hostedControlPlane:
+		return a.scaleControlPlane(ctx, seen, st.Verb)
 	}
 	var some []cloud.Instance
 	for _, m := range seen.Machines {
@@ -203,9 +205,9 @@ func (a *Actuator) switchMachines(ctx context.Context, seen observation, st plan
 		return err
 	}
 	if st.Verb == plan.Start {
-		return selected.Start(ctx, ref)
+		return p.renameField(selected.Start(ctx, ref))
 	}
-	return selected.Stop(ctx, ref)
+	return p.renameField(selected.Stop(ctx, ref))
 }
 
 // providerOf returns the provider with that scheme; nil if there is none.
@@ -236,6 +238,27 @@ func (p *Provider) refFor(ref cloud.Ref) (cloud.Ref, error) {
 	return ref, fault.NewDenied("the cluster has machines with provider IDs %s://, and spec.platform.capi.providers.%s of ClusterDeployment %s is empty: "+
 		"set it, with the credentials that may stop and start them", p.Scheme, p.Key, ref.Cluster)
 }
+
+// renameField returns an error of the provider's actuator that names the field in which the user has
+// written the settings: spec.platform.capi.providers.aws instead of spec.platform.aws.
+func (p *Provider) renameField(err error) error {
+	if err == nil || p.Key == "" {
+		return err
+	}
+	return renamedError{error: err, key: p.Key}
+}
+
+// renamedError is the error of an actuator, which names the field of another platform.
+type renamedError struct {
+	error
+	key string
+}
+
+func (e renamedError) Error() string {
+	return strings.ReplaceAll(e.error.Error(), "spec.platform."+e.key, "spec.platform.capi.providers."+e.key)
+}
+
+func (e renamedError) Unwrap() error { return e.error }
 
 // schemeOf returns the part of a provider ID before "://".
 func schemeOf(providerID string) string {

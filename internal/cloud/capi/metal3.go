@@ -49,7 +49,8 @@ func (a *Actuator) readHost(ctx context.Context, seen *observation, m *plan.Mach
 	}
 	namespace, name, consumer := parts[1], parts[2], parts[3]
 	if namespace != seen.ref.Cluster.Namespace {
-		return nil, fault.NewDenied("machine %s runs on BareMetalHost %s in namespace %s, which is not the namespace of the cluster: move the host, because hotspare switches only hosts of %s",
+		return nil, fault.NewDenied("machine %s runs on BareMetalHost %s in namespace %s, which is not the namespace of the cluster: "+
+			"move the host, because hotspare switches only hosts of namespace %s",
 			m.Name, name, namespace, seen.ref.Cluster.Namespace)
 	}
 	host, err := a.hub.Resource(clusterapi.BareMetalHosts).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

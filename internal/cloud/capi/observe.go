@@ -24,8 +24,8 @@ type observation struct {
 	cluster *unstructured.Unstructured
 	// hosts are the BareMetalHosts, by the name of their Machine.
 	hosts map[string]*unstructured.Unstructured
-	// hosted is the KamajiControlPlane; nil for another control plane.
-	hosted *unstructured.Unstructured
+	// hosted is the control plane that runs in pods; nil for one of machines.
+	hosted *hosted
 }
 
 // observe reads the Cluster, its Machines and MachineHealthChecks, and the instances.
@@ -54,6 +54,9 @@ func (a *Actuator) observe(ctx context.Context, ref cloud.Ref) (observation, err
 	if err := a.observeHostedControlPlane(ctx, &seen); err != nil {
 		return seen, err
 	}
+	if err := a.observeMachinePools(ctx, &seen); err != nil {
+		return seen, err
+	}
 	return seen, a.observeMachines(ctx, &seen)
 }
 
@@ -70,6 +73,29 @@ func (a *Actuator) observeHealthChecks(ctx context.Context, seen *observation) e
 	items, err := a.listOfCluster(ctx, seen, clusterapi.MachineHealthChecks)
 	for i := range items {
 		seen.HealthChecks = append(seen.HealthChecks, plan.HealthCheck{Name: items[i].GetName(), Paused: clusterapi.IsTrue(&items[i], clusterapi.Paused)})
+	}
+	return err
+}
+
+// observeMachinePools adds each MachinePool as a machine that hotspare cannot stop: the cloud keeps
+// the number of its instances, and replaces those that stop. Without them, a hibernation would leave
+// these instances running.
+func (a *Actuator) observeMachinePools(ctx context.Context, seen *observation) error {
+	items, err := a.listOfCluster(ctx, seen, clusterapi.MachinePools)
+	if clusterapi.IsKindMissing(err) {
+		return nil
+	}
+	for i := range items {
+		if n, found, _ := unstructured.NestedInt64(items[i].Object, "spec", "replicas"); found && n == 0 {
+			continue
+		}
+		seen.Machines = append(seen.Machines, plan.Machine{
+			Machine: cloud.Machine{
+				Name: "MachinePool " + items[i].GetName(), State: cloud.Running,
+				Reason: "the cloud replaces instances of a MachinePool that stop: use a MachineDeployment, or set its replicas to 0",
+			},
+			Provisioned: true, Paused: true,
+		})
 	}
 	return err
 }
@@ -142,7 +168,7 @@ func observeInstances(ctx context.Context, seen *observation, p *Provider) error
 	}
 	found, err := selected.Observe(ctx, ref)
 	if err != nil {
-		return err
+		return p.renameField(err)
 	}
 	for i := range seen.Machines {
 		m := &seen.Machines[i]
@@ -151,7 +177,8 @@ func observeInstances(ctx context.Context, seen *observation, p *Provider) error
 		}
 		n := slices.IndexFunc(found, func(f cloud.Machine) bool { return f.ProviderID == m.ProviderID })
 		if n < 0 {
-			m.State, m.Reason = cloud.Unknown, fmt.Sprintf("its instance %s does not exist: it was deleted outside Cluster API; delete the Machine, so that Cluster API creates another", m.ProviderID)
+			m.State = cloud.Unknown
+			m.Reason = fmt.Sprintf("its instance %s does not exist: it was deleted outside Cluster API; delete the Machine, so that Cluster API creates another", m.ProviderID)
 			continue
 		}
 		m.State, m.Reason = found[n].State, found[n].Reason

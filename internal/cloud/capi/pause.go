@@ -44,7 +44,7 @@ func (a *Actuator) patchPause(ctx context.Context, seen observation, doing strin
 // patchObject sends a JSON merge patch that carries the version which was observed: a decision based
 // on a stale object is refused. Cluster API writes its objects often, so a refusal is fault.Wait: the
 // next pass decides again.
-func (a *Actuator) patchObject(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured, patch map[string]any) error {
+func (a *Actuator) patchObject(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured, patch map[string]any, subresources ...string) error {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}
@@ -55,7 +55,7 @@ func (a *Actuator) patchObject(ctx context.Context, r schema.GroupVersionResourc
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
-	_, err = a.hub.Resource(r).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
+	_, err = a.hub.Resource(r).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, subresources...)
 	if apierrors.IsConflict(err) {
 		return fault.NewWait(conflictDelay, "%s %s has changed in between: it is read and written again", o.GetKind(), o.GetName())
 	}

@@ -9,9 +9,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,8 +57,9 @@ type Hub struct {
 // listKinds are the kinds that the hub serves.
 var listKinds = map[schema.GroupVersionResource]string{
 	clusterapi.Clusters: "ClusterList", clusterapi.ClusterClasses: "ClusterClassList", clusterapi.Machines: "MachineList",
-	clusterapi.MachineHealthChecks: "MachineHealthCheckList", clusterapi.BareMetalHosts: "BareMetalHostList",
-	clusterapi.KamajiControlPlanes: "KamajiControlPlaneList", clusterapi.Secrets: "SecretList", clusterapi.ConfigMaps: "ConfigMapList",
+	clusterapi.MachineHealthChecks: "MachineHealthCheckList", clusterapi.MachinePools: "MachinePoolList", clusterapi.BareMetalHosts: "BareMetalHostList",
+	clusterapi.KamajiControlPlanes: "KamajiControlPlaneList", clusterapi.K0smotronClusters: "ClusterList",
+	clusterapi.K0smotronClustersV1beta1: "ClusterList", clusterapi.Secrets: "SecretList", clusterapi.ConfigMaps: "ConfigMapList",
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Resource: "awsclusters"}: "AWSClusterList",
 }
 
@@ -80,6 +83,16 @@ func (h *Hub) CrashAt(n int, afterWrite bool) {
 
 // Crashed reports whether the process has crashed since CrashAt.
 func (h *Hub) Crashed() bool { return h.crashed }
+
+// Unserve makes the hub answer as an API server without a resource does.
+func (h *Hub) Unserve(r schema.GroupVersionResource) {
+	h.PrependReactor("*", r.Resource, func(action k8stesting.Action) (bool, runtime.Object, error) {
+		if action.GetResource() != r || h.inSim {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, action.GetVerb(), r.GroupResource(), "", "404 page not found", 0, true)
+	})
+}
 
 // react implements what the fake client lacks: times, UIDs, finalizers, and crashes.
 func (h *Hub) react(action k8stesting.Action) (bool, runtime.Object, error) {

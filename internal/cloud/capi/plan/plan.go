@@ -134,7 +134,8 @@ func Decide(s Snapshot) Plan {
 // decideStop pauses the Cluster, waits for the confirmations, and stops machines.
 func (s Snapshot) decideStop() Plan {
 	if s.Paused && !s.PausedByHotspare {
-		return Plan{Denied: fmt.Sprintf("Cluster %s is paused by another user, so hotspare leaves its machines alone: set its spec.paused to false, or set spec.powerState to Running", s.Name)}
+		return Plan{Denied: fmt.Sprintf("Cluster %s is paused by another user, so hotspare leaves its machines alone: "+
+			"whoever paused it can set its spec.paused to false; or set spec.powerState of the ClusterDeployment to Running", s.Name)}
 	}
 	if names := s.machineNames(func(m Machine) bool { return m.Provisioned && m.Provider == "" }); len(names) > 0 {
 		return Plan{Denied: fmt.Sprintf("hotspare cannot stop %s: %s", strings.Join(names, ", "), s.reasonOf(names[0]))}
