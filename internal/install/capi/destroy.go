@@ -44,7 +44,8 @@ func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md 
 		return install.Result{Phase: install.Running}, e.unpauseDeleted(ctx, cluster)
 	}
 	if clusterapi.IsPaused(cluster) {
-		return failedResult(reasonDestroyTimeout, "Cluster %s is deleted, and another user has paused it, so Cluster API does not delete its machines: set its spec.paused to false.", md.InfraID), nil
+		return failedResult(reasonDestroyTimeout, "Cluster %s is deleted, and another user has paused it, so Cluster API does not delete its machines: "+
+			"whoever paused it can set its spec.paused to false.", md.InfraID), nil
 	}
 	if since := cluster.GetDeletionTimestamp(); since != nil && e.Clock.Since(since.Time) > e.DestroyLimit {
 		return failedResult(reasonDestroyTimeout, "Cluster %s was deleted more than %s ago and still exists: %s.", md.InfraID, e.DestroyLimit, describeDeleting(cluster)), nil

@@ -44,7 +44,8 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 		return failedResult(reasonClusterDeleted, "Cluster %s was deleted by another user while it was created: the rest of the attempt is deleted, and another attempt follows. "+
 			"To delete the cluster, delete its ClusterDeployment.", md.InfraID), nil
 	case clusterapi.IsPaused(cluster):
-		return install.Result{}, fault.NewWait(pollInterval, "Cluster %s is paused, so Cluster API does not create it: set its spec.paused to false", md.InfraID)
+		return install.Result{}, fault.NewWait(pollInterval, "Cluster %s is paused by another user, so Cluster API does not create it: "+
+			"whoever paused it can set its spec.paused to false", md.InfraID)
 	case clusterapi.IsTrue(cluster, clusterapi.Available):
 		return e.readResult(ctx, req, md.InfraID)
 	case e.Clock.Since(cluster.GetCreationTimestamp().Time) > e.InstallLimit:
@@ -74,7 +75,8 @@ func (e *Executor) createObjects(ctx context.Context, req install.Request, md in
 	}
 	for _, o := range objects {
 		if !slices.Contains(recorded, refOf(o)) {
-			return failedResult(reasonTemplateChanged, "The template has changed since the attempt was prepared: it now has %s, which metadata.json does not record. Another attempt follows.", refOf(o)), nil
+			return failedResult(reasonTemplateChanged, "The template has changed since the attempt was prepared: it now has %s, which metadata.json does not record. "+
+				"Another attempt follows.", refOf(o)), nil
 		}
 	}
 	for _, o := range objects {
@@ -93,7 +95,8 @@ func (e *Executor) createObjects(ctx context.Context, req install.Request, md in
 				return nameTakenResult(refOf(o)), nil
 			}
 		case clusterapi.IsKindMissing(err):
-			return install.Result{}, fault.NewWait(missingRetry, "the hub does not serve %s of %s: install the provider of Cluster API on the hub, or correct the template", o.GetKind(), o.GetAPIVersion())
+			return install.Result{}, fault.NewWait(missingRetry, "the hub does not serve %s of %s: install the provider of Cluster API on the hub, or correct the template",
+				o.GetKind(), o.GetAPIVersion())
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 			return install.Result{}, fault.NewDenied("the hub rejects %s: %w", refOf(o), err)
 		case err != nil:
