@@ -9,10 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/clusterapi"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -67,6 +70,8 @@ func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n fa
 		err = r.Live.Get(ctx, key, &secret)
 	case facts.ConfigMap:
 		err = r.Live.Get(ctx, key, &template)
+	case facts.ClusterClass:
+		return r.checkClusterClass(ctx, n)
 	case facts.ImageSet:
 		key.Namespace = ""
 		err = r.Client.Get(ctx, key, &set)
@@ -85,6 +90,24 @@ func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n fa
 	}
 	// A customization's status changes too, so the version uses its generation.
 	return n.UnreadableMessage(cmp.Or(set.Unreadable, customization.Unreadable)), fmt.Sprintf("%s/%d", customization.UID, customization.Generation), nil
+}
+
+// checkClusterClass is checkDependency for a ClusterClass of Cluster API. Cluster API applies a change
+// of it to all its Clusters, to hibernating ones when they resume: a user who has claimed such a
+// cluster would see its machines replaced. So the change makes spares stale.
+func (r *Reconciler) checkClusterClass(ctx context.Context, n facts.Dependency) (words, version string, err error) {
+	class := &unstructured.Unstructured{}
+	class.SetGroupVersionKind(clusterapi.ClusterClasses.GroupVersion().WithKind("ClusterClass"))
+	err = r.Live.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Name}, class)
+	switch {
+	case meta.IsNoMatchError(err):
+		return n.NotServedMessage(), "", nil
+	case apierrors.IsNotFound(err):
+		return n.NotFoundMessage(), "", nil
+	case err != nil:
+		return "", "", fmt.Errorf("reading %s %s: %w", n.Role, n.Name, err)
+	}
+	return "", fmt.Sprintf("%s/%d", class.GetUID(), class.GetGeneration()), nil
 }
 
 // templateTTL is the TTL of a pool's cached template while a customization does not apply to it:

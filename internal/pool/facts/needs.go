@@ -16,11 +16,13 @@ import (
 // A Kind is the kind of an object that a pool refers to.
 type Kind string
 
-// The kinds. An ImageSet is cluster-scoped, the others are in the pool's namespace.
+// The kinds. An ImageSet is cluster-scoped, a ClusterClass of Cluster API is in the namespace that
+// the pool names, the others are in the pool's namespace.
 const (
 	ImageSet      Kind = "ClusterImageSet"
 	Secret        Kind = "Secret"
 	ConfigMap     Kind = "ConfigMap"
+	ClusterClass  Kind = "ClusterClass"
 	Customization Kind = "ClusterDeploymentCustomization"
 )
 
@@ -28,6 +30,8 @@ const (
 type Dependency struct {
 	Kind Kind
 	Name string
+	// Namespace is set for a ClusterClass only.
+	Namespace string
 	// Role is what the pool needs the object for, as text.
 	Role string
 	// field is the pool's field that refers to the object; key is the key that a Secret must have,
@@ -57,6 +61,12 @@ func ListDependencies(p *hivev1.ClusterPool) []Dependency {
 	}
 	if capi := p.Spec.Platform.CAPI; capi != nil && capi.TemplateRef != nil {
 		out = append(out, Dependency{Kind: ConfigMap, Role: "template", field: "spec.platform.capi.templateRef", Name: capi.TemplateRef.Name})
+	}
+	// Without a namespace, the class is in that of each cluster, which is new: the installer reports it.
+	if capi := p.Spec.Platform.CAPI; capi != nil && capi.ClassRef != nil && capi.ClassRef.Namespace != "" && !IsFake(p) {
+		out = append(out, Dependency{
+			Kind: ClusterClass, Role: "cluster class", field: "spec.platform.capi.classRef", Name: capi.ClassRef.Name, Namespace: capi.ClassRef.Namespace,
+		})
 	}
 	if ref := p.Spec.CustomizationRef; ref != nil {
 		out = append(out, Dependency{Kind: Customization, Role: "customization", field: "spec.customizationRef", Name: ref.Name})
@@ -96,8 +106,16 @@ func NewClusterSpec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploym
 // InstallConfigName returns the name of the Secret with the install-config of a pool's cluster.
 func InstallConfigName(cluster string) string { return cluster + "-install-config" }
 
+// NotServedMessage says that the hub does not serve the kind of the object.
+func (n Dependency) NotServedMessage() string {
+	return fmt.Sprintf("%s: the hub does not serve %s of cluster.x-k8s.io/v1beta2: install Cluster API 1.11 or later and its providers on the hub, or upgrade it", n.Role, n.Kind)
+}
+
 // NotFoundMessage says that the object does not exist, and what to do.
 func (n Dependency) NotFoundMessage() string {
+	if n.Namespace != "" {
+		return fmt.Sprintf("%s: %s %q does not exist in namespace %q: create it, or change %s", n.Role, n.Kind, n.Name, n.Namespace, n.field)
+	}
 	return fmt.Sprintf("%s: %s %q does not exist: create it, or change %s", n.Role, n.Kind, n.Name, n.field)
 }
 
