@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,8 +26,8 @@ import (
 )
 
 var (
-	clusters   = flag.Int("clusters", 100, "number of clusters")
-	concurrent = flag.Int("concurrent", 10, "number of clusters that are created at the same time")
+	clusters   = flag.Int("clusters", 3, "number of clusters")
+	concurrent = flag.Int("concurrent", 25, "number of clusters that are created at the same time")
 )
 
 const (
@@ -34,8 +35,13 @@ const (
 	// unhealthyAfter is how long the node of a machine may be not ready before Cluster API replaces the
 	// machine. The clusters hibernate for longer than that.
 	unhealthyAfter = 20 * time.Second
-	phaseLimit     = 30 * time.Minute
 )
+
+// phaseLimit returns how long a phase of the test may take: a busy machine with two cores needs 20
+// seconds to create one cluster of many.
+func phaseLimit() time.Duration {
+	return 10*time.Minute + time.Duration(*clusters)*40*time.Second
+}
 
 // lab is the executor and the actuator of platform capi on a hub with Cluster API.
 type lab struct {
@@ -54,16 +60,42 @@ type member struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{hub: startHub(t)}
-	l.executor = installcapi.New(l, installcapi.Options{InstallLimit: phaseLimit})
+	l.executor = installcapi.New(l, installcapi.Options{InstallLimit: phaseLimit()})
 	l.actuator = cloudcapi.New(l, []cloudcapi.Provider{{Scheme: "in-memory", Actuator: inMemoryPower{hub: l}}}, nil)
 	l.createNamespace(classNamespace)
 	template := filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api/test"), "infrastructure/docker/templates/clusterclass-in-memory.yaml")
-	for _, o := range l.readObjects(template, `startupDuration: "10s"`, `startupDuration: "1s"`, "timeoutSeconds: 300", fmt.Sprintf("timeoutSeconds: %.0f", unhealthyAfter.Seconds())) {
+	for _, o := range l.readObjects(template, `startupDuration: "10s"`, `startupDuration: "1s"`,
+		"timeoutSeconds: 300", fmt.Sprintf("timeoutSeconds: %.0f", unhealthyAfter.Seconds())) {
 		o.SetNamespace(classNamespace)
 		removeMachineConditions(o.Object)
 		l.create(o)
+		if o.GetKind() == "ClusterClass" {
+			o.SetName(poolClass)
+			l.create(o)
+		}
 	}
 	return l
+}
+
+// with returns the lab for a subtest.
+func (l *lab) with(t *testing.T) *lab {
+	h := *l.hub
+	h.t = t
+	out := *l
+	out.hub = &h
+	return &out
+}
+
+func TestClusterAPI(t *testing.T) {
+	l := newLab(t)
+	t.Run("clusters hibernate and resume with the same machines", func(t *testing.T) {
+		t.Parallel()
+		testMachines(t, l.with(t))
+	})
+	t.Run("a pool creates, hibernates, assigns, resumes and deletes a cluster", func(t *testing.T) {
+		t.Parallel()
+		testPool(t, l.with(t))
+	})
 }
 
 // removeMachineConditions removes the health checks by conditions of Machines, which begin before a
@@ -107,7 +139,7 @@ func (l *lab) newMember(i int) *member {
 // their errors.
 func (l *lab) forEach(members []*member, limit int, do func(ctx context.Context, m *member) error) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), phaseLimit)
+	ctx, cancel := context.WithTimeout(l.t.Context(), phaseLimit())
 	defer cancel()
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, limit)
@@ -213,15 +245,25 @@ func (l *lab) phase(what string, do func()) {
 	l.t.Logf("%-60s %s", what, time.Since(began).Round(100*time.Millisecond))
 }
 
-func TestClustersHibernateAndResumeWithTheSameMachines(t *testing.T) {
-	l := newLab(t)
+// testMachines hibernates and resumes clusters, and compares their Machines.
+func testMachines(t *testing.T, l *lab) {
 	var members []*member
 	for i := range *clusters {
 		m := l.newMember(i)
 		l.createNamespace(m.req.Cluster.Namespace)
 		members = append(members, m)
 	}
-	l.phase(fmt.Sprintf("create %d clusters, %d at a time", len(members), *concurrent), func() { l.forEach(members, *concurrent, l.install) })
+	began := time.Now()
+	installed := atomic.Int32{}
+	l.phase(fmt.Sprintf("create %d clusters, %d at a time", len(members), *concurrent), func() {
+		l.forEach(members, *concurrent, func(ctx context.Context, m *member) error {
+			err := l.install(ctx, m)
+			if n := installed.Add(1); n%10 == 0 {
+				t.Logf("%d clusters are Available after %s", n, time.Since(began).Round(time.Second))
+			}
+			return err
+		})
+	})
 	before := map[*member]string{}
 	for _, m := range members {
 		if before[m] = l.uids(m); strings.Count(before[m], "=") != 2 {

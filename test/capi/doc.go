@@ -11,6 +11,9 @@
 //     the defaults that they set, the topology controller and the bootstrap provider fail.
 //   - The label that says which version of the contract a definition implements.
 //
+// The development provider listens at port 19000: only one of these tests can run on a machine at a
+// time.
+//
 // The in-memory backend has no power. power_test.go simulates it: a stopped machine is a node that is
 // not ready, for which a MachineHealthCheck replaces the machine if Cluster API is not paused.
 package capi

@@ -269,6 +269,8 @@ func (h *hub) startManager(m manager) {
 		"--kubeconfig=" + h.kubeconfig, fmt.Sprintf("--webhook-port=%d", webhooks), "--webhook-cert-dir=" + h.dir,
 		fmt.Sprintf("--health-addr=127.0.0.1:%d", freePort(h.t)), fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", freePort(h.t)), "--insecure-diagnostics",
 		"--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields", "--v=0",
+		// The defaults, 100 and 200, are for a hub that others use, too.
+		"--kube-api-qps=1000", "--kube-api-burst=2000",
 	}, m.args...)
 	h.start(h.program("CAPI_"+strings.ToUpper(strings.ReplaceAll(m.program, "-", "_")), "../../bin/capi/"+m.program),
 		[]string{"POD_NAMESPACE=default", "POD_NAME=" + m.program, "POD_UID=0", "POD_IP=127.0.0.1"}, args...)

@@ -3,8 +3,11 @@ package capi
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,13 +67,48 @@ func (p inMemoryPower) set(ctx context.Context, ref cloud.Ref, ready string) err
 	if err != nil {
 		return err
 	}
+	switching.Lock()
+	defer switching.Unlock()
 	for _, i := range p.instances {
-		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":"Power","lastTransitionTime":%q}]}}`, ready, metav1.Now().UTC().Format("2006-01-02T15:04:05Z"))
-		if _, err := c.Resource(nodes).Patch(ctx, nodeName(i), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if err := patchReady(ctx, c, nodeName(i), ready); err != nil {
 			return fmt.Errorf("switching node %s: %w", nodeName(i), err)
 		}
 	}
 	return nil
+}
+
+// switching keeps a heartbeat from starting a machine that stops at the same time.
+var switching sync.Mutex
+
+// patchReady sets condition Ready of a node, with a heartbeat. It keeps the other conditions, without
+// which Cluster API does not take the node for healthy.
+func patchReady(ctx context.Context, c dynamic.Interface, name, ready string) error {
+	node, err := c.Resource(nodes).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	list, _, _ := unstructured.NestedSlice(node.Object, "status", "conditions")
+	for _, item := range list {
+		if condition, _ := item.(map[string]any); condition["type"] == "Ready" {
+			condition["status"], condition["reason"], condition["lastTransitionTime"], condition["lastHeartbeatTime"] = ready, "Power", now, now
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": list}})
+	if err != nil {
+		return err
+	}
+	_, err = c.Resource(nodes).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// sendHeartbeat sends the heartbeat of a node that is ready. It ignores errors: the next one follows.
+func sendHeartbeat(ctx context.Context, c dynamic.Interface, name string) {
+	switching.Lock()
+	defer switching.Unlock()
+	if node, err := c.Resource(nodes).Get(ctx, name, metav1.GetOptions{}); err == nil && isReady(node) {
+		_ = patchReady(ctx, c, name, "True")
+	}
 }
 
 // nodeName returns the name of the node of an instance, which the backend derives from the machine.

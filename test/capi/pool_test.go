@@ -1,0 +1,310 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	cloudcapi "hotspare.io/hotspare/internal/cloud/capi"
+	"hotspare.io/hotspare/internal/clusterapi"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/install"
+	installcapi "hotspare.io/hotspare/internal/install/capi"
+	controllers "hotspare.io/hotspare/internal/manager"
+)
+
+const (
+	poolNamespace = "pools"
+	poolName      = "capi"
+	// poolClass is the ClusterClass of the pool: a copy, which the test changes.
+	poolClass = "of-the-pool"
+)
+
+var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
+
+// poolLab is a lab with hotspare's controllers, which have the rights of hotspare-manager only.
+type poolLab struct {
+	*lab
+	client client.Client
+}
+
+func newPoolLab(t *testing.T, l *lab) *poolLab {
+	t.Helper()
+	ctrllog.SetLogger(logr.Discard())
+	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(filepath.Dir(l.kubeconfig), "manager.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := controllers.New(t.Context(), cfg, controllers.Platforms{
+		Executors: install.Registry{"capi": installcapi.New(hub, installcapi.Options{})},
+		Actuators: cloud.Registry{"capi": cloudcapi.New(hub, []cloudcapi.Provider{{Scheme: "in-memory", Actuator: inMemoryPower{hub: hub}}}, nil)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := mgr.Start(ctx); err != nil {
+			t.Errorf("running the controllers: %v", err)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	admin, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &poolLab{lab: l}
+	if p.client, err = client.New(admin, client.Options{Scheme: controllers.Scheme()}); err != nil {
+		t.Fatal(err)
+	}
+	go p.actAsSpokes(ctx)
+	return p
+}
+
+// actAsSpokes does what kubelets and controller managers do in the clusters of the pool, and the
+// in-memory backend does not: nodes send heartbeats, and PodDisruptionBudgets are observed.
+func (p *poolLab) actAsSpokes(ctx context.Context) {
+	for ctx.Err() == nil {
+		list, err := p.Resource(clusterapi.Clusters).List(ctx, metav1.ListOptions{})
+		for i := 0; err == nil && i < len(list.Items); i++ {
+			if o := &list.Items[i]; strings.HasPrefix(o.GetNamespace(), poolName+"-") {
+				p.actAsSpoke(ctx, cloud.Ref{InfraID: o.GetName(), Cluster: types.NamespacedName{Namespace: o.GetNamespace()}})
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// actAsSpoke ignores errors: the cluster may be under construction, or deleted.
+func (p *poolLab) actAsSpoke(ctx context.Context, ref cloud.Ref) {
+	c, err := spokeClient(ctx, p, ref)
+	if err != nil {
+		return
+	}
+	if list, err := c.Resource(nodes).List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range list.Items {
+			sendHeartbeat(ctx, c, list.Items[i].GetName())
+		}
+	}
+	observed := []byte(`{"metadata":{"generation":1},"status":{"observedGeneration":1}}`)
+	_, _ = c.Resource(budgets).Namespace("kube-system").Patch(ctx, "hotspare-resume", types.MergePatchType, observed, metav1.PatchOptions{})
+}
+
+// cluster returns the ClusterDeployment of the pool that is accepted; nil if there is none.
+func (p *poolLab) cluster(accept func(*hivev1.ClusterDeployment) bool) *hivev1.ClusterDeployment {
+	p.t.Helper()
+	var list hivev1.ClusterDeploymentList
+	if err := p.client.List(p.t.Context(), &list); err != nil {
+		p.t.Fatal(err)
+	}
+	i := slices.IndexFunc(list.Items, func(cd hivev1.ClusterDeployment) bool { return accept(&cd) })
+	if i < 0 {
+		return nil
+	}
+	return &list.Items[i]
+}
+
+// untilCluster waits for a ClusterDeployment, and returns it with its Machines and their UIDs.
+func (p *poolLab) untilCluster(what string, accept func(*hivev1.ClusterDeployment) bool) (cd *hivev1.ClusterDeployment, uids string) {
+	p.t.Helper()
+	p.waitFor(what, 5*time.Minute, func() error {
+		if cd = p.cluster(accept); cd == nil {
+			out, _ := p.run("explain", "pool", poolName) // for the message only
+			return fmt.Errorf("there is no such cluster; the pool: %s", out)
+		}
+		return nil
+	})
+	return cd, p.uids(&member{req: install.Request{ClusterTarget: install.ClusterTarget{Cluster: client.ObjectKeyFromObject(cd)}}})
+}
+
+// isIn accepts the ClusterDeployment of a claim in a power state; without a claim, a spare.
+func isIn(claim string, state hivev1.PowerState) func(*hivev1.ClusterDeployment) bool {
+	return func(cd *hivev1.ClusterDeployment) bool {
+		ref := cd.Spec.ClusterPoolRef
+		return ref != nil && ref.ClaimName == claim && cd.DeletionTimestamp == nil && cd.Status.PowerState == string(state)
+	}
+}
+
+// isPaused reports whether the Cluster of a ClusterDeployment is paused by hotspare.
+func (p *poolLab) isPaused(cd *hivev1.ClusterDeployment) bool {
+	p.t.Helper()
+	o, err := p.Resource(clusterapi.Clusters).Namespace(cd.Namespace).Get(p.t.Context(), cd.Spec.ClusterMetadata.InfraID, metav1.GetOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return clusterapi.IsPausedByHotspare(o)
+}
+
+// hotspare runs a command in the namespace of the pool and returns its output. It fails the test if
+// the command fails.
+func (p *poolLab) hotspare(args ...string) string {
+	p.t.Helper()
+	out, err := p.run(args...)
+	if err != nil {
+		p.t.Fatalf("hotspare %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (p *poolLab) run(args ...string) (string, error) {
+	args = append(args, "-n", poolNamespace, "--kubeconfig", p.kubeconfig)
+	out, err := exec.CommandContext(p.t.Context(), p.program("HOTSPARE", "../../bin/hotspare"), args...).CombinedOutput()
+	return string(out), err
+}
+
+func (p *poolLab) createPool() {
+	p.t.Helper()
+	one := int32(1)
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: poolNamespace}},
+		&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "k8s-1-36"}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "registry.example.com/kubernetes:v1.36.0"}},
+		&hivev1.ClusterPool{
+			ObjectMeta: metav1.ObjectMeta{Namespace: poolNamespace, Name: poolName},
+			Spec: hivev1.ClusterPoolSpec{
+				Size: 1, BaseDomain: "ci.example.com", ImageSetRef: hivev1.ClusterImageSetReference{Name: "k8s-1-36"},
+				Platform: hivev1.Platform{CAPI: &hivev1.CAPIPlatform{
+					ClassRef: &hivev1.CAPIClassReference{Name: poolClass, Namespace: classNamespace},
+					Workers:  []hivev1.CAPIWorkers{{Class: "default-worker", Name: "md-0", Replicas: &one}},
+				}},
+			},
+		},
+	} {
+		if err := p.client.Create(p.t.Context(), o); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// testPool takes a spare of a pool from its creation to its release, under hotspare's controllers and
+// those of Cluster API, with the commands of docs/capi.md.
+func testPool(t *testing.T, l *lab) {
+	p := newPoolLab(t, l)
+	p.createPool()
+	var spare, claimed *hivev1.ClusterDeployment
+	var before, now string
+	p.phase("pool: a spare is created and hibernates", func() {
+		spare, before = p.untilCluster("a hibernated spare", isIn("", hivev1.PowerHibernating))
+	})
+	if !p.isPaused(spare) || strings.Count(before, "=") != 2 {
+		t.Errorf("the spare hibernates; paused %t, Machines %s", p.isPaused(spare), before)
+	}
+	t.Logf("hotspare pool list:\n%s", p.hotspare("pool", "list"))
+	t.Logf("hotspare explain pool:\n%s", p.hotspare("explain", "pool", poolName))
+
+	p.phase("pool: a claim gets the spare and resumes it", func() { p.hotspare("claim", "create", poolName, "--name", "mine", "--wait", "--timeout", "5m") })
+	claimed, now = p.untilCluster("the claimed cluster", isIn("mine", hivev1.PowerRunning))
+	p.confirmMachines("claimed", claimed, before, now)
+	if claimed.Name != spare.Name || p.isPaused(claimed) {
+		t.Errorf("the claim has %s, and the spare was %s; paused %t", claimed.Name, spare.Name, p.isPaused(claimed))
+	}
+	p.confirmKubeconfig()
+
+	p.phase("pool: the claimed cluster hibernates", func() { p.hotspare("cluster", "hibernate", "mine", "--wait", "--timeout", "5m") })
+	claimed, now = p.untilCluster("the hibernated claim", isIn("mine", hivev1.PowerHibernating))
+	p.confirmMachines("hibernated", claimed, before, now)
+	t.Logf("hotspare cluster describe:\n%s", p.hotspare("cluster", "describe", "mine"))
+	time.Sleep(2 * unhealthyAfter) // Cluster API would replace the machines now
+	p.phase("pool: the claimed cluster resumes", func() { p.hotspare("cluster", "resume", "mine", "--wait", "--timeout", "5m") })
+	claimed, now = p.untilCluster("the resumed claim", isIn("mine", hivev1.PowerRunning))
+	p.confirmMachines("resumed", claimed, before, now)
+
+	p.confirmStale()
+	p.hotspare("claim", "release", "mine")
+	p.phase("pool: the released cluster is deleted", func() { p.untilGone("the released cluster", claimed.Namespace) })
+	pool := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: poolNamespace, Name: poolName}}
+	if err := p.client.Delete(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	p.phase("pool: the pool is deleted with its spares", func() { p.untilGone("the pool's clusters", "") })
+}
+
+// confirmKubeconfig fails the test if the kubeconfig of the claim does not reach the cluster's nodes.
+func (p *poolLab) confirmKubeconfig() {
+	p.t.Helper()
+	file := filepath.Join(p.t.TempDir(), "mine.kubeconfig")
+	p.hotspare("cluster", "kubeconfig", "mine", "-o", file)
+	cfg, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if list, err := c.Resource(nodes).List(p.t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 2 {
+		p.t.Errorf("reading the nodes of the claimed cluster: %v, %v", list, err)
+	}
+}
+
+func (p *poolLab) confirmMachines(when string, cd *hivev1.ClusterDeployment, before, now string) {
+	p.t.Helper()
+	if now != before {
+		p.t.Errorf("%s: the Machines of %s were %s and are %s", when, cd.Name, before, now)
+	}
+}
+
+// confirmStale changes the ClusterClass of the pool, and fails the test if the pool does not report its
+// spare as stale: Cluster API would replace its machines after the resume.
+func (p *poolLab) confirmStale() {
+	p.t.Helper()
+	class := p.Resource(clusterapi.ClusterClasses).Namespace(classNamespace)
+	change := []byte(`{"spec":{"variables":[{"name":"added","required":false,"schema":{"openAPIV3Schema":{"type":"string"}}}]}}`)
+	if _, err := class.Patch(p.t.Context(), poolClass, types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	p.waitFor("the stale spare", 2*time.Minute, func() error {
+		var pool hivev1.ClusterPool
+		if err := p.client.Get(p.t.Context(), types.NamespacedName{Namespace: poolNamespace, Name: poolName}, &pool); err != nil {
+			return err
+		}
+		if c := condition.Find(pool.Status.Conditions, hivev1.PoolAllClustersCurrent); c == nil || c.Status != corev1.ConditionFalse {
+			return fmt.Errorf("condition AllClustersCurrent is %+v", c)
+		}
+		return nil
+	})
+	p.t.Logf("hotspare explain pool, after a change of the ClusterClass:\n%s", p.hotspare("explain", "pool", poolName))
+}
+
+// untilGone waits until a namespace has no Cluster, and without a namespace, until no namespace of
+// the pool has one.
+func (p *poolLab) untilGone(what, namespace string) {
+	p.t.Helper()
+	p.waitFor("the deletion of "+what, 3*time.Minute, func() error {
+		list, err := p.Resource(clusterapi.Clusters).Namespace(namespace).List(p.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, o := range list.Items {
+			if strings.HasPrefix(o.GetNamespace(), poolName+"-") {
+				return fmt.Errorf("Cluster %s exists", o.GetName())
+			}
+		}
+		return nil
+	})
+}
