@@ -42,6 +42,9 @@ func (s Snapshot) firstGap(rec record, now time.Time) *gap {
 	if g := s.spotGap(now); g != nil {
 		return g
 	}
+	if s.isAPIOnly() {
+		return nil
+	}
 	if g := s.nodeGap(rec); g != nil {
 		return g
 	}
@@ -52,6 +55,12 @@ func (s Snapshot) firstGap(rec record, now time.Time) *gap {
 		return s.operatorGap(rec, now)
 	}
 	return nil
+}
+
+// isAPIOnly reports whether the cluster consists of an API alone: no machine of it is a node. It then runs
+// no pods, and may have no controller manager that would act on them.
+func (s Snapshot) isAPIOnly() bool {
+	return s.Actuator && s.MachinesFailure == nil && len(s.Spoke.Nodes) == 0 && !s.Machines.ExpectNodes()
 }
 
 // machinesDownGap returns the part of firstGap that concerns the machines. Once a cluster has
@@ -108,13 +117,9 @@ func (s Snapshot) machinesNotIn(want cloud.State) string {
 }
 
 // nodeGap returns the gap until every node is ready and has reported so since the power came on:
-// a node that was stopped still looks Ready for some time afterwards (Hive D18). A cluster without nodes
-// is ready only if no machine of it is a node.
+// a node that was stopped still looks Ready for some time afterwards (Hive D18).
 func (s Snapshot) nodeGap(rec record) *gap {
 	if len(s.Spoke.Nodes) == 0 {
-		if s.Actuator && s.MachinesFailure == nil && !s.Machines.ExpectNodes() {
-			return nil
-		}
 		return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes: the cluster has no nodes.")
 	}
 	since := rec.poweredOnAt(s.InstalledAt)
