@@ -67,6 +67,8 @@ type logWriter struct {
 	omitted int64
 	// last is the last line that is not blank.
 	last []byte
+	// pending are lines that Write and flush write to out together: a program may print a million lines.
+	pending bytes.Buffer
 }
 
 // newLogWriter returns a logWriter that writes heading before the first line; a nil out discards all.
@@ -91,6 +93,7 @@ func (w *logWriter) Write(p []byte) (int, error) {
 		w.endLine()
 		rest = rest[end+1:]
 	}
+	w.writePending()
 	return len(p), nil
 }
 
@@ -141,15 +144,22 @@ func (w *logWriter) flush() {
 	}
 	w.shortenTail()
 	if w.omitted > 0 {
-		_, _ = fmt.Fprintf(w.out, "[hotspare omitted %d bytes of the log]\n", w.omitted) // as in writeLine
+		fmt.Fprintf(&w.pending, "[hotspare omitted %d bytes of the log]\n", w.omitted)
 	}
 	for line := range bytes.Lines(w.tail) {
 		w.writeLine(bytes.TrimSuffix(line, []byte("\n")))
 	}
+	w.writePending()
 	w.tail, w.omitted = nil, 0
 }
 
-// writeLine writes a line without secrets.
+// writePending writes the pending lines.
+func (w *logWriter) writePending() {
+	_, _ = w.pending.WriteTo(w.out) // a program does not depend on its log
+	w.pending.Reset()
+}
+
+// writeLine adds a line without secrets to the pending ones.
 func (w *logWriter) writeLine(line []byte) {
 	text := w.secrets.Scrub(string(line))
 	if len(line) > maxLogLine {
@@ -158,7 +168,7 @@ func (w *logWriter) writeLine(line []byte) {
 	if w.heading != "" {
 		text, w.heading = w.heading+"\n"+text, ""
 	}
-	_, _ = io.WriteString(w.out, text+"\n") // a program does not depend on its log
+	w.pending.WriteString(text + "\n")
 }
 
 // maxLastLine is the maximum size of the last line of a log in an error, in bytes.

@@ -88,7 +88,7 @@ func TestTheCompleteLogContainsThePreviousOne(t *testing.T) {
 	w := recipetest.New(t)
 	folder := runner.Folder(t.TempDir())
 	p, task := newProcesses(t, folder, t.TempDir()), newTask(t, w)
-	w.WriteProgram(t, "create", "#!/bin/sh\necho first >&2\nhead -c 1000000 /dev/zero | tr '\\0' '\\n' >&2\n")
+	w.WriteProgram(t, "create", "#!/bin/sh\necho first >&2\nyes $(printf %0999d 0) | head -n 1000 >&2\n")
 	for range 5 { // 5 MB: the log is replaced once
 		if _, err := p.Call(t.Context(), task, recipe.Create); err != nil {
 			t.Fatal(err)
