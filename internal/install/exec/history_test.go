@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	historyRuns = flag.Int("history.runs", 200, "number of random histories")
+	historyRuns = flag.Int("history.runs", 80, "number of random histories")
 	historySeed = flag.Uint64("history.seed", 0, "seed of the first history; 0 selects a random one")
 )
 
