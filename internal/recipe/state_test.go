@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,13 +94,33 @@ func TestOneVerbOfAClusterRunsAtATime(t *testing.T) {
 
 func TestADaemonDoesNotInheritTheLock(t *testing.T) {
 	t.Parallel()
-	_, run, err := runScript(t, "", `sleep 1000 >/dev/null 2>&1 & echo $! >pids`, nil)
+	_, run, err := runScript(t, "", `sleep 100 >/dev/null 2>&1 & echo $! >>pids`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { killRecorded(t, run.Dir) })
 	run.LockTimeout = time.Second
 	if _, err := run.Do(t.Context()); err != nil {
 		t.Errorf("the next verb gets %v", err)
+	}
+}
+
+// killRecorded kills the processes whose IDs are in the file pids: they would outlive the test, with all
+// files that the test binary has inherited.
+func killRecorded(t *testing.T, dir string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(dir, "pids"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, field := range strings.Fields(string(raw)) {
+		pid, err := strconv.Atoi(field)
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			t.Errorf("process %s: %v", field, err)
+		}
 	}
 }
 
