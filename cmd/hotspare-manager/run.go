@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/dataplane"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/manager/crdcheck"
@@ -125,7 +126,13 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 	if err != nil {
 		return nil, err
 	}
-	set, err := platform.New(cfg, platform.Options{Only: f.platforms, Jobs: jobs, CertificateAuthorities: authorities})
+	platforms := platform.Options{Only: f.platforms, Jobs: jobs, CertificateAuthorities: authorities}
+	set, err := platform.New(cfg, platforms)
+	if err != nil {
+		return nil, err
+	}
+	news := newClusterNews(ctx)
+	recipes, err := set.AddRecipes(ctx, cfg, platforms, news.report)
 	if err != nil {
 		return nil, err
 	}
@@ -145,10 +152,14 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := manager.NewReplica(ctx, cfg, manager.Platforms{
+	deps := manager.Platforms{
 		Executors: set.Executors, Actuators: set.Actuators, GlobalPullSecret: pullSecret, Hub: hub,
-		CertificateAuthorities: set.CertificateAuthorities,
-	}, one)
+		CertificateAuthorities: set.CertificateAuthorities, News: news.events,
+	}
+	if recipes != nil {
+		deps.Recipes, deps.Room = recipes.Catalog, map[string]clusterpool.Room{"exec": recipes.Executor.CountFits}
+	}
+	mgr, err := manager.NewReplica(ctx, cfg, deps, one)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ type Set struct {
 func Names() []string {
 	actuators, _ := newActuators(nil, nil, nil)
 	names := append(slices.Collect(maps.Keys(actuators)), job.SupportedPlatforms()...)
+	names = append(names, execPlatform)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

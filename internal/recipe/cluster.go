@@ -100,7 +100,7 @@ func (c Cluster) Prepare(ctx context.Context) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, c.newFailure(Prepare, err.Error())
 	}
-	if secrets.isIn(p.InfraID) || secrets.isIn(string(p.Metadata)) {
+	if secrets.FindsSecret(p.InfraID) || secrets.FindsSecret(string(p.Metadata)) {
 		return Prepared{}, c.newFailure(Prepare, "prepare printed a value from $HOTSPARE_SECRETS: remove it, because all users who can read the cluster can read its metadata")
 	}
 	return p, nil

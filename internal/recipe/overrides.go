@@ -32,6 +32,9 @@ const maxHashed = 4 << 20
 // ContentVersion returns the version of the recipe and a hash of the files in its folder, such as
 // 1-0123456789abcdef. It changes when the author changes the version, a program or a permission.
 func (r *Recipe) ContentVersion() (string, error) {
+	if r.Definition != nil {
+		return r.Definition.ContentVersion, nil
+	}
 	sum := sha256.New()
 	err := filepath.WalkDir(r.Dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -71,6 +71,8 @@ type Recipe struct {
 	Parameters Parameters
 	// Needs are the requirements of one cluster on the machine that runs the verbs.
 	Needs Needs
+	// Definition is set for a recipe that LoadDefinition has loaded. It has no Dir.
+	Definition *Definition
 
 	verbs    map[Verb]bool
 	timeouts map[Verb]time.Duration
@@ -138,20 +140,29 @@ func Load(dir string) (*Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recipe{Dir: dir, Name: d.Name, Description: d.Description, Version: d.Version, verbs: map[Verb]bool{}, timeouts: map[Verb]time.Duration{}}
-	errs = append(errs, d.validate(filepath.Base(dir))...)
+	r, found := newRecipe(d, filepath.Base(dir))
+	r.Dir = dir
+	errs = append(errs, found...)
+	errs = append(errs, r.findVerbs()...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("recipe %s is invalid:\n%w", dir, err)
+	}
+	return r, nil
+}
+
+// newRecipe returns the recipe in a folder of the given name, without its programs, and the faults of
+// its document.
+func newRecipe(d document, folder string) (*Recipe, []error) {
+	r := &Recipe{Name: d.Name, Description: d.Description, Version: d.Version, verbs: map[Verb]bool{}, timeouts: map[Verb]time.Duration{}}
+	errs := d.validate(folder)
 	errs = append(errs, r.readTimeouts(d.Timeouts)...)
 	errs = append(errs, r.readNeeds(d)...)
-	errs = append(errs, r.findVerbs()...)
 	parameters, err := NewParameters(d.With)
 	if err != nil {
 		errs = append(errs, err)
 	}
 	r.Parameters = parameters
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("recipe %s is invalid:\n%w", dir, err)
-	}
-	return r, nil
+	return r, errs
 }
 
 // readDocument reads recipe.yaml. Unknown and duplicate fields are faults, and do not prevent
@@ -168,14 +179,24 @@ func readDocument(dir string) (d document, faults []error, err error) {
 	if err != nil {
 		return d, nil, fmt.Errorf("loading recipe %s: %w", dir, err)
 	}
-	if err := yaml.UnmarshalStrict(raw, &d); err != nil {
-		d = document{}
-		if yaml.Unmarshal(raw, &d) != nil {
-			return d, nil, fmt.Errorf("reading %s: %w", path, err)
-		}
-		faults = append(faults, fmt.Errorf("%s: %s: correct or remove it", FileName, shortenDecodingError(err)))
+	d, faults, err = parseDocument(raw)
+	if err != nil {
+		return d, nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return d, faults, nil
+}
+
+// parseDocument parses a recipe.yaml. Unknown and duplicate fields are faults.
+func parseDocument(raw []byte) (d document, faults []error, err error) {
+	strict := yaml.UnmarshalStrict(raw, &d)
+	if strict == nil {
+		return d, nil, nil
+	}
+	d = document{}
+	if err := yaml.Unmarshal(raw, &d); err != nil {
+		return d, nil, strict
+	}
+	return d, []error{fmt.Errorf("%s: %s: correct or remove it", FileName, shortenDecodingError(strict))}, nil
 }
 
 // shortenDecodingError removes the names of decoders from an error.
@@ -260,6 +281,11 @@ func (r *Recipe) findVerbs() (errs []error) {
 			r.verbs[v] = true
 		}
 	}
+	return append(errs, checkVerbs(found)...)
+}
+
+// checkVerbs returns the faults of a set of programs.
+func checkVerbs(found map[Verb]bool) (errs []error) {
 	for _, v := range []Verb{Create, Destroy} {
 		if !found[v] {
 			errs = append(errs, fmt.Errorf("program %s is missing: each recipe needs %s and %s", v, Create, Destroy))

@@ -124,8 +124,8 @@ func addLeaves(values map[string]bool, document any) {
 // Scrub returns text without the values and without everything that looks like a secret.
 func (s *Scrubber) Scrub(text string) string { return redact.Text(s.replacer.Replace(text)) }
 
-// isIn reports whether text contains one of the values.
-func (s *Scrubber) isIn(text string) bool { return s.replacer.Replace(text) != text }
+// FindsSecret reports whether text contains one of the values.
+func (s *Scrubber) FindsSecret(text string) bool { return s.replacer.Replace(text) != text }
 
 // WriteSecrets writes credentials, by name, into a new folder below parent with mode 0700, as files with
 // mode 0600, and returns the folder. Without credentials it creates no folder, and returns "". The

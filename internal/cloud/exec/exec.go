@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// freshAge is the age up to which an answer of observe is returned without running it again.
+	// freshAge is the default of Options.FreshAge.
 	freshAge = time.Second
 	// maxAge is the age up to which an answer is returned while observe runs again.
 	maxAge = time.Minute
@@ -38,7 +38,7 @@ const (
 // Options configures an Actuator. All fields without a default are required.
 type Options struct {
 	Runner  runner.Runner
-	Catalog runner.Catalog
+	Catalog runner.Recipes
 	// Secrets reads the Secrets with credentials and with metadata.json.
 	Secrets cloud.Secrets
 	Clock   clock.WithTicker
@@ -46,6 +46,9 @@ type Options struct {
 	Pause time.Duration
 	// ObserveWait is how long Observe waits for the program observe; zero means 3 s.
 	ObserveWait time.Duration
+	// FreshAge is the age up to which an answer of observe is returned without running it again; zero
+	// means 1 s. SettledAge is that age while all machines run, or all are stopped; zero means FreshAge.
+	FreshAge, SettledAge time.Duration
 }
 
 // Actuator runs the programs observe, start and stop of recipes.
@@ -87,6 +90,8 @@ type cluster struct {
 // New returns an actuator that works until ctx ends.
 func New(ctx context.Context, o Options) *Actuator {
 	o.Pause, o.ObserveWait = cmp.Or(o.Pause, 10*time.Second), cmp.Or(o.ObserveWait, observeWait)
+	o.FreshAge = cmp.Or(o.FreshAge, freshAge)
+	o.SettledAge = cmp.Or(o.SettledAge, o.FreshAge)
 	return &Actuator{Options: o, workContext: ctx, changes: make(chan string, changeBuffer), clusters: map[string]*cluster{}}
 }
 
@@ -135,7 +140,11 @@ func (a *Actuator) observeOnce(t runner.Task) (cloud.Machines, <-chan struct{}, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.findCluster(t.Input.InfraID)
-	if ms, known := c.currentMachines(a.Clock.Now(), freshAge); known {
+	age := a.FreshAge
+	if c.machines.AllIn(cloud.Running) || c.machines.AllIn(cloud.Stopped) {
+		age = a.SettledAge
+	}
+	if ms, known := c.currentMachines(a.Clock.Now(), age); known {
 		return ms, nil, nil
 	}
 	if err := c.takeFailure(recipe.Observe); err != nil {
@@ -155,8 +164,13 @@ func (a *Actuator) lastMachines(t runner.Task) (cloud.Machines, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.findCluster(t.Input.InfraID)
-	if ms, known := c.currentMachines(a.Clock.Now(), maxAge); known {
+	if ms, known := c.currentMachines(a.Clock.Now(), max(maxAge, 2*a.SettledAge)); known {
 		return ms, nil
+	}
+	if r, ok := a.Runner.(runner.StartReporter); ok {
+		if err := r.StartProblem(types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}); err != nil {
+			return nil, err
+		}
 	}
 	return nil, fault.NewWait(a.Pause, "program %s of recipe %s has run for %s", cmp.Or(c.verb, recipe.Observe), t.Recipe.Name, a.ObserveWait)
 }
@@ -354,15 +368,18 @@ func (a *Actuator) newTask(ctx context.Context, ref cloud.Ref) (runner.Task, err
 	if err != nil {
 		return runner.Task{}, err
 	}
+	var created *runner.ExecMetadata
 	if named.InfraID == ref.InfraID {
-		p.Recipe, input = named.Exec.Recipe, named.Exec.Input
+		p.Recipe, input, created = named.Exec.Recipe, named.Exec.Input, &named.Exec
 	}
-	r, err := a.Catalog.Find(p)
+	input.Namespace, input.Name = ref.Cluster.Namespace, ref.Cluster.Name // whatever the metadata says
+	r, err := a.Catalog.FindRecipe(ctx, runner.Lookup{Platform: p, Cluster: ref.Cluster, Created: created})
 	if err != nil {
 		return runner.Task{}, err
 	}
-	t := runner.Task{Recipe: r, Input: input}
+	t := runner.Task{Recipe: r, Input: input, PullSecret: named.Exec.PullSecret}
 	if s := p.CredentialsSecretRef; s != nil && s.Name != "" {
+		t.SecretName = s.Name
 		t.Secrets, err = a.Secrets(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: s.Name})
 	}
 	return t, err

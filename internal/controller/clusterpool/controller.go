@@ -45,14 +45,12 @@ import (
 // limit as text. A nil number means no limit.
 type Room func(p hivev1.Platform) (more *int, why string)
 
-// Recipes says what clusters of a platform are created with, on platforms where that is not on the
-// hub.
+// Recipes says what the clusters of a pool are created with, on platforms where that is not on the hub.
 type Recipes interface {
-	// MissingRequirements describes what clusters with these settings need and lack, one text each.
-	MissingRequirements(p hivev1.Platform) []string
-	// ContentVersion changes when clusters with these settings are created in another way; "" if that
-	// is unknown.
-	ContentVersion(p hivev1.Platform) string
+	// CheckPool returns what the clusters of a pool lack, one text each, and a version that changes when
+	// they are created in another way; "" if it is unknown. image is the release image of the pool's image
+	// set; empty if there is none. It returns immediately, and may be called in each pass.
+	CheckPool(ctx context.Context, p *hivev1.ClusterPool, image string) (missing []string, version string)
 }
 
 // A Reconciler reconciles ClusterPools.

@@ -1,6 +1,7 @@
 package clusterpool_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +18,9 @@ type recipes struct {
 	version string
 }
 
-func (r *recipes) MissingRequirements(hivev1.Platform) []string { return r.missing }
-func (r *recipes) ContentVersion(hivev1.Platform) string        { return r.version }
+func (r *recipes) CheckPool(context.Context, *hivev1.ClusterPool, string) ([]string, string) {
+	return r.missing, r.version
+}
 
 func TestAPoolFollowsItsRecipe(t *testing.T) {
 	l := newLab(t)

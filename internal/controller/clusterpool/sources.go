@@ -51,11 +51,25 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 	}
 	found.sources = facts.SourceVersion(versions)
 	if r.Recipes != nil && !facts.IsFake(p) {
-		found.missing = append(found.missing, r.Recipes.MissingRequirements(p.Spec.Platform)...)
-		found.recipe = r.Recipes.ContentVersion(p.Spec.Platform)
+		image, err := r.readReleaseImage(ctx, p)
+		if err != nil {
+			return dependencies{}, err
+		}
+		missing, version := r.Recipes.CheckPool(ctx, p, image)
+		found.missing, found.recipe = append(found.missing, missing...), version
 	}
 	s.cache.dependencies.Store(&found)
 	return found, nil
+}
+
+// readReleaseImage returns the release image of a pool's image set; "" if there is no image set.
+func (r *Reconciler) readReleaseImage(ctx context.Context, p *hivev1.ClusterPool) (string, error) {
+	var set hivev1.ClusterImageSet
+	err := r.Client.Get(ctx, types.NamespacedName{Name: p.Spec.ImageSetRef.Name}, &set)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading ClusterImageSet %s: %w", p.Spec.ImageSetRef.Name, err)
+	}
+	return set.Spec.ReleaseImage, nil
 }
 
 // checkDependency reads a dependency, and describes what is wrong with it; "" if nothing is.

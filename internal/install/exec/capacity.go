@@ -37,16 +37,20 @@ func (e *Executor) CountFits(p hivev1.Platform) (*int, string) {
 	if p.Exec == nil {
 		return nil, ""
 	}
-	r, err := e.Catalog.Find(p.Exec)
-	if err != nil {
-		return nil, "" // the pool reports it as a missing dependency
+	var needs recipe.Needs // of no importance where a cluster uses no memory of this computer
+	if e.Measure != nil {
+		r, err := e.Catalog.FindRecipe(e.workContext, runner.Lookup{Platform: p.Exec})
+		if err != nil {
+			return nil, "" // the pool reports it as a missing dependency
+		}
+		needs = r.Needs
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s, found := e.noRoom[r.Name]; found && e.Clock.Now().Before(s.until) {
+	if s, found := e.noRoom[p.Exec.Recipe]; found && e.Clock.Now().Before(s.until) {
 		return new(int), s.problem
 	}
-	n, why := e.countFits(r.Needs)
+	n, why := e.countFits(needs)
 	if n == math.MaxInt {
 		return nil, ""
 	}

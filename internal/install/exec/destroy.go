@@ -4,6 +4,7 @@ import (
 	"context"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/recipe"
 	"hotspare.io/hotspare/internal/recipe/runner"
@@ -14,11 +15,15 @@ import (
 func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md install.Metadata) (install.Result, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, _, err := e.readRecord(md.InfraID, place.Cluster); err != nil {
+	if _, _, err := e.readRecord(ctx, md.InfraID, place.Cluster); err != nil {
 		return install.Result{}, err
 	}
 	if j := e.destroys[md.InfraID]; j != nil {
-		return e.destroyResult(md.InfraID, j), nil
+		res := e.destroyResult(md.InfraID, j)
+		if res.Phase == install.Running {
+			return res, e.startProblem(place.Cluster)
+		}
+		return res, nil
 	}
 	t, err := e.newDestroyTask(ctx, place, md)
 	if err != nil {
@@ -33,7 +38,7 @@ func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md 
 		}
 		err := e.destroyCluster(ctx, t)
 		if err != nil {
-			j.log = e.Store.ReadLog(t.Input.InfraID, t.Secrets)
+			j.log = e.Store.ReadLog(ctx, t.Key(), t.Secrets)
 		}
 		return err
 	})
@@ -80,7 +85,7 @@ func (e *Executor) destroyCluster(ctx context.Context, t runner.Task) error {
 			return err
 		}
 		if !again {
-			return e.Store.Delete(t.Input.InfraID)
+			return e.Store.Delete(ctx, t.Key())
 		}
 		if err := e.pause(ctx); err != nil {
 			return err
@@ -96,16 +101,20 @@ func (e *Executor) newDestroyTask(ctx context.Context, place install.ClusterTarg
 		p = place.Platform.Exec.DeepCopy()
 	}
 	input := runner.FallbackInput(place.Cluster, place.UID, md.InfraID, p)
+	var created *runner.ExecMetadata
 	if named, err := runner.ParseMetadata(md.Raw); err == nil && named.InfraID == md.InfraID {
-		p.Recipe, input = named.Exec.Recipe, named.Exec.Input
+		p.Recipe, input, created = named.Exec.Recipe, named.Exec.Input, &named.Exec
 	}
-	r, err := e.Catalog.Find(p)
-	if err != nil {
+	// The namespace is where Secrets and the record are: that of the cluster, whatever the metadata says.
+	input.Namespace, input.Name = place.Cluster.Namespace, place.Cluster.Name
+	r, err := e.Catalog.FindRecipe(ctx, newLookup(place, p, created))
+	if fault.KindOf(err) == fault.Denied {
 		p.Timeouts = hivev1.ExecTimeouts{}
-		if r, err = e.Catalog.Find(p); err != nil {
-			return runner.Task{}, err
-		}
+		r, err = e.Catalog.FindRecipe(ctx, newLookup(place, p, created))
 	}
-	secrets, err := e.readCredentials(ctx, place.Cluster, p)
-	return runner.Task{Recipe: r, Input: input, Secrets: secrets}, err
+	if err != nil {
+		return runner.Task{}, err
+	}
+	t := runner.Task{Recipe: r, Input: input, PullSecret: place.PullSecret}
+	return t, e.addCredentials(ctx, &t, place.Cluster, p)
 }

@@ -47,7 +47,7 @@ var _ install.Executor = (*Executor)(nil)
 type Options struct {
 	Runner  runner.Runner
 	Store   runner.Store
-	Catalog runner.Catalog
+	Catalog runner.Recipes
 	// Secrets reads the Secrets with credentials.
 	Secrets cloud.Secrets
 	Clock   clock.WithTicker
@@ -90,7 +90,7 @@ type prepareKey struct {
 // Prepare returns what identifies the cluster that create will create. While the program prepare runs,
 // it returns fault.Wait.
 func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Metadata, error) {
-	t, version, err := e.newTask(ctx, req)
+	t, version, err := e.newTask(ctx, req, nil)
 	if err != nil {
 		return install.Metadata{}, err
 	}
@@ -113,7 +113,8 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 		return install.Metadata{}, fault.NewWait(time.Second, "program prepare of recipe %s runs", t.Recipe.Name)
 	}
 	if !j.isDone() {
-		return install.Metadata{}, fault.NewWait(time.Second, "program prepare of recipe %s runs", t.Recipe.Name)
+		running := fault.NewWait(time.Second, "program prepare of recipe %s runs", t.Recipe.Name)
+		return install.Metadata{}, cmp.Or(e.startProblem(req.Cluster), running)
 	}
 	delete(e.prepares, key)
 	return j.metadata, j.err
@@ -125,11 +126,12 @@ func (e *Executor) prepareTask(ctx context.Context, t runner.Task, version strin
 	if err != nil {
 		return install.Metadata{}, toFault(err)
 	}
-	if err := e.confirmInfraIDFree(prepared.InfraID, t); err != nil {
+	if err := e.confirmInfraIDFree(ctx, prepared.InfraID, t); err != nil {
 		return install.Metadata{}, err
 	}
 	t.Input.InfraID, t.Input.Metadata = prepared.InfraID, prepared.Metadata
 	md := runner.NewMetadata(t.Recipe, version, t.Input)
+	md.Exec.PullSecret = t.PullSecret
 	raw, err := json.Marshal(md)
 	if err != nil {
 		return install.Metadata{}, fmt.Errorf("encoding metadata.json: %w", err)
@@ -139,9 +141,10 @@ func (e *Executor) prepareTask(ctx context.Context, t runner.Task, version strin
 
 // confirmInfraIDFree returns fault.Wait if the record of another cluster has the infraID: the cluster must
 // not record it, because hotspare would then start, stop and destroy the other one's machines.
-func (e *Executor) confirmInfraIDFree(infraID string, t runner.Task) error {
-	r, found, err := e.Store.ReadRecord(infraID)
-	if err != nil || !found || r.IsOf(types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}) && string(r.UID) == t.Input.UID {
+func (e *Executor) confirmInfraIDFree(ctx context.Context, infraID string, t runner.Task) error {
+	cluster := types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}
+	r, found, err := e.Store.ReadRecord(ctx, runner.Key{Cluster: cluster, InfraID: infraID})
+	if err != nil || !found || r.IsOf(cluster) && string(r.UID) == t.Input.UID {
 		return err
 	}
 	return fault.NewWait(retryPrepare, "program prepare of recipe %s returned infraID %s, which belongs to ClusterDeployment %s/%s with UID %s: "+
@@ -175,7 +178,7 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 		return install.Result{}, fault.NewWait(time.Second, "cluster %s is being destroyed", md.InfraID)
 	}
 	working := e.isInstalling(md.InfraID) // before the record is read: work that ends now has written it
-	record, found, err := e.readRecord(md.InfraID, req.Cluster)
+	record, found, err := e.readRecord(ctx, md.InfraID, req.Cluster)
 	if err != nil {
 		return install.Result{}, err
 	}
@@ -192,17 +195,25 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 	}
 	switch Decide(s) {
 	case Wait:
-		return install.Result{Phase: install.Running}, nil
+		return install.Result{Phase: install.Running}, e.startProblem(req.Cluster)
 	case Report:
 		return e.recordResult(record)
 	}
-	return install.Result{Phase: install.Running}, e.startInstall(t, s, found) //nolint:contextcheck // the work outlives the call
+	return install.Result{Phase: install.Running}, e.startInstall(ctx, t, s, found) //nolint:contextcheck // the work outlives the call
+}
+
+// startProblem returns why the current program of a cluster cannot start; nil if nothing prevents it.
+func (e *Executor) startProblem(cluster types.NamespacedName) error {
+	if r, ok := e.Runner.(runner.StartReporter); ok {
+		return r.StartProblem(cluster)
+	}
+	return nil
 }
 
 // readRecord returns the record of a cluster. The error is fault.Denied if the record is that of another
 // cluster. The caller holds e.mu, so that the record does not change before it acts.
-func (e *Executor) readRecord(infraID string, cluster types.NamespacedName) (runner.Record, bool, error) {
-	record, found, err := e.Store.ReadRecord(infraID)
+func (e *Executor) readRecord(ctx context.Context, infraID string, cluster types.NamespacedName) (runner.Record, bool, error) {
+	record, found, err := e.Store.ReadRecord(ctx, runner.Key{Cluster: cluster, InfraID: infraID})
 	if err == nil && found {
 		err = record.ConfirmOwner(infraID, cluster)
 	}
@@ -251,7 +262,7 @@ func findAPIURL(kubeconfig []byte) string {
 }
 
 // startInstall records the attempt and starts its work. The caller holds e.mu.
-func (e *Executor) startInstall(t runner.Task, s Seen, found bool) error {
+func (e *Executor) startInstall(ctx context.Context, t runner.Task, s Seen, found bool) error {
 	record := s.Record
 	if !found {
 		if err := e.confirmCapacity(t.Recipe); err != nil {
@@ -265,7 +276,7 @@ func (e *Executor) startInstall(t runner.Task, s Seen, found bool) error {
 		record.Started = s.Now // not the time that a rejected request waited for its correction
 	}
 	record.Phase, record.Request, record.Problem, record.RetryAt = runner.Creating, s.Request, "", time.Time{}
-	if err := e.Store.WriteRecord(t.Input.InfraID, record); err != nil {
+	if err := e.Store.WriteRecord(ctx, t.Key(), record); err != nil {
 		return err
 	}
 	cluster := types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}
@@ -297,7 +308,7 @@ func (e *Executor) createCluster(ctx context.Context, t runner.Task, record runn
 				return ctx.Err()
 			}
 			e.recordShortage(t.Recipe.Name, next)
-			return e.Store.WriteRecord(t.Input.InfraID, record)
+			return e.Store.WriteRecord(ctx, t.Key(), record)
 		}
 		if err := e.pause(ctx); err != nil {
 			return err
@@ -308,7 +319,7 @@ func (e *Executor) createCluster(ctx context.Context, t runner.Task, record runn
 // collectLog returns the end of the log of an attempt that has failed: first the output of the program
 // logs, because create's own messages matter most and the end is what is kept if it is shortened.
 func (e *Executor) collectLog(ctx context.Context, t runner.Task) string {
-	before := e.Store.ReadLog(t.Input.InfraID, t.Secrets)
+	before := e.Store.ReadLog(ctx, t.Key(), t.Secrets)
 	if !t.Recipe.Has(recipe.Logs) {
 		return before
 	}
@@ -316,7 +327,7 @@ func (e *Executor) collectLog(ctx context.Context, t runner.Task) string {
 	if _, err := e.Runner.Call(ctx, t, recipe.Logs); err != nil {
 		problem = err.Error() + "\n"
 	}
-	return findAddedLines(before, e.Store.ReadLog(t.Input.InfraID, t.Secrets)) + problem + before
+	return findAddedLines(before, e.Store.ReadLog(ctx, t.Key(), t.Secrets)) + problem + before
 }
 
 // findAddedLines returns the lines that after has in addition to before: both are the end of a log, and
@@ -343,13 +354,14 @@ func (e *Executor) pause(ctx context.Context) error {
 	}
 }
 
-// newTask returns the task of a request, without infraID, and the version of its recipe.
-func (e *Executor) newTask(ctx context.Context, req install.Request) (runner.Task, string, error) {
+// newTask returns the task of a request, without infraID, and the version of its recipe. created is
+// what metadata.json says about the recipe; nil before prepare.
+func (e *Executor) newTask(ctx context.Context, req install.Request, created *runner.ExecMetadata) (runner.Task, string, error) {
 	p := req.Platform.Exec
 	if p == nil {
 		return runner.Task{}, "", fault.NewDenied("spec.platform.exec is not set: set it to the recipe of the cluster")
 	}
-	r, err := e.Catalog.Find(p)
+	r, err := e.Catalog.FindRecipe(ctx, newLookup(req.ClusterTarget, p, created))
 	if err != nil {
 		return runner.Task{}, "", err
 	}
@@ -361,10 +373,17 @@ func (e *Executor) newTask(ctx context.Context, req install.Request) (runner.Tas
 	if err != nil {
 		return runner.Task{}, "", err
 	}
-	secrets, err := e.readCredentials(ctx, req.Cluster, p)
-	return runner.Task{Recipe: r, Secrets: secrets, Input: recipe.Input{
+	t := runner.Task{Recipe: r, PullSecret: req.PullSecret, Input: recipe.Input{
 		Namespace: req.Cluster.Namespace, Name: req.Cluster.Name, UID: string(req.UID), Attempt: req.Attempt, With: with,
-	}}, version, err
+	}}
+	return t, version, e.addCredentials(ctx, &t, req.Cluster, p)
+}
+
+func newLookup(target install.ClusterTarget, p *hivev1.ExecPlatform, created *runner.ExecMetadata) runner.Lookup {
+	return runner.Lookup{
+		Platform: p, Cluster: target.Cluster, UID: target.UID, PoolNamespace: target.PoolNamespace,
+		PullSecret: target.PullSecret, Image: target.ReleaseImage, ImageOverride: target.Provisioning.InstallerImageOverride, Created: created,
+	}
 }
 
 // newInstallTask returns the task that creates what the metadata identifies.
@@ -376,14 +395,17 @@ func (e *Executor) newInstallTask(ctx context.Context, req install.Request, md i
 	if named.InfraID != md.InfraID {
 		return runner.Task{}, "", fault.NewDenied("metadata.json names infraID %q, the cluster's is %q: destroy the attempt", named.InfraID, md.InfraID)
 	}
-	t, version, err := e.newTask(ctx, req)
+	t, version, err := e.newTask(ctx, req, &named.Exec)
 	t.Input.InfraID, t.Input.Metadata = md.InfraID, named.Exec.Input.Metadata
 	return t, version, err
 }
 
-func (e *Executor) readCredentials(ctx context.Context, cluster types.NamespacedName, p *hivev1.ExecPlatform) (map[string][]byte, error) {
+// addCredentials adds the credentials that the platform names.
+func (e *Executor) addCredentials(ctx context.Context, t *runner.Task, cluster types.NamespacedName, p *hivev1.ExecPlatform) (err error) {
 	if p.CredentialsSecretRef == nil || p.CredentialsSecretRef.Name == "" {
-		return nil, nil
+		return nil
 	}
-	return e.Secrets(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: p.CredentialsSecretRef.Name})
+	t.SecretName = p.CredentialsSecretRef.Name
+	t.Secrets, err = e.Secrets(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: t.SecretName})
+	return err
 }

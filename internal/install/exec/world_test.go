@@ -149,13 +149,13 @@ func (m mortal) ReadKubeconfig(ctx context.Context, t runner.Task) ([]byte, erro
 	return call(m.process, func() ([]byte, error) { return m.Runner.ReadKubeconfig(ctx, t) })
 }
 
-func (m mortal) WriteRecord(infraID string, r runner.Record) error {
-	_, err := step(m.process, func() (bool, error) { return true, m.Store.WriteRecord(infraID, r) })
+func (m mortal) WriteRecord(ctx context.Context, key runner.Key, r runner.Record) error {
+	_, err := step(m.process, func() (bool, error) { return true, m.Store.WriteRecord(ctx, key, r) })
 	return err
 }
 
-func (m mortal) Delete(infraID string) error {
-	_, err := step(m.process, func() (bool, error) { return true, m.Store.Delete(infraID) })
+func (m mortal) Delete(ctx context.Context, key runner.Key) error {
+	_, err := step(m.process, func() (bool, error) { return true, m.Store.Delete(ctx, key) })
 	return err
 }
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,10 +24,17 @@ type Catalog struct {
 	Dir string
 }
 
+var _ Recipes = Catalog{}
+
+// FindRecipe returns the recipe that a platform names, as it is now.
+func (c Catalog) FindRecipe(_ context.Context, l Lookup) (*recipe.Recipe, error) {
+	return c.Find(l.Platform)
+}
+
 // Find returns the recipe that a platform names, with the platform's time limits. The error is
 // fault.Denied, and names the field, the value and the remedy.
 func (c Catalog) Find(p *hivev1.ExecPlatform) (*recipe.Recipe, error) {
-	limits, err := readTimeouts(p.Timeouts)
+	limits, err := ReadTimeouts(p.Timeouts)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +97,8 @@ func givenParameters(p *hivev1.ExecPlatform) map[string]string {
 // minTimeout is the shortest time limit that the schema accepts.
 const minTimeout = time.Second
 
-// readTimeouts parses time limits. The schema rejects invalid ones; a stored object may be older.
-func readTimeouts(t hivev1.ExecTimeouts) (map[recipe.Verb]time.Duration, error) {
+// ReadTimeouts parses time limits. The schema rejects invalid ones; a stored object may be older.
+func ReadTimeouts(t hivev1.ExecTimeouts) (map[recipe.Verb]time.Duration, error) {
 	written := map[recipe.Verb]hivev1.ExecTimeout{
 		recipe.Prepare: t.Prepare, recipe.Create: t.Create, recipe.Destroy: t.Destroy, recipe.Observe: t.Observe,
 		recipe.Kubeconfig: t.Kubeconfig, recipe.Stop: t.Stop, recipe.Start: t.Start,
@@ -119,7 +127,12 @@ func (c Catalog) HibernationObstacle(p hivev1.Platform) string {
 	if err != nil || r.CanHibernate() {
 		return ""
 	}
-	return fmt.Sprintf("Recipe %q has no programs %s and %s, so its clusters cannot hibernate: add the programs, or set spec.powerState to Running.", r.Name, recipe.Start, recipe.Stop)
+	return DescribeObstacle(r.Name)
+}
+
+// DescribeObstacle says that clusters of a recipe cannot hibernate, and what to do about it.
+func DescribeObstacle(name string) string {
+	return fmt.Sprintf("Recipe %q has no programs %s and %s, so its clusters cannot hibernate: add the programs, or set spec.powerState to Running.", name, recipe.Start, recipe.Stop)
 }
 
 // MissingRequirements describes what clusters of a platform need and this computer lacks, one text
@@ -140,6 +153,12 @@ func (c Catalog) MissingRequirements(p hivev1.Platform) []string {
 		out = append(out, fmt.Sprintf("spec.platform.exec.recipe: recipe %q needs the program %s, which is not in the PATH of hotspare: install it, and restart hotspare if it is in a new folder", r.Name, program))
 	}
 	return out
+}
+
+// CheckPool returns MissingRequirements and ContentVersion for the clusters of a pool. It ignores the
+// image, because the recipes are in a folder.
+func (c Catalog) CheckPool(_ context.Context, p *hivev1.ClusterPool, _ string) (missing []string, version string) {
+	return c.MissingRequirements(p.Spec.Platform), c.ContentVersion(p.Spec.Platform)
 }
 
 // ContentVersion returns the version of the recipe of a platform; "" if it cannot be read.

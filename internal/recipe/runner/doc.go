@@ -1,13 +1,17 @@
 // Package runner runs the programs of recipes for the clusters of platform exec.
 //
 // The orchestration in internal/install/exec and internal/cloud/exec uses only the interfaces Runner
-// and Store, so that it does not depend on where a program runs. Processes and Folder implement them
-// with processes of this computer and a folder for each cluster.
+// and Store, so that it does not depend on where a program runs. Processes, Folder and Catalog implement
+// them with processes of this computer and a folder for each cluster; package jobs implements them with
+// Jobs and Secrets of a hub.
 package runner
 
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/recipe"
 )
@@ -19,14 +23,65 @@ type Task struct {
 	Input recipe.Input
 	// Secrets are the files of $HOTSPARE_SECRETS, by name.
 	Secrets map[string][]byte
+	// SecretName is the name of the Secret with these files, in the namespace of the cluster; empty if
+	// there is none.
+	SecretName string
+	// PullSecret is the name of the Secret for pulling images, in the namespace of the cluster; empty if
+	// there is none.
+	PullSecret string
+}
+
+// Key returns the key of the cluster in a Store.
+func (t Task) Key() Key {
+	return Key{Cluster: types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}, InfraID: t.Input.InfraID}
+}
+
+// Key identifies the records of a cluster.
+type Key struct {
+	// Cluster is the ClusterDeployment.
+	Cluster types.NamespacedName
+	InfraID string
+}
+
+// Lookup identifies a recipe, and the cluster that uses it.
+type Lookup struct {
+	Platform *hivev1.ExecPlatform
+	Cluster  types.NamespacedName
+	UID      types.UID
+	// PoolNamespace is the namespace of the cluster's pool; empty for a cluster without a pool.
+	PoolNamespace string
+	// PullSecret and Image are those of the cluster: the name of the Secret for pulling images, and the
+	// release image of its image set. Either may be empty.
+	PullSecret, Image string
+	// ImageOverride replaces the image that Created names; empty keeps it.
+	ImageOverride string
+	// Created is what metadata.json says about the recipe; nil before prepare, or if it is lost.
+	Created *ExecMetadata
+}
+
+// Recipes finds recipes.
+type Recipes interface {
+	// FindRecipe returns a recipe, with the time limits of the platform. The error is fault.Denied if the
+	// platform or the recipe is invalid, and fault.Wait while the recipe is being read.
+	FindRecipe(ctx context.Context, l Lookup) (*recipe.Recipe, error)
+	// HibernationObstacle returns why clusters of a platform cannot hibernate; "" if they can, or if that
+	// is unknown.
+	HibernationObstacle(p hivev1.Platform) string
+}
+
+// StartReporter is an optional interface of a Runner whose programs may be unable to start.
+type StartReporter interface {
+	// StartProblem returns why the program of a cluster cannot start, and what to do about it; nil if
+	// nothing prevents it. The error is fault.Wait.
+	StartProblem(cluster types.NamespacedName) error
 }
 
 // Runner runs the programs of recipes, one at a time for each cluster. Each call waits until the
-// program has ended. A program that an earlier process of hotspare left running is ended first, so
-// every call may be repeated after a crash.
+// program has ended. A program that an earlier process of hotspare left running is ended first, or
+// waited for if it is the same call, so every call may be repeated after a crash.
 //
-// Errors of a program are a *recipe.VerbError and contain no secrets. If ctx ends, the program is
-// ended, and the error wraps that of ctx.
+// Errors of a program are a *recipe.VerbError and contain no secrets. If ctx ends, the error wraps that
+// of ctx. The program is then ended, at the latest before the next program of the cluster starts.
 type Runner interface {
 	// Prepare returns what identifies the cluster. It creates nothing.
 	Prepare(ctx context.Context, t Task) (recipe.Prepared, error)
@@ -42,11 +97,11 @@ type Runner interface {
 // Store keeps a Record and the log of each cluster. Both survive a crash of hotspare.
 type Store interface {
 	// ReadRecord returns the record; false if there is none.
-	ReadRecord(infraID string) (Record, bool, error)
+	ReadRecord(ctx context.Context, key Key) (Record, bool, error)
 	// WriteRecord replaces the record.
-	WriteRecord(infraID string, r Record) error
+	WriteRecord(ctx context.Context, key Key, r Record) error
 	// ReadLog returns the last lines of the log, without secrets; "" if there is none.
-	ReadLog(infraID string, secrets map[string][]byte) string
+	ReadLog(ctx context.Context, key Key, secrets map[string][]byte) string
 	// Delete deletes the record, the log and the state of the recipe's programs.
-	Delete(infraID string) error
+	Delete(ctx context.Context, key Key) error
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ func (f Folder) clusterDir(infraID string) (string, error) {
 }
 
 // ReadRecord returns the record of a cluster; false if there is none.
-func (f Folder) ReadRecord(infraID string) (Record, bool, error) {
+func (f Folder) ReadRecord(_ context.Context, key Key) (Record, bool, error) {
+	infraID := key.InfraID
 	dir, err := f.clusterDir(infraID)
 	if err != nil {
 		return Record{}, false, err
@@ -71,7 +73,8 @@ func (f Folder) ReadRecord(infraID string) (Record, bool, error) {
 }
 
 // WriteRecord replaces the record of a cluster.
-func (f Folder) WriteRecord(infraID string, r Record) error {
+func (f Folder) WriteRecord(_ context.Context, key Key, r Record) error {
+	infraID := key.InfraID
 	dir, err := f.clusterDir(infraID)
 	if err != nil {
 		return err
@@ -102,8 +105,8 @@ func (f Folder) CountClusters() (int, error) {
 }
 
 // ReadLog returns the last lines of a cluster's log, without secrets; "" if there is none.
-func (f Folder) ReadLog(infraID string, secrets map[string][]byte) string {
-	dir, err := f.clusterDir(infraID)
+func (f Folder) ReadLog(_ context.Context, key Key, secrets map[string][]byte) string {
+	dir, err := f.clusterDir(key.InfraID)
 	if err != nil {
 		return ""
 	}
@@ -116,7 +119,8 @@ func (f Folder) ReadLog(infraID string, secrets map[string][]byte) string {
 
 // Delete deletes everything that is kept of a cluster. It first renames the folder, so that a crash
 // leaves either all of it or nothing that is found again.
-func (f Folder) Delete(infraID string) error {
+func (f Folder) Delete(_ context.Context, key Key) error {
+	infraID := key.InfraID
 	dir, err := f.clusterDir(infraID)
 	if err != nil {
 		return err

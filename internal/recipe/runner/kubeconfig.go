@@ -9,9 +9,9 @@ import (
 	"hotspare.io/hotspare/internal/recipe"
 )
 
-// inlineKubeconfig returns a kubeconfig without references to files: hotspare and its users read it
+// InlineKubeconfig returns a kubeconfig without references to files: hotspare and its users read it
 // elsewhere. It returns a *recipe.VerbError for one that cannot be used there.
-func inlineKubeconfig(c recipe.Cluster, raw []byte) ([]byte, error) {
+func InlineKubeconfig(c recipe.Cluster, raw []byte) ([]byte, error) {
 	fail := func(problem string) error {
 		return &recipe.VerbError{Recipe: c.Recipe.Name, Verb: recipe.Create, Outcome: recipe.Failed, Problem: problem}
 	}

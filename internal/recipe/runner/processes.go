@@ -124,7 +124,7 @@ func (p *Processes) ReadKubeconfig(ctx context.Context, t Task) ([]byte, error) 
 	err := p.withStoredCluster(ctx, t, func(c recipe.Cluster) error {
 		var err error
 		if raw, err = c.ReadKubeconfig(ctx); err == nil {
-			raw, err = inlineKubeconfig(c, raw)
+			raw, err = InlineKubeconfig(c, raw)
 		}
 		return err
 	})

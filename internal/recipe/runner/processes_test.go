@@ -68,7 +68,7 @@ func TestAnInfraIDThatIsNoNameIsRejected(t *testing.T) {
 		if err := f.Delete(id); fault.KindOf(err) != fault.Denied {
 			t.Errorf("deleting %q: %v, want fault.Denied", id, err)
 		}
-		if err := f.WriteRecord(id, runner.Record{}); fault.KindOf(err) != fault.Denied {
+		if err := f.WriteRecord(t.Context(), runner.Key{InfraID: id}, runner.Record{}); fault.KindOf(err) != fault.Denied {
 			t.Errorf("recording %q: %v, want fault.Denied", id, err)
 		}
 	}

@@ -84,6 +84,10 @@ type ExecMetadata struct {
 	Version string `json:"version,omitempty"`
 	// Input is the input of create.
 	Input recipe.Input `json:"input"`
+	// Definition is the definition of a recipe that is in an image; nil for one in a folder.
+	Definition *recipe.Definition `json:"definition,omitempty"`
+	// PullSecret is the name of the Secret for pulling its image; empty if there is none.
+	PullSecret string `json:"pullSecret,omitempty"`
 }
 
 // NewMetadata returns the metadata of a cluster. The cluster ID is derived from the cluster's UID, the
@@ -92,7 +96,7 @@ func NewMetadata(r *recipe.Recipe, version string, input recipe.Input) Metadata 
 	id := uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %d %s", input.UID, input.Attempt, input.InfraID))
 	return Metadata{
 		ClusterName: input.Name, ClusterID: id.String(), InfraID: input.InfraID,
-		Exec: ExecMetadata{Recipe: r.Name, Version: version, Input: input},
+		Exec: ExecMetadata{Recipe: r.Name, Version: version, Input: input, Definition: r.Definition},
 	}
 }
 

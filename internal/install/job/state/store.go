@@ -11,14 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/internal/hubjob"
 )
 
 // API is the part of the hub's API that a pod may use: it reads and patches the Secrets of its
 // attempt.
-type API interface {
-	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
-	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
-}
+type API = hubjob.API
 
 // Store reads and writes one State.
 type Store struct {
@@ -28,53 +27,49 @@ type Store struct {
 
 // ReadState returns the stored State. If there is none, the error is that of the API.
 func (s Store) ReadState(ctx context.Context) (State, error) {
-	_, st, err := s.readSecret(ctx)
-	return st, err
-}
-
-func (s Store) readSecret(ctx context.Context) (*corev1.Secret, State, error) {
 	var secret corev1.Secret
 	if err := s.API.Get(ctx, s.Key, &secret); err != nil {
-		return nil, State{}, fmt.Errorf("reading the state in Secret %s: %w", s.Key.Name, err)
+		return State{}, fmt.Errorf("reading the state in Secret %s: %w", s.Key.Name, err)
 	}
-	st, err := Decode(secret.Data)
-	if err != nil {
-		return nil, State{}, fmt.Errorf("reading the state in Secret %s: %w", s.Key.Name, err)
-	}
-	return &secret, st, nil
+	return s.decode(secret.Data)
 }
 
-// maxConflicts is how often an edit is retried after a conflict.
-const maxConflicts = 10
+func (s Store) decode(data map[string][]byte) (State, error) {
+	st, err := Decode(data)
+	if err != nil {
+		return State{}, fmt.Errorf("reading the state in Secret %s: %w", s.Key.Name, err)
+	}
+	return st, nil
+}
 
 // ErrNoChange is returned by an edit to leave the State unchanged. It is not a failure.
-var ErrNoChange = errors.New("no change")
+var ErrNoChange = hubjob.ErrNoChange
 
 // EditState reads the State, changes it and writes it with the resource version that it read. On a
 // conflict it calls edit again with the newer State. It returns the State as stored.
 func (s Store) EditState(ctx context.Context, edit func(*State) error) (State, error) {
-	for try := 0; ; try++ {
-		secret, st, err := s.readSecret(ctx)
+	var stored State
+	var failed error // of edit
+	err := hubjob.EditSecret(ctx, s.API, s.Key, func(data map[string][]byte) (map[string][]byte, error) {
+		st, err := s.decode(data)
+		stored = st
 		if err != nil {
-			return st, err
+			failed = err
+			return nil, err
 		}
-		before := secret.DeepCopy()
-		switch err := edit(&st); {
-		case errors.Is(err, ErrNoChange):
-			return Decode(before.Data)
-		case err != nil:
-			return st, err
+		if failed = edit(&st); failed != nil {
+			if !errors.Is(failed, ErrNoChange) {
+				stored = st
+			}
+			return nil, failed
 		}
-		secret.Data = st.Encode()
-		err = s.API.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) && try < maxConflicts {
-			continue
-		}
-		if err != nil {
-			return st, fmt.Errorf("writing the state to Secret %s: %w", s.Key.Name, err)
-		}
-		return st, nil
+		stored = st
+		return st.Encode(), nil
+	})
+	if err != nil && failed == nil {
+		err = fmt.Errorf("accessing the state in Secret %s: %w", s.Key.Name, err)
 	}
+	return stored, err
 }
 
 const (

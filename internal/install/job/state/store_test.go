@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"hotspare.io/hotspare/internal/hubjob"
 )
 
 var stateKey = types.NamespacedName{Namespace: "c", Name: "c-0-state"}
@@ -72,8 +74,8 @@ func TestEditsThatConflictForeverEnd(t *testing.T) {
 	if _, err := s.EditState(t.Context(), func(st *State) error { st.Holder = "h"; return nil }); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
-	if writes != maxConflicts+1 {
-		t.Errorf("%d writes, want %d", writes, maxConflicts+1)
+	if writes != hubjob.MaxConflicts+1 {
+		t.Errorf("%d writes, want %d", writes, hubjob.MaxConflicts+1)
 	}
 }
 
