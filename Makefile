@@ -156,7 +156,7 @@ generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, a
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
 	@go run ./tools/hivefields tools/hivefields/fields.txt config/crd
-	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/...;./internal/install/capi/...;./internal/cloud/capi/..." output:rbac:dir=config/rbac
+	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/...;./internal/recipe/runner/jobs/...;./internal/install/capi/...;./internal/cloud/capi/..." output:rbac:dir=config/rbac
 	@$(MAKE) --no-print-directory chart
 	@go test ./internal/power -run TestThePageOfStates -update
 	@go test ./internal/cloud/cloudtest -run TestThePageOfPlatforms -update

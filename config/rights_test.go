@@ -57,6 +57,7 @@ func identities(t *testing.T) []identity {
 		{"A subject of a binding to `hive-cluster-pool-admin`", "in the namespace of the binding, and in those of its pools' clusters", named(t, "rbac/pool-admin.yaml", "hive-cluster-pool-admin")},
 		{"A subject of a claim", "in the namespace of its cluster", owner(t)},
 		{"The pod of an installer", "in the namespace of its cluster", hubjob.PolicyRules("ATTEMPT", "PARTS OF ITS STATE")},
+		{"The pod of a recipe", "in the namespace of its cluster", hubjob.PolicyRules("STATE", "PARTS OF ITS STATE")},
 		{"The agent of a data plane", "on the hub, in the namespace of its DataPlane", held(t, install.HubObjects("NAMESPACE", "DATAPLANE"))},
 		{"The agent of a data plane", "on the data plane, everywhere", held(t, slices.Concat(plane.Absent, plane.Apply))},
 	}
