@@ -319,6 +319,28 @@ func TestWhatAPodWritesIsNotTrusted(t *testing.T) {
 	}
 }
 
+func TestAKubeconfigThatRefersToAFileOfHotspareIsRejected(t *testing.T) {
+	l := newLab(t)
+	task := l.task()
+	l.mustCall(task, recipe.Create)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("token-of-hotspare"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := jobstate.Store{API: l.hub, Key: clientKey(l.stateSecret())}
+	for _, reference := range []string{"client-key: " + token, "client-certificate: " + token, "tokenFile: " + token} {
+		if _, err := store.EditState(t.Context(), func(s *jobstate.State) error {
+			s.Kubeconfig = []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://127.0.0.1}}]\nusers: [{name: u, user: {" + reference + "}}]\n")
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := l.runner.ReadKubeconfig(t.Context(), task); err == nil || !strings.Contains(err.Error(), "user u of the kubeconfig refers to a file") {
+			t.Errorf("%s: got %q, %v", reference, raw, err)
+		}
+	}
+}
+
 // stallPod adds a pod that cannot pull its image to a Job.
 func (l *lab) stallPod(j batchv1.Job) {
 	l.t.Helper()
@@ -380,10 +402,12 @@ func TestPoolsAreChecked(t *testing.T) {
 	if _, other := check(*platform(), "registry.example/recipes:2"); other == version || other == "" {
 		t.Errorf("another image has version %q too", other)
 	}
-	if missing, _ := check(hivev1.ExecPlatform{Recipe: recipetest.Name, With: map[string]hivev1.ExecParameter{"workers": "many"}}, image); len(missing) != 1 || !strings.Contains(missing[0], "with.workers") {
+	wrong := hivev1.ExecPlatform{Recipe: recipetest.Name, With: map[string]hivev1.ExecParameter{"workers": "many"}}
+	if missing, _ := check(wrong, image); len(missing) != 1 || !strings.Contains(missing[0], "with.workers") {
 		t.Errorf("a wrong parameter: %q", missing)
 	}
-	if missing, _ := check(hivev1.ExecPlatform{Recipe: "k3d"}, image); len(missing) != 1 || !strings.Contains(missing[0], `the image has no recipe "k3d"`) || !strings.Contains(missing[0], "use one of [standin]") {
+	missing, _ = check(hivev1.ExecPlatform{Recipe: "k3d"}, image)
+	if text := strings.Join(missing, "\n"); !strings.Contains(text, `the image has no recipe "k3d"`) || !strings.Contains(text, "use one of [standin]") {
 		t.Errorf("a recipe that the image lacks: %q", missing)
 	}
 	if missing, version := l.catalog.CheckPool(t.Context(), pool(*platform()), ""); len(missing) > 0 || version != "" {

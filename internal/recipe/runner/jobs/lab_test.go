@@ -298,7 +298,8 @@ func (l *lab) mustCall(t runner.Task, v recipe.Verb) {
 func (l *lab) stateSecret() *corev1.Secret {
 	l.t.Helper()
 	var list corev1.SecretList
-	if err := l.hub.List(l.t.Context(), &list, client.InNamespace(cluster.Namespace), client.MatchingLabels{hivev1.LabelInfraID: "c-12345", hivev1.LabelSecretType: "recipe-state"}); err != nil {
+	ofState := client.MatchingLabels{hivev1.LabelInfraID: "c-12345", hivev1.LabelSecretType: "recipe-state"}
+	if err := l.hub.List(l.t.Context(), &list, client.InNamespace(cluster.Namespace), ofState); err != nil {
 		l.t.Fatal(err)
 	}
 	for i := range list.Items {

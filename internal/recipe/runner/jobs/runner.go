@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -151,8 +152,33 @@ func (r *Runner) ReadKubeconfig(ctx context.Context, t runner.Task) ([]byte, err
 			return nil, toWait(err)
 		}
 	}
-	// The pod has inlined the files; what still refers to a file or a program is rejected.
-	return runner.InlineKubeconfig(recipe.Cluster{Recipe: t.Recipe, Dir: "/nonexistent"}, st.Kubeconfig)
+	if err := rejectFileReferences(t, st.Kubeconfig); err != nil {
+		return nil, err
+	}
+	return runner.InlineKubeconfig(recipe.Cluster{Recipe: t.Recipe}, st.Kubeconfig)
+}
+
+// rejectFileReferences returns a *recipe.VerbError for a kubeconfig that refers to a file. The pod has
+// inlined its own files; the files of this process must not get into the kubeconfig of a cluster.
+func rejectFileReferences(t runner.Task, raw []byte) error {
+	fail := func(problem string) error {
+		return &recipe.VerbError{Recipe: t.Recipe.Name, Verb: recipe.Create, Outcome: recipe.Failed, Problem: problem}
+	}
+	config, err := clientcmd.Load(raw)
+	if err != nil || len(config.Clusters) == 0 {
+		return fail("the kubeconfig cannot be read") // the error quotes its input
+	}
+	for name, c := range config.Clusters {
+		if c.CertificateAuthority != "" {
+			return fail("cluster " + name + " of the kubeconfig refers to a file: write its content into the kubeconfig")
+		}
+	}
+	for name, u := range config.AuthInfos {
+		if u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "" {
+			return fail("user " + name + " of the kubeconfig refers to a file: write its content into the kubeconfig")
+		}
+	}
+	return nil
 }
 
 // toWait converts an interruption to an error that asks to call again.
