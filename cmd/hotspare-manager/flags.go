@@ -71,7 +71,7 @@ func (f *flags) addFlags(cmd *cobra.Command) {
 	set.StringVar(&f.image, "image", "",
 		"`image` with this program, for Jobs that install clusters (default: the image of container manager of pod $POD_NAME; without an image, no clusters are installed)")
 	set.StringVar(&f.installer, "installer-image", "", "`image` with the openshift-install for all clusters (default: the image of each cluster's release)")
-	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: selected by the hub or the image)")
+	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of the pods of installers and recipes (default: selected by the hub or the image)")
 	set.StringVar(&f.pullSecret, "global-pull-secret", "",
 		"Secret, as `namespace/name`, with registry credentials for all clusters; a cluster's own pull secret takes precedence (default: none)")
 	set.StringSliceVar(&f.authorities, "additional-certificate-authorities", nil,

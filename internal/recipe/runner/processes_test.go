@@ -65,7 +65,7 @@ func TestAKeyThatIsNoFileNameIsRejected(t *testing.T) {
 func TestAnInfraIDThatIsNoNameIsRejected(t *testing.T) {
 	f := runner.Folder(t.TempDir())
 	for _, id := range []string{"", ".", "..", "a/b", "../a", ".trash-a"} {
-		if err := f.Delete(id); fault.KindOf(err) != fault.Denied {
+		if err := f.Delete(t.Context(), runner.Key{InfraID: id}); fault.KindOf(err) != fault.Denied {
 			t.Errorf("deleting %q: %v, want fault.Denied", id, err)
 		}
 		if err := f.WriteRecord(t.Context(), runner.Key{InfraID: id}, runner.Record{}); fault.KindOf(err) != fault.Denied {
