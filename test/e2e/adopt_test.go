@@ -52,6 +52,7 @@ func (o outsider) destroy(t *testing.T) {
 	t.Helper()
 	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: o.was.Namespace, Name: o.was.Name}, Spec: *o.was.Spec.DeepCopy()}
 	o.create(t, cd)
+	o.conditioned(t, cd, hivev1.ClusterProvisioned, corev1.ConditionTrue) // it has the finalizer
 	o.hub.delete(t, cd)
 	o.gone(t, cd)
 	machines := filepath.Join(o.machines(), cd.Spec.ClusterMetadata.InfraID)
