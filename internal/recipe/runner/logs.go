@@ -73,6 +73,9 @@ func (f Folder) RunLogs(ctx context.Context, infraID string, secrets map[string]
 // openCluster returns a cluster as the last program has seen it.
 func (f Folder) openCluster(infraID string) (recipe.Cluster, error) {
 	dir, err := f.clusterDir(infraID)
+	if err == nil {
+		dir, err = filepath.Abs(dir) // programs have another working folder
+	}
 	if err != nil {
 		return recipe.Cluster{}, err
 	}
