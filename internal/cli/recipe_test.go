@@ -63,6 +63,7 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`killed \w+ after \d+m?s|killed \w+ after \d+\.\d+s|\w+ ended before it was killed`), "<killed>"},
 	{regexp.MustCompile(`\d+\.\ds`), "0.1s"},
+	{regexp.MustCompile(`== [-0-9]{10}T[0-9:]{8}Z `), "== 2026-11-21T12:00:00Z "},
 	{regexp.MustCompile(`"seconds": [0-9.e-]+`), `"seconds": 0.1`},
 }
 
@@ -117,7 +118,7 @@ func TestFailedChecksTranscript(t *testing.T) {
 	change(t, "recipe.yaml", "[sh, no-such-program]", "[sh]")
 	compare(t, "recipe-failed", text+recipeTranscript(t, r, "recipe test mine --seed 1 --keep-log log"))
 	raw, err := os.ReadFile("log")
-	if err != nil || !strings.Contains(string(raw), "\n== create test-3-") || strings.Contains(string(raw), "abc") {
+	if err != nil || !strings.Contains(string(raw), "Z create test-3-") || strings.Contains(string(raw), "abc") {
 		t.Errorf("the log is %s, %v", raw, err)
 	}
 }
@@ -206,5 +207,19 @@ func checkPoolManifest(t *testing.T, name string, described []byte) {
 		if value, set := pool.Spec.Platform.Exec.With[p.Name]; p.Default != nil && (!set || value != *p.Default) {
 			t.Errorf("%s: parameter %s is %q, want %q", name, p.Name, value, *p.Default)
 		}
+	}
+}
+
+func TestMissingProgramsInATable(t *testing.T) {
+	r := recipeRig(t)
+	change(t, "recipe.yaml", "programs: [sh]", "programs: [sh, no-such-1, no-such-2, no-such-3]")
+	for want, programs := range map[string]string{
+		"no-such-1, no-such-2, no-such-3   ": "no-such-3]", "no-such-1, no-such-2 and 2 more   ": "no-such-3, no-such-4]",
+	} {
+		change(t, "recipe.yaml", "no-such-3]", programs)
+		if code := r.run("recipe", "list", "--recipes", "."); code != 0 || !strings.Contains(r.stdout.String(), want) {
+			t.Errorf("%q is not in %s", want, r.stdout.String())
+		}
+		change(t, "recipe.yaml", programs, "no-such-3]")
 	}
 }

@@ -212,12 +212,20 @@ func (d *document) validate(folder string) (errs []error) {
 	if d.APIVersion != APIVersion || d.Kind != "Recipe" {
 		errs = append(errs, fmt.Errorf("%s: apiVersion is %q and kind is %q: set them to %s and Recipe", FileName, d.APIVersion, d.Kind, APIVersion))
 	}
-	if problems := validation.IsDNS1123Label(d.Name); len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("%s: name %q: %s", FileName, d.Name, strings.Join(problems, ", ")))
+	if err := validateName(d.Name); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", FileName, err))
 	} else if d.Name != folder {
 		errs = append(errs, fmt.Errorf("%s: name %q differs from the name of the folder, %q: use the same name, because pools refer to a recipe by its folder", FileName, d.Name, folder))
 	}
 	return errs
+}
+
+// validateName returns an error if name cannot be the name of a recipe: a DNS label.
+func validateName(name string) error {
+	if len(validation.IsDNS1123Label(name)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q is not a valid name of a recipe: use at most 63 lowercase letters, digits and hyphens, and begin and end with a letter or a digit", name)
 }
 
 func (r *Recipe) readTimeouts(given map[Verb]string) (errs []error) {

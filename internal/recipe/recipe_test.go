@@ -34,7 +34,7 @@ func TestWhatIsWrongWithARecipeIsNamed(t *testing.T) {
 		"a field with a typing error": {yaml("version:", "verison:"), `unknown field "verison"`},
 		"another version":             {yaml("recipe.hotspare.io/v1", "recipe.hotspare.io/v9"), `apiVersion is "recipe.hotspare.io/v9"`},
 		"another name":                {yaml("name: directories", "name: folders"), `name "folders" differs from the name of the folder, "directories"`},
-		"a name with capitals":        {yaml("name: directories", "name: Directories"), `name "Directories": a lowercase RFC 1123 label`},
+		"a name with capitals":        {yaml("name: directories", "name: Directories"), `"Directories" is not a valid name of a recipe: use at most 63 lowercase letters`},
 		"no create":                   {programs{"create": ""}, "program create is missing"},
 		"no destroy":                  {programs{"destroy": ""}, "program destroy is missing"},
 		"stop without start":          {programs{"start": ""}, "has only one of the programs start and stop"},

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 //go:embed skeleton
@@ -20,8 +18,8 @@ var skeleton embed.FS
 // and changes nothing.
 func WriteSkeleton(dir string) ([]string, error) {
 	name := filepath.Base(dir)
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return nil, fmt.Errorf("recipe name %q: %s", name, strings.Join(problems, ", "))
+	if err := validateName(name); err != nil {
+		return nil, err
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s already exists: choose another name, or delete it", dir)

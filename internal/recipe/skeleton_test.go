@@ -41,7 +41,7 @@ func TestASkeletonOverwritesNothing(t *testing.T) {
 	}
 	for dir, want := range map[string]string{
 		taken:                        "taken already exists: choose another name, or delete it",
-		filepath.Join(top, "My_One"): `recipe name "My_One": a lowercase RFC 1123 label`,
+		filepath.Join(top, "My_One"): `"My_One" is not a valid name of a recipe: use at most 63 lowercase letters`,
 	} {
 		if _, err := WriteSkeleton(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", dir, err)

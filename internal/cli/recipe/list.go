@@ -12,8 +12,9 @@ import (
 	"hotspare.io/hotspare/internal/recipe"
 )
 
-const listLong = `List recipes: whether their clusters can hibernate, and the programs that they need on
-this machine. A program is missing if it is not in PATH.`
+const listLong = `List recipes: whether their clusters can hibernate, and which of the programs that they
+need are missing on this machine. A program is missing if it is not in PATH. To list all
+programs that a recipe needs, use: hotspare recipe describe NAME`
 
 // listReport is the output of recipe list for programs.
 type listReport struct {
@@ -53,7 +54,7 @@ func (a commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List recipes and the programs that they need",
+		Short:   "List recipes and the programs that they lack on this machine",
 		Long:    listLong,
 		Example: `  hotspare recipe list
   hotspare recipe list --recipes ./recipes`,
@@ -96,15 +97,26 @@ func (a commands) printList(report listReport) error {
 		}
 		return nil
 	}
-	t := base.NewTable("NAME", "VERSION", "HIBERNATES", "NEEDS", "DESCRIPTION")
+	t := base.NewTable("NAME", "VERSION", "HIBERNATES", "MISSING", "DESCRIPTION")
 	for _, e := range report.Recipes {
-		t.AddRow(e.Name, base.ValueOrNone(e.Version), formatYesNo(e.CanHibernate), formatPrograms(e.Programs, e.Missing), base.ValueOrNone(e.Description))
+		t.AddRow(e.Name, base.ValueOrNone(e.Version), formatYesNo(e.CanHibernate), formatMissing(e.Missing), base.ValueOrNone(e.Description))
 	}
 	if len(t.Rows) == 0 {
 		return nil
 	}
 	t.FitWidth(a.Width(a.Stdout), "VERSION")
 	return t.WriteTo(a.Stdout, a.PaletteFor(a.Stdout))
+}
+
+// maxListed is the maximum number of missing programs in a table.
+const maxListed = 2
+
+// formatMissing lists missing programs for a table: "etcd, kubeadm and 5 more".
+func formatMissing(missing []string) string {
+	if len(missing) <= maxListed+1 {
+		return base.ValueOrNone(strings.Join(missing, ", "))
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(missing[:maxListed], ", "), len(missing)-maxListed)
 }
 
 // formatPrograms lists programs and which of them are missing: "docker, kind (missing: kind)".

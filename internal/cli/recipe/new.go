@@ -13,7 +13,7 @@ import (
 
 const newLong = `Create a recipe to start from, in a new folder with its name. The recipe works: its
 clusters are folders in $XDG_STATE_HOME (default: ~/.local/state). Replace the bodies of
-its programs with calls of your tool.`
+its programs with calls of your tool. docs/recipes.md shows how, step by step.`
 
 // newReport is the output of recipe new for programs.
 type newReport struct {
@@ -60,7 +60,7 @@ func (a commands) createSkeleton(dir string) error {
 	}
 	_, err = fmt.Fprintf(a.Stdout, `Created recipe %s: %s
 
-Edit its programs, then test it and show how to use it:
+Edit its programs. Then test the recipe, and print a pool that uses it:
   %s
   %s
 `, dir, strings.Join(files, ", "), a.FormatCommand("recipe test %s", dir), a.FormatCommand("recipe describe %s", dir))

@@ -293,20 +293,11 @@ func (l *testLog) Close() error {
 
 func (l *testLog) forgetLines() { l.tail = "" }
 
-// copyLines returns the last lines. It omits headings of programs that printed nothing.
+// copyLines returns the last lines.
 func (l *testLog) copyLines() []string {
 	var lines []string
 	for line := range strings.Lines(l.tail) {
-		line = strings.TrimRight(line, "\n")
-		if last := len(lines) - 1; last >= 0 && isHeading(line) && isHeading(lines[last]) {
-			lines = lines[:last]
-		}
-		lines = append(lines, line)
-	}
-	if last := len(lines) - 1; last >= 0 && isHeading(lines[last]) {
-		lines = lines[:last]
+		lines = append(lines, strings.TrimRight(line, "\n"))
 	}
 	return slices.Clone(lines[max(0, len(lines)-maxTailLines):])
 }
-
-func isHeading(line string) bool { return strings.HasPrefix(line, "== ") }
