@@ -121,7 +121,7 @@ func TestReadLogRemovesTheSecretsOfALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	secrets := map[string][]byte{"aws": []byte("[default]\naws_secret_access_key = AbCdEf123456\n"), "gcp.json": []byte(`{"user":"robot-5519"}`)}
-	if got := folder.ReadLog("c-12345", secrets); got != "a\nkey REDACTED\nuser REDACTED\nb\n" {
+	if got := folder.ReadLog(t.Context(), runner.Key{InfraID: "c-12345"}, secrets); got != "a\nkey REDACTED\nuser REDACTED\nb\n" {
 		t.Errorf("got %q", got)
 	}
 }
