@@ -92,7 +92,7 @@ func TestClusterAPI(t *testing.T) {
 		t.Parallel()
 		testMachines(t, l.with(t))
 	})
-	t.Run("a pool creates, hibernates, assigns, resumes and deletes a cluster", func(t *testing.T) {
+	t.Run("a pool creates, hibernates and deletes a cluster", func(t *testing.T) {
 		t.Parallel()
 		testPool(t, l.with(t))
 	})

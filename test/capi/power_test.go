@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,8 +66,6 @@ func (p inMemoryPower) set(ctx context.Context, ref cloud.Ref, ready string) err
 	if err != nil {
 		return err
 	}
-	switching.Lock()
-	defer switching.Unlock()
 	for _, i := range p.instances {
 		if err := patchReady(ctx, c, nodeName(i), ready); err != nil {
 			return fmt.Errorf("switching node %s: %w", nodeName(i), err)
@@ -76,9 +73,6 @@ func (p inMemoryPower) set(ctx context.Context, ref cloud.Ref, ready string) err
 	}
 	return nil
 }
-
-// switching keeps a heartbeat from starting a machine that stops at the same time.
-var switching sync.Mutex
 
 // patchReady sets condition Ready of a node, with a heartbeat. It keeps the other conditions, without
 // which Cluster API does not take the node for healthy.
@@ -100,15 +94,6 @@ func patchReady(ctx context.Context, c dynamic.Interface, name, ready string) er
 	}
 	_, err = c.Resource(nodes).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
-}
-
-// sendHeartbeat sends the heartbeat of a node that is ready. It ignores errors: the next one follows.
-func sendHeartbeat(ctx context.Context, c dynamic.Interface, name string) {
-	switching.Lock()
-	defer switching.Unlock()
-	if node, err := c.Resource(nodes).Get(ctx, name, metav1.GetOptions{}); err == nil && isReady(node) {
-		_ = patchReady(ctx, c, name, "True")
-	}
 }
 
 // nodeName returns the name of the node of an instance, which the backend derives from the machine.
