@@ -138,7 +138,9 @@ func TestFaultsInTheRecipesAreFound(t *testing.T) {
 			}
 			kills := "TestEachStepMayBeKilled/^" + m.Recipe + "$"
 			for _, args := range [][]string{
-				{"-test.run", kills}, {"-test.run", otherTests(m.Recipe)}, {"-test.run", "TestShippedRecipes/^" + m.Recipe + "$"},
+				{"-test.run", kills},
+				{"-test.run", otherTests(m.Recipe)},
+				{"-test.run", "TestShippedRecipes/^" + m.Recipe + "$"},
 				{"-test.run", kills, "-recipes.exhaustive"},
 			} {
 				cmd := exec.CommandContext(t.Context(), binary, append(args, "-test.failfast")...) //nolint:gosec // this test binary

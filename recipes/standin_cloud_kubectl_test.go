@@ -79,7 +79,7 @@ func authenticate(user *clientcmdapi.AuthInfo) error {
 	if user.Exec == nil {
 		return fmt.Errorf("the kubeconfig has no plugin")
 	}
-	cmd := exec.Command(user.Exec.Command, user.Exec.Args...) //nolint:noctx // ends at once
+	cmd := exec.Command(user.Exec.Command, user.Exec.Args...) // ends at once
 	cmd.Stderr = os.Stderr
 	answer, err := cmd.Output()
 	if err != nil {

@@ -109,7 +109,7 @@ func kindCreate(t toolCall, flags *pflag.FlagSet) int {
 }
 
 func (t toolCall) readKindConfig(path string) (c kindConfig, err error) {
-	raw := []byte(nil)
+	var raw []byte
 	if path == "-" {
 		raw, err = io.ReadAll(t.Stdin)
 	} else {

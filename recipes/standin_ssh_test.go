@@ -131,7 +131,7 @@ func (t toolCall) runOnHost(host, command string) int {
 	for _, folder := range []string{"/etc/kubernetes", "/etc/cni/net.d", "/var/lib/hotspare"} {
 		command = strings.ReplaceAll(command, folder, root+folder)
 	}
-	cmd := exec.Command("sh", "-c", command)                                 //nolint:noctx // continues when ssh ends
+	cmd := exec.Command("sh", "-c", command)                                 // continues when ssh ends
 	cmd.Env = append(os.Environ(), hostVariable+"="+host, stepsVariable+"=") // the command itself is not killed
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -201,7 +201,7 @@ func (c *vclusterCall) install(replicas int) int {
 
 // vclusterConnect resumes a paused cluster, as vcluster does.
 func vclusterConnect(c *vclusterCall) int {
-	print := c.flags.Bool("print", false, "")
+	printOnly := c.flags.Bool("print", false, "")
 	proxy := c.flags.Bool("background-proxy", true, "")
 	server := c.flags.String("server", "", "")
 	if !c.parse() {
@@ -211,7 +211,7 @@ func vclusterConnect(c *vclusterCall) int {
 	if !ok {
 		return 1
 	}
-	if !*print || *proxy || *server == "" {
+	if !*printOnly || *proxy || *server == "" {
 		return c.fail(1, "fatal  this stand-in has no port to forward")
 	}
 	if set.Metadata.Annotations["loft.sh/paused"] == "true" {
@@ -234,7 +234,9 @@ func vclusterDelete(c *vclusterCall) int {
 		return 1
 	}
 	for _, path := range [][]string{
-		{c.namespace, "statefulset", c.name}, {"-", "clusterrole", "vc-" + c.name}, {"-", "clusterrolebinding", "vc-" + c.name},
+		{c.namespace, "statefulset", c.name},
+		{"-", "clusterrole", "vc-" + c.name},
+		{"-", "clusterrolebinding", "vc-" + c.name},
 		{c.namespace, "secret", "sh.helm.release.v1." + c.name},
 	} {
 		c.remove(path...)

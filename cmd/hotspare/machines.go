@@ -31,7 +31,7 @@ func findMachines(ctx context.Context, config *rest.Config, cd *hivev1.ClusterDe
 		Platform: cd.Spec.Platform, Metadata: cd.Spec.ClusterMetadata,
 	})
 	cancel()
-	<-tended // its error is that of logging out, which does not change what was found
+	<-tended //nolint:errcheck // logging out does not change what was found
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func TestFaultsOfARecipeTranscript(t *testing.T) {
 	if _, err := recipe.WriteSkeleton("valid"); err != nil {
 		t.Fatal(err)
 	}
-	change(t, "recipe.yaml", "description: Clusters", "descriptoin: Clusters")
+	change(t, "recipe.yaml", "description: Clusters", "describe: Clusters")
 	change(t, "recipe.yaml", "create: 20m", "create: soon\n  crate: 1m")
 	change(t, "recipe.yaml", `default: "1"`, `default: "one"`)
 	if err := os.Chmod("mine/create", 0o600); err != nil {

@@ -43,7 +43,8 @@ Exit codes:
 func newRootCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	cmd := a.NewCommandGroup("hotspare", "Hot spare Kubernetes clusters",
-		a.statusCommand(), a.explainCommand(), pool.NewCommand(app), claim.NewCommand(app), cluster.NewCommand(app), adopt.NewCommand(app), inventory.NewCommand(app), a.scheduleCommand(),
+		a.statusCommand(), a.explainCommand(), pool.NewCommand(app), claim.NewCommand(app), cluster.NewCommand(app), adopt.NewCommand(app),
+		inventory.NewCommand(app), a.scheduleCommand(),
 		fleet.NewCommand(app), local.NewCommand(app), recipe.NewCommand(app), a.consoleCommand(), a.demoCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong

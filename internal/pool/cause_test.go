@@ -13,7 +13,6 @@ func TestAMemberIsGivenUpWhenItIsSaidToBe(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	sometimes := func() time.Time {
 		if r.IntN(2) == 0 {
 			return time.Time{}

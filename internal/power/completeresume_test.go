@@ -22,7 +22,7 @@ func resuming() Snapshot {
 		Machines: cloud.Machines{{Name: "m", State: cloud.Running}},
 		Spoke: Spoke{
 			Queried: true, Reachable: true, Nodes: []Node{{Name: "m", Ready: true, Renewed: resumedAt.Add(time.Minute)}},
-			ResumeProbe: ResumeProbe{Mark: (record0(record)).probeMark(), Done: true},
+			ResumeProbe: ResumeProbe{Mark: record0(record).probeMark(), Done: true},
 		},
 	}
 }

@@ -141,7 +141,8 @@ func parsePrepared(answer []byte, scrub scrubber) (Prepared, error) {
 	}
 	switch {
 	case len(p.InfraID) > maxInfraID || !infraIDPattern.MatchString(p.InfraID):
-		return Prepared{}, fmt.Errorf("%s printed infraID %q: use at most %d lowercase letters, digits and single hyphens, and start with a letter", Prepare, scrub.quote(p.InfraID), maxInfraID)
+		return Prepared{}, fmt.Errorf("%s printed infraID %q: use at most %d lowercase letters, digits and single hyphens, and start with a letter",
+			Prepare, scrub.quote(p.InfraID), maxInfraID)
 	case len(p.Metadata) > MaxMetadata:
 		return Prepared{}, fmt.Errorf("%s printed metadata of %d bytes: use at most %d", Prepare, len(p.Metadata), MaxMetadata)
 	}

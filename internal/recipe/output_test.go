@@ -159,7 +159,7 @@ func TestSecretsDoNotReachTheLogOrErrors(t *testing.T) {
 					check(t, "a reason", m.Reason)
 				}
 				if err = failed; name == "a reason" {
-					err = fmt.Errorf("%v %v", failed, ms)
+					err = fmt.Errorf("%w %v", failed, ms)
 				}
 			default:
 				_, err = cluster.Call(t.Context(), Verb(c.verb))

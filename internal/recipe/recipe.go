@@ -215,7 +215,8 @@ func (d *document) validate(folder string) (errs []error) {
 	if err := validateName(d.Name); err != nil {
 		errs = append(errs, fmt.Errorf("%s: %w", FileName, err))
 	} else if d.Name != folder {
-		errs = append(errs, fmt.Errorf("%s: name %q differs from the name of the folder, %q: use the same name, because pools refer to a recipe by its folder", FileName, d.Name, folder))
+		errs = append(errs, fmt.Errorf("%s: name %q differs from the name of the folder, %q: use the same name, because pools refer to a recipe by its folder",
+			FileName, d.Name, folder))
 	}
 	return errs
 }

@@ -31,7 +31,7 @@ func TestWhatIsWrongWithARecipeIsNamed(t *testing.T) {
 	}{
 		"no description":              {programs{FileName: ""}, "is not a recipe, because it has no file recipe.yaml"},
 		"not YAML":                    {programs{FileName: "\t"}, "recipe.yaml"},
-		"a field with a typing error": {yaml("version:", "verison:"), `unknown field "verison"`},
+		"a field with a typing error": {yaml("version:", "vesion:"), `unknown field "vesion"`},
 		"another version":             {yaml("recipe.hotspare.io/v1", "recipe.hotspare.io/v9"), `apiVersion is "recipe.hotspare.io/v9"`},
 		"another name":                {yaml("name: directories", "name: folders"), `name "folders" differs from the name of the folder, "directories"`},
 		"a name with capitals":        {yaml("name: directories", "name: Directories"), `"Directories" is not a valid name of a recipe: use at most 63 lowercase letters`},

@@ -242,7 +242,7 @@ func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *bounded
 // describeExit explains the outcome of a program that has exited, with the last line of its standard
 // error; "" if it has succeeded or must be called again. A negative code is unknown.
 func describeExit(v Verb, outcome Outcome, code int, lastLine string) string {
-	what, fallback := "", ""
+	var what, fallback string
 	switch outcome {
 	case Invalid:
 		what, fallback = fmt.Sprintf("%s rejected the request (exit code %d)", v, exitInvalid), ": see the log of the cluster for what to change"

@@ -56,6 +56,7 @@ func (p inMemoryPower) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machin
 func (p inMemoryPower) Start(ctx context.Context, ref cloud.Ref) error {
 	return p.set(ctx, ref, "True")
 }
+
 func (p inMemoryPower) Stop(ctx context.Context, ref cloud.Ref) error {
 	return p.set(ctx, ref, "False")
 }

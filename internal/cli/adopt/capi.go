@@ -132,7 +132,7 @@ func (a commands) checkCluster(ctx context.Context, h *base.Hub, name string) er
 	case err != nil:
 		return fmt.Errorf("reading Cluster %s: %w", name, err)
 	case cluster.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("Cluster %s is being deleted: adopt another one", name)
+		return fmt.Errorf("the Cluster %s is being deleted: adopt another one", name)
 	case cluster.GetAnnotations()[clusterapi.AnnotationOwner] != "":
 		return base.WithRemedy(fmt.Errorf("hotspare created Cluster %s, and manages it already", name), "see: "+a.FormatCommand("cluster list -A"))
 	}
@@ -146,7 +146,7 @@ func (a commands) readClusterAccess(ctx context.Context, h *base.Hub, cluster st
 	err := h.Get(ctx, h.ObjectKey(name), &s)
 	switch {
 	case apierrors.IsNotFound(err):
-		return clusterAccess{}, fmt.Errorf("Secret %s does not exist: wait until Cluster API has created the control plane of Cluster %s", name, cluster)
+		return clusterAccess{}, fmt.Errorf("the Secret %s does not exist: wait until Cluster API has created the control plane of Cluster %s", name, cluster)
 	case err != nil:
 		return clusterAccess{}, fmt.Errorf("reading Secret %s: %w", name, err)
 	}

@@ -53,8 +53,10 @@ func TestPlatforms(t *testing.T) {
 		"aws":     {platformFlags{platform: "aws", region: "r", credentials: "s"}, `{"aws":{"credentialsSecretRef":{"name":"s"},"region":"r"}}`, ""},
 		"azure":   {platformFlags{platform: "azure", credentials: "s"}, `{"azure":{"credentialsSecretRef":{"name":"s"}}}`, `{"azure":{"resourceGroupName":"x-rg"}}`},
 		"a group": {platformFlags{platform: "azure", credentials: "s", resourceGroup: "g"}, `{"azure":{"credentialsSecretRef":{"name":"s"}}}`, `{"azure":{"resourceGroupName":"g"}}`},
-		"openstack": {platformFlags{platform: "openstack", cloud: "c", credentials: "s", certificates: "ca"},
-			`{"openstack":{"certificatesSecretRef":{"name":"ca"},"cloud":"c","credentialsSecretRef":{"name":"s"}}}`, ""},
+		"openstack": {
+			platformFlags{platform: "openstack", cloud: "c", credentials: "s", certificates: "ca"},
+			`{"openstack":{"certificatesSecretRef":{"name":"ca"},"cloud":"c","credentialsSecretRef":{"name":"s"}}}`, "",
+		},
 		"vsphere": {platformFlags{platform: "vsphere", vcenter: "v", credentials: "s"}, `{"vsphere":{"credentialsSecretRef":{"name":"s"},"vCenter":"v"}}`, ""},
 		"none":    {platformFlags{platform: "none"}, `{"none":{}}`, ""},
 	} {

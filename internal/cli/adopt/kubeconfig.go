@@ -203,7 +203,7 @@ func (a commands) copySecrets(ctx context.Context, h *base.Hub, c *candidate, na
 		err := h.Get(ctx, client.ObjectKey{Namespace: c.pool.Namespace, Name: name}, &s)
 		switch {
 		case apierrors.IsNotFound(err):
-			return fmt.Errorf("Secret %s does not exist in namespace %s of the pool: create it", name, c.pool.Namespace)
+			return fmt.Errorf("the Secret %s does not exist in namespace %s of the pool: create it", name, c.pool.Namespace)
 		case err != nil:
 			return fmt.Errorf("reading Secret %s: %w", name, err)
 		}

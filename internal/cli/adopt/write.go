@@ -128,7 +128,7 @@ func ensureSecret(ctx context.Context, h *base.Hub, want *corev1.Secret) error {
 	}
 	for name, value := range want.Labels {
 		if have.Labels[name] != value {
-			return fmt.Errorf("Secret %s exists and was not created for this cluster: delete the Secret or choose another name for the cluster", key)
+			return fmt.Errorf("the Secret %s exists and was not created for this cluster: delete the Secret or choose another name for the cluster", key)
 		}
 	}
 	before := have.DeepCopy()

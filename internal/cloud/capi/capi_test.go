@@ -310,28 +310,40 @@ func TestWhatCannotBeObservedIsNamed(t *testing.T) {
 		edit func(l *lab)
 		want string
 	}{
-		"a Cluster that was deleted by hand": {func(l *lab) { l.Remove(clusterapi.Clusters, "ns", "c") },
-			"denied: observing the machines of Cluster c: Cluster c in namespace ns does not exist: another user has deleted it; delete ClusterDeployment cd, too, or restore the Cluster"},
-		"a provider without settings": {func(l *lab) { l.ref.Platform.CAPI.Providers = nil },
+		"a Cluster that was deleted by hand": {
+			func(l *lab) { l.Remove(clusterapi.Clusters, "ns", "c") },
+			"denied: observing the machines of Cluster c: Cluster c in namespace ns does not exist: another user has deleted it; delete ClusterDeployment cd, too, or restore the Cluster",
+		},
+		"a provider without settings": {
+			func(l *lab) { l.ref.Platform.CAPI.Providers = nil },
 			"denied: observing the machines of Cluster c: the cluster has machines with provider IDs aws://, and spec.platform.capi.providers.aws of ClusterDeployment ns/cd is empty: " +
-				"set it, with the credentials that may stop and start them"},
-		"a provider that hotspare does not know": {func(l *lab) { l.AddMachine("ns", "c", "md-1", "docker:////md-1", false) },
-			`cp-0 Running, md-0 Running, md-1 Unknown (its provider ID is "docker:////md-1", and hotspare stops and starts machines only with aws://, metal3://, other://)`},
-		"an instance that was deleted outside": {func(l *lab) { l.AddMachine("ns", "c", "md-1", instance+"i-0000000000000dead", false) },
+				"set it, with the credentials that may stop and start them",
+		},
+		"a provider that hotspare does not know": {
+			func(l *lab) { l.AddMachine("ns", "c", "md-1", "docker:////md-1", false) },
+			`cp-0 Running, md-0 Running, md-1 Unknown (its provider ID is "docker:////md-1", and hotspare stops and starts machines only with aws://, metal3://, other://)`,
+		},
+		"an instance that was deleted outside": {
+			func(l *lab) { l.AddMachine("ns", "c", "md-1", instance+"i-0000000000000dead", false) },
 			"cp-0 Running, md-0 Running, md-1 Unknown (its instance aws:///us-east-1a/i-0000000000000dead does not exist: it was deleted outside Cluster API; " +
-				"delete the Machine, so that Cluster API creates another)"},
+				"delete the Machine, so that Cluster API creates another)",
+		},
 		"credentials that do not exist": {func(l *lab) {
 			l.ref.Platform.CAPI.Providers.AWS = &runtime.RawExtension{Raw: []byte(`{"region":"us-east-1"}`)}
 		}, "denied: observing the machines of Cluster c: observing instances of c: spec.platform.capi.providers.aws.credentialsSecretRef of ClusterDeployment ns/cd is empty: " +
 			"name a Secret with aws_access_key_id and aws_secret_access_key"},
-		"a MachinePool": {func(l *lab) { l.Add(labeled(capitest.Object(v1beta2, "MachinePool", "ns", "mp", nil))) },
-			"MachinePool mp Running (the cloud replaces instances of a MachinePool that stop: use a MachineDeployment, or set its replicas to 0), cp-0 Running, md-0 Running"},
+		"a MachinePool": {
+			func(l *lab) { l.Add(labeled(capitest.Object(v1beta2, "MachinePool", "ns", "mp", nil))) },
+			"MachinePool mp Running (the cloud replaces instances of a MachinePool that stop: use a MachineDeployment, or set its replicas to 0), cp-0 Running, md-0 Running",
+		},
 		"a MachinePool without instances": {func(l *lab) {
 			l.Add(labeled(capitest.Object(v1beta2, "MachinePool", "ns", "mp", map[string]any{"replicas": int64(0)})))
 		}, "cp-0 Running, md-0 Running"},
-		"no Cluster API, or v1beta1 only": {func(l *lab) { l.Unserve(clusterapi.Clusters) },
+		"no Cluster API, or v1beta1 only": {
+			func(l *lab) { l.Unserve(clusterapi.Clusters) },
 			"denied: observing the machines of Cluster c: the hub does not serve the resource clusters.cluster.x-k8s.io in version v1beta2: " +
-				"install Cluster API 1.11 or later and its providers on the hub, or upgrade it"},
+				"install Cluster API 1.11 or later and its providers on the hub, or upgrade it",
+		},
 		"no MachinePools in this Cluster API": {func(l *lab) { l.Unserve(clusterapi.MachinePools) }, "cp-0 Running, md-0 Running"},
 		"a machine that is being created":     {func(l *lab) { l.AddMachine("ns", "c", "md-1", "", false) }, "cp-0 Running, md-0 Running, md-1 Starting"},
 	} {

@@ -61,7 +61,8 @@ func (l *hostedLab) simulateK0smotronWebhook() {
 				Replicas *int64 `json:"replicas"`
 			} `json:"spec"`
 		}
-		if a.Resource.Group != "k0smotron.io" || a.Subresource != "" || json.Unmarshal(a.Patch, &patch) != nil || patch.Spec.Replicas == nil || *patch.Spec.Replicas != 0 {
+		err := json.Unmarshal(a.Patch, &patch)
+		if zero := err == nil && patch.Spec.Replicas != nil && *patch.Spec.Replicas == 0; a.Resource.Group != "k0smotron.io" || a.Subresource != "" || !zero {
 			return false, nil, nil
 		}
 		return true, l.Get(l.resource, "ns", l.name), nil // unchanged: there was one replica at least
@@ -105,11 +106,17 @@ var hostedCases = map[string]struct {
 	replicas int64
 }{
 	"Kamaji": {"KamajiControlPlane", clusterapi.KamajiControlPlanes, map[string]any{"replicas": int64(3)}, 3},
-	"k0smotron with an etcd of one member": {"K0smotronControlPlane", clusterapi.K0smotronClusters,
-		map[string]any{"replicas": int64(1), "storage": map[string]any{"type": "etcd"}}, 1},
+	"k0smotron with an etcd of one member": {
+		"K0smotronControlPlane", clusterapi.K0smotronClusters,
+		map[string]any{"replicas": int64(1), "storage": map[string]any{"type": "etcd"}},
+		1,
+	},
 	"k0smotron with kine": {"K0smotronControlPlane", clusterapi.K0smotronClusters, map[string]any{"replicas": int64(3), "storage": map[string]any{"type": "kine"}}, 3},
-	"k0smotron of version 1": {"K0smotronControlPlane", clusterapi.K0smotronClustersV1beta1,
-		map[string]any{"replicas": int64(1), "etcd": map[string]any{"image": "etcd"}}, 1},
+	"k0smotron of version 1": {
+		"K0smotronControlPlane", clusterapi.K0smotronClustersV1beta1,
+		map[string]any{"replicas": int64(1), "etcd": map[string]any{"image": "etcd"}},
+		1,
+	},
 }
 
 func TestAHostedControlPlaneIsScaledToZeroAndBack(t *testing.T) {
@@ -153,16 +160,31 @@ func TestAHostedControlPlaneThatWouldNotSurviveKeepsRunning(t *testing.T) {
 		spec     map[string]any
 		want     string
 	}{
-		"several etcd members": {clusterapi.K0smotronClusters,
-			map[string]any{"replicas": int64(3), "storage": map[string]any{"type": "etcd"}}, "its etcd has 3 members and loses its quorum"},
-		"several etcd members of version 1": {clusterapi.K0smotronClustersV1beta1,
-			map[string]any{"replicas": int64(3), "etcd": map[string]any{}}, "its etcd has 3 members and loses its quorum"},
-		"NATS": {clusterapi.K0smotronClusters,
-			map[string]any{"replicas": int64(1), "storage": map[string]any{"type": "nats"}}, "its storage.type is nats"},
-		"data in its pod": {clusterapi.K0smotronClustersV1beta1,
-			map[string]any{"replicas": int64(1)}, "it keeps its data in its pod"},
-		"data in its pod, emptyDir by its name": {clusterapi.K0smotronClustersV1beta1,
-			map[string]any{"persistence": map[string]any{"type": "emptyDir"}}, "it keeps its data in its pod"},
+		"several etcd members": {
+			clusterapi.K0smotronClusters,
+			map[string]any{"replicas": int64(3), "storage": map[string]any{"type": "etcd"}},
+			"its etcd has 3 members and loses its quorum",
+		},
+		"several etcd members of version 1": {
+			clusterapi.K0smotronClustersV1beta1,
+			map[string]any{"replicas": int64(3), "etcd": map[string]any{}},
+			"its etcd has 3 members and loses its quorum",
+		},
+		"NATS": {
+			clusterapi.K0smotronClusters,
+			map[string]any{"replicas": int64(1), "storage": map[string]any{"type": "nats"}},
+			"its storage.type is nats",
+		},
+		"data in its pod": {
+			clusterapi.K0smotronClustersV1beta1,
+			map[string]any{"replicas": int64(1)},
+			"it keeps its data in its pod",
+		},
+		"data in its pod, emptyDir by its name": {
+			clusterapi.K0smotronClustersV1beta1,
+			map[string]any{"persistence": map[string]any{"type": "emptyDir"}},
+			"it keeps its data in its pod",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newHostedLab(t, "K0smotronControlPlane", c.resource, c.spec)

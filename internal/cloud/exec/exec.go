@@ -268,7 +268,7 @@ func (a *Actuator) request(ctx context.Context, ref cloud.Ref, v recipe.Verb) er
 		return nil
 	}
 	c.verb, c.changing = v, make(chan struct{})
-	a.jobs.Go(func() { a.changePower(t, c) }) //nolint:contextcheck // the work outlives the call
+	a.jobs.Go(func() { a.changePower(t, c) }) // the work outlives the call
 	return nil
 }
 

@@ -211,15 +211,15 @@ func TestProgramsGetTheMetadataThatTheHubStores(t *testing.T) {
 
 func TestAnObserveThatBreaksTheContractIsAnError(t *testing.T) {
 	const answer = `{"apiVersion":"recipe.hotspare.io/v1","machines":[%s]}`
-	print := func(machines string) string {
+	printMachines := func(machines string) string {
 		return "#!/bin/sh\ncat <<'END'\n" + strings.Replace(answer, "%s", machines, 1) + "\nEND\n"
 	}
 	for name, c := range map[string]struct{ program, want string }{
 		"garbage":               {"#!/bin/sh\nhead -c 1000 /dev/urandom\n", "not a valid JSON object"},
 		"nothing":               {"#!/bin/sh\n", "observe printed nothing"},
 		"too much":              {"#!/bin/sh\nhead -c 50000000 /dev/zero\n", "printed more than 1048576 bytes to standard output"},
-		"an unknown state":      {print(`{"name":"m","state":"on"}`), `in state "on": use one of Running`},
-		"one machine twice":     {print(`{"name":"m","state":"Running"},{"name":"m","state":"Running"}`), `machine "m" twice`},
+		"an unknown state":      {printMachines(`{"name":"m","state":"on"}`), `in state "on": use one of Running`},
+		"one machine twice":     {printMachines(`{"name":"m","state":"Running"},{"name":"m","state":"Running"}`), `machine "m" twice`},
 		"a failure":             {"#!/bin/sh\necho 'the token has expired' >&2; exit 1\n", "code 1: the token has expired"},
 		"exit code 10":          {"#!/bin/sh\nexit 10\n", "can be called again"},
 		"a kill":                {"#!/bin/sh\nkill -9 $$\n", "ended by a signal"},

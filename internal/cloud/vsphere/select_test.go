@@ -19,7 +19,7 @@ func (v *vcenter) providerID(ref types.ManagedObjectReference) string {
 	return "vsphere://" + strings.ToUpper(m.Config.Uuid)
 }
 
-func TestSelectedMachinesAreControlledByProviderID(t *testing.T) { //nolint:tparallel // newRig calls it
+func TestSelectedMachinesAreControlledByProviderID(t *testing.T) {
 	r := newRig(t)
 	r.run() // the infraID marks these, and they are not selected
 	cp, worker := r.vm("a", "control-plane-x"), r.vm("b", "worker-y")
@@ -47,7 +47,7 @@ func TestSelectedMachinesAreControlledByProviderID(t *testing.T) { //nolint:tpar
 	r.sees("c-12345-master-0 Running, c-12345-worker-0 Running")
 }
 
-func TestSelectionsThatCannotWorkAreDenied(t *testing.T) { //nolint:tparallel // newRig calls it
+func TestSelectionsThatCannotWorkAreDenied(t *testing.T) {
 	r := newRig(t)
 	for _, id := range []string{"aws:///a/i-1", "vsphere://no-uuid", "vsphere:///00000000-0000-4000-8000-000000000001"} {
 		if _, err := r.p.ForInstances([]cloud.Instance{{Name: "md-0", ProviderID: id}}); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "md-0") {

@@ -26,12 +26,18 @@ func TestAHubWithoutClusterAPIIsReported(t *testing.T) {
 		do      func(l *lab) error
 		want    string
 	}{
-		"when a cluster is prepared": {clusterapi.Clusters, func(l *lab) error { _, err := l.Prepare(t.Context(), l.req); return err },
-			"denied: the hub does not serve the resource clusters.cluster.x-k8s.io " + remedy},
-		"without ClusterClasses": {clusterapi.ClusterClasses, func(l *lab) error { _, err := l.Prepare(t.Context(), l.req); return err },
-			"denied: the hub does not serve the resource clusterclasses.cluster.x-k8s.io " + remedy},
-		"when it is created": {clusterapi.Clusters, func(l *lab) error { _, err := l.Install(t.Context(), l.req, prepared); return err },
-			"denied: the hub does not serve the resource clusters.cluster.x-k8s.io " + remedy},
+		"when a cluster is prepared": {
+			clusterapi.Clusters, func(l *lab) error { _, err := l.Prepare(t.Context(), l.req); return err },
+			"denied: the hub does not serve the resource clusters.cluster.x-k8s.io " + remedy,
+		},
+		"without ClusterClasses": {
+			clusterapi.ClusterClasses, func(l *lab) error { _, err := l.Prepare(t.Context(), l.req); return err },
+			"denied: the hub does not serve the resource clusterclasses.cluster.x-k8s.io " + remedy,
+		},
+		"when it is created": {
+			clusterapi.Clusters, func(l *lab) error { _, err := l.Install(t.Context(), l.req, prepared); return err },
+			"denied: the hub does not serve the resource clusters.cluster.x-k8s.io " + remedy,
+		},
 		"when it is destroyed: its machines may exist": {clusterapi.Clusters, func(l *lab) error {
 			_, err := l.Destroy(t.Context(), l.req.ClusterTarget, prepared)
 			return err
@@ -54,12 +60,18 @@ func TestAClusterThatTheHubRejectsIsReported(t *testing.T) {
 		err  error
 		want string
 	}{
-		"variables that the class refuses": {apierrors.NewInvalid(kind, "ID", field.ErrorList{refused}),
-			"denied: the hub rejects Cluster ID: Cluster.cluster.x-k8s.io \"ID\" is invalid: spec.topology.variables[size]: Invalid value: \"{\\\"cores\\\":4}\": must be of type integer"},
-		"a policy that denies it": {apierrors.NewForbidden(clusterapi.Clusters.GroupResource(), "ID", errors.New("no more clusters today")),
-			"denied: the hub rejects Cluster ID: clusters.cluster.x-k8s.io \"ID\" is forbidden: no more clusters today"},
-		"a webhook that does not answer": {apierrors.NewInternalError(errors.New("failed calling webhook")),
-			"unknown: creating Cluster ID: Internal error occurred: failed calling webhook"},
+		"variables that the class refuses": {
+			apierrors.NewInvalid(kind, "ID", field.ErrorList{refused}),
+			"denied: the hub rejects Cluster ID: Cluster.cluster.x-k8s.io \"ID\" is invalid: spec.topology.variables[size]: Invalid value: \"{\\\"cores\\\":4}\": must be of type integer",
+		},
+		"a policy that denies it": {
+			apierrors.NewForbidden(clusterapi.Clusters.GroupResource(), "ID", errors.New("no more clusters today")),
+			"denied: the hub rejects Cluster ID: clusters.cluster.x-k8s.io \"ID\" is forbidden: no more clusters today",
+		},
+		"a webhook that does not answer": {
+			apierrors.NewInternalError(errors.New("failed calling webhook")),
+			"unknown: creating Cluster ID: Internal error occurred: failed calling webhook",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)

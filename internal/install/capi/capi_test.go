@@ -246,8 +246,10 @@ func TestWhatKeepsAClusterFromBeingInstalledIsReported(t *testing.T) {
 		edit func(l *lab, md install.Metadata)
 		want string
 	}{
-		"a Cluster without status": {func(*lab, install.Metadata) {},
-			"wait: Cluster ID is not Available yet: it has no condition Available: check that the controllers of Cluster API run"},
+		"a Cluster without status": {
+			func(*lab, install.Metadata) {},
+			"wait: Cluster ID is not Available yet: it has no condition Available: check that the controllers of Cluster API run",
+		},
 		"conditions on several lines": {func(l *lab, md install.Metadata) {
 			l.Edit(clusterapi.Clusters, "ns", md.InfraID, func(o *unstructured.Unstructured) {
 				capitest.SetCondition(o, "Available", false, "* WorkersAvailable:\n  * MachineDeployment md-0: 0 available replicas")
@@ -358,12 +360,18 @@ func TestSettingsThatCannotWorkAreReported(t *testing.T) {
 		req     install.Request
 		want    string
 	}{
-		"no class and no template": {nil, edited(func(p *hivev1.CAPIPlatform) { p.ClassRef = nil }),
-			"denied: spec.platform.capi of ClusterDeployment ns/spare-abcde has neither classRef nor templateRef: name a ClusterClass or a template"},
-		"a class that does not exist": {nil, edited(func(p *hivev1.CAPIPlatform) { p.ClassRef.Namespace = "" }),
-			"wait: ClusterClass quick-start in namespace ns, named by spec.platform.capi.classRef, does not exist: create it, or correct classRef"},
-		"no version": {nil, edited(func(p *hivev1.CAPIPlatform) { p.Version = "" }),
-			`denied: spec.platform.capi.version of ClusterDeployment ns/spare-abcde is empty, and the tag of the release image "" is not a version: set the version, such as v1.36.0`},
+		"no class and no template": {
+			nil, edited(func(p *hivev1.CAPIPlatform) { p.ClassRef = nil }),
+			"denied: spec.platform.capi of ClusterDeployment ns/spare-abcde has neither classRef nor templateRef: name a ClusterClass or a template",
+		},
+		"a class that does not exist": {
+			nil, edited(func(p *hivev1.CAPIPlatform) { p.ClassRef.Namespace = "" }),
+			"wait: ClusterClass quick-start in namespace ns, named by spec.platform.capi.classRef, does not exist: create it, or correct classRef",
+		},
+		"no version": {
+			nil, edited(func(p *hivev1.CAPIPlatform) { p.Version = "" }),
+			`denied: spec.platform.capi.version of ClusterDeployment ns/spare-abcde is empty, and the tag of the release image "" is not a version: set the version, such as v1.36.0`,
+		},
 		"no template": {nil, templateRequest(), "wait: ConfigMap template, named by spec.platform.capi.templateRef, does not exist: create it in namespace pools"},
 	} {
 		t.Run(name, func(t *testing.T) {

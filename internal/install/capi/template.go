@@ -63,9 +63,9 @@ func templateValues(req install.Request, infraID string) (map[string]string, err
 				return nil, fault.NewDenied("spec.platform.capi.variables: the value of variable %q is not JSON: %w", v.Name, err)
 			}
 		}
-		switch value.(type) {
+		switch value := value.(type) {
 		case string:
-			out[v.Name], _ = value.(string)
+			out[v.Name] = value
 		case float64, bool:
 			out[v.Name] = string(v.Value.Raw) // as written: 1000000 stays 1000000
 		default:
@@ -127,8 +127,8 @@ func substituteVariables(text string, values map[string]string) (string, error) 
 // rights, not with those of the author of the template.
 func renderTemplate(texts []string, values map[string]string, namespace, infraID string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for _, text := range texts {
-		text, err := substituteVariables(text, values)
+	for _, template := range texts {
+		text, err := substituteVariables(template, values)
 		if err != nil {
 			return nil, err
 		}

@@ -185,7 +185,7 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 	s := Seen{Working: working, Record: record, Now: e.Clock.Now()}
 	var t runner.Task
 	if s.NeedsRequest() {
-		version := ""
+		var version string
 		if t, version, err = e.newInstallTask(ctx, req, md); err != nil {
 			return install.Result{}, err
 		}
@@ -199,7 +199,7 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 	case Report:
 		return e.recordResult(record)
 	}
-	return install.Result{Phase: install.Running}, e.startInstall(ctx, t, s, found) //nolint:contextcheck // the work outlives the call
+	return install.Result{Phase: install.Running}, e.startInstall(ctx, t, s, found)
 }
 
 // startProblem returns why the current program of a cluster cannot start; nil if nothing prevents it.
@@ -280,7 +280,7 @@ func (e *Executor) startInstall(ctx context.Context, t runner.Task, s Seen, foun
 		return err
 	}
 	cluster := types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}
-	j := e.startJob(cluster, func(ctx context.Context, _ *job) error { return e.createCluster(ctx, t, record) })
+	j := e.startJob(cluster, func(ctx context.Context, _ *job) error { return e.createCluster(ctx, t, record) }) //nolint:contextcheck // the work outlives the call
 	j.needs = t.Recipe.Needs
 	e.installs[t.Input.InfraID] = j
 	delete(e.destroys, t.Input.InfraID)

@@ -150,7 +150,7 @@ exit 3
 	if _, err := os.Stat(strings.TrimSpace(string(folder))); !os.IsNotExist(err) {
 		t.Errorf("the credentials are left in %s: %v", folder, err)
 	}
-	filepath.WalkDir(r.dir, func(path string, _ os.DirEntry, err error) error { //nolint:errcheck // it only reports
+	filepath.WalkDir(r.dir, func(path string, _ os.DirEntry, err error) error { // it only reports
 		if raw, readErr := os.ReadFile(path); readErr == nil && strings.Contains(string(raw), secret) {
 			t.Errorf("%s contains the secret", path)
 		}

@@ -87,6 +87,7 @@ type history struct {
 }
 
 func runHistory(t testing.TB, w recipetest.World, seed uint64, totals *tally) {
+	t.Helper()
 	h := &history{TB: t, w: w, random: rand.New(rand.NewPCG(seed, 1)), name: fmt.Sprintf("h%d", seed), totals: totals}
 	h.dir = filepath.Join(w.Home, "data-"+h.name)
 	h.req = newRequest(h.name)

@@ -150,7 +150,8 @@ func (c Catalog) MissingRequirements(p hivev1.Platform) []string {
 		out = append(out, oneLine(err))
 	}
 	for _, program := range r.Needs.Missing() {
-		out = append(out, fmt.Sprintf("spec.platform.exec.recipe: recipe %q needs the program %s, which is not in the PATH of hotspare: install it, and restart hotspare if it is in a new folder", r.Name, program))
+		out = append(out, fmt.Sprintf("spec.platform.exec.recipe: recipe %q needs the program %s, which is not in the PATH of hotspare: "+
+			"install it, and restart hotspare if it is in a new folder", r.Name, program))
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func waitForFile(t *testing.T, path string) []byte {
 		if raw, err := os.ReadFile(path); err == nil {
 			return raw
 		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a program runs
+		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("%s was not created", path)
 	return nil

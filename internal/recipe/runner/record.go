@@ -66,7 +66,8 @@ func (r Record) ConfirmOwner(infraID string, cluster types.NamespacedName) error
 		return nil
 	}
 	return fault.NewDenied("infraID %s belongs to ClusterDeployment %s/%s, so its resources cannot be changed from %s: make the program prepare of recipe %s "+
-		"return another infraID for each cluster, or set spec.preserveOnDelete to delete this ClusterDeployment without destroying them", infraID, r.Namespace, r.Name, cluster, r.Recipe)
+		"return another infraID for each cluster, or set spec.preserveOnDelete to delete this ClusterDeployment without destroying them",
+		infraID, r.Namespace, r.Name, cluster, r.Recipe)
 }
 
 // Metadata is metadata.json of a cluster that a recipe creates: everything that destroy needs.

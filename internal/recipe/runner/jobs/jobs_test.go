@@ -403,14 +403,14 @@ func TestPoolsAreChecked(t *testing.T) {
 		t.Errorf("another image has version %q too", other)
 	}
 	wrong := hivev1.ExecPlatform{Recipe: recipetest.Name, With: map[string]hivev1.ExecParameter{"workers": "many"}}
-	if missing, _ := check(wrong, image); len(missing) != 1 || !strings.Contains(missing[0], "with.workers") {
+	if missing, _ = check(wrong, image); len(missing) != 1 || !strings.Contains(missing[0], "with.workers") {
 		t.Errorf("a wrong parameter: %q", missing)
 	}
 	missing, _ = check(hivev1.ExecPlatform{Recipe: "k3d"}, image)
 	if text := strings.Join(missing, "\n"); !strings.Contains(text, `the image has no recipe "k3d"`) || !strings.Contains(text, "use one of [standin]") {
 		t.Errorf("a recipe that the image lacks: %q", missing)
 	}
-	if missing, version := l.catalog.CheckPool(t.Context(), pool(*platform()), ""); len(missing) > 0 || version != "" {
+	if missing, version = l.catalog.CheckPool(t.Context(), pool(*platform()), ""); len(missing) > 0 || version != "" {
 		t.Errorf("without an image: %q, %q", missing, version)
 	}
 }
@@ -432,7 +432,7 @@ func TestRandomHistories(t *testing.T) {
 func runHistory(t *testing.T, random *rand.Rand) {
 	l := newLab(t)
 	task := l.task()
-	l.call(task, recipe.Create) //nolint:errcheck // a pod is not killed often enough to fail it
+	l.call(task, recipe.Create) // a pod is not killed often enough to fail it
 	for range 6 {
 		v := []recipe.Verb{recipe.Create, recipe.Stop, recipe.Start}[random.IntN(3)]
 		l.mu.Lock()

@@ -97,10 +97,7 @@ func (p progress) isDone() bool {
 // advance takes the next step of the run of a request, and returns how far it is. token identifies the
 // run after the first call. It does not wait, and any step may be the last one before a crash.
 func (h *hub) advance(ctx context.Context, q request, token string) (progress, error) {
-	st, err := q.store(h.client).ReadState(ctx)
-	if apierrors.IsNotFound(err) {
-		st, err = h.createState(ctx, q)
-	}
+	st, err := h.ensureState(ctx, q)
 	if err != nil {
 		return progress{}, err
 	}
@@ -123,6 +120,15 @@ func (h *hub) advance(ctx context.Context, q request, token string) (progress, e
 		return progress{token: token, state: st}, nil
 	}
 	return h.followRun(ctx, q, st)
+}
+
+// ensureState reads the state of a request, and creates an empty one if there is none.
+func (h *hub) ensureState(ctx context.Context, q request) (jobstate.State, error) {
+	st, err := q.store(h.client).ReadState(ctx)
+	if apierrors.IsNotFound(err) {
+		return h.createState(ctx, q)
+	}
+	return st, err
 }
 
 // createState creates an empty state.

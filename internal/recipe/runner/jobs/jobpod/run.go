@@ -145,7 +145,8 @@ func (r *run) prepareFolder(ctx context.Context, st jobstate.State) (*result, er
 			return nil, err
 		}
 		if have != r.Version {
-			return newFailure("the image contains version %s of recipe %s, and contained %s when hotspare read it: set the digest of the image in spec.releaseImage of the ClusterImageSet",
+			return newFailure("the image contains version %s of recipe %s, and contained %s when hotspare read it: "+
+				"set the digest of the image in spec.releaseImage of the ClusterImageSet",
 				have, r.Recipe, r.Version), nil
 		}
 	}
