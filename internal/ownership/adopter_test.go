@@ -27,9 +27,9 @@ func TestOneOfTwoAdoptersManagesTheCluster(t *testing.T) {
 	}{
 		"the one that was adopted first": {anywhere, anywhere, func(mine, other cluster) { other.CreationTimestamp = metav1.NewTime(start.Add(time.Second)) }, false},
 		"not the other":                  {anywhere, anywhere, func(_, other cluster) { other.CreationTimestamp = metav1.NewTime(start.Add(-time.Second)) }, true},
-		"of two in the same second, the one with the lesser UID": {anywhere, anywhere, none, false}, // mine < other
-		"and not the other of these":                             {anywhere, anywhere, func(mine, _ cluster) { mine.UID = "zzz" }, true},
-		"a cluster that hotspare installed is not adopted":       {anywhere, anywhere, func(_, other cluster) { other.Spec.Provisioning = &hivev1.Provisioning{} }, true},
+		"of two at once, the lesser UID": {anywhere, anywhere, none, false}, // mine < other
+		"and not the greater UID":        {anywhere, anywhere, func(mine, _ cluster) { mine.UID = "zzz" }, true},
+		"an installed cluster":           {anywhere, anywhere, func(_, other cluster) { other.Spec.Provisioning = &hivev1.Provisioning{} }, true},
 		"the rule is for adopted clusters": {anywhere, anywhere, func(mine, _ cluster) {
 			mine.UID, mine.Spec.Provisioning = "zzz", &hivev1.Provisioning{}
 		}, false},
