@@ -1,7 +1,5 @@
 package pool
 
-import "time"
-
 // A Cause is the reason for a step, from a closed list: programs compare causes, people read
 // Step.Reason.
 type Cause string
@@ -83,56 +81,4 @@ func (c Cause) IsDefect() bool {
 	default:
 		return false
 	}
-}
-
-// machineFailureTimeout is how long machines may fail during a resume before the cluster counts as
-// broken: enough for one or two retries.
-const machineFailureTimeout = 30 * time.Second
-
-// DefectCause returns the reason why m is broken; "" if it is not (enhancement: replace broken
-// clusters).
-func (m Member) DefectCause(s Settings, now time.Time) Cause {
-	switch {
-	case m.Displaced != "":
-		return Displaced
-	case m.Withdrawn != "":
-		return Withdrawn
-	case m.GaveUp:
-		return InstallFailed
-	case m.PowerTimedOut, m.MachinesFailed && hasElapsed(m.ResumingSince, machineFailureTimeout, now):
-		return PowerFailed
-	case s.ResumeTimeout == 0 || !m.Installed:
-		return ""
-	case hasElapsed(m.ResumingSince, s.ResumeTimeout, now):
-		return ResumeTimedOut
-	case hasElapsed(m.UnreachableSince, s.ResumeTimeout, now):
-		return Unreachable
-	case hasElapsed(m.UnreadySince, s.ResumeTimeout, now):
-		return Unready
-	default:
-		return ""
-	}
-}
-
-// GiveUpTime returns when m will count as broken by the clock alone if nothing changes; zero if it
-// will not, or if it already is broken.
-func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
-	var at time.Time
-	if m.DefectCause(s, now) != "" {
-		return at
-	}
-	consider := func(since time.Time, limit time.Duration) {
-		if end := since.Add(limit); !since.IsZero() && (at.IsZero() || end.Before(at)) {
-			at = end
-		}
-	}
-	if m.MachinesFailed {
-		consider(m.ResumingSince, machineFailureTimeout)
-	}
-	if s.ResumeTimeout > 0 && m.Installed {
-		consider(m.ResumingSince, s.ResumeTimeout)
-		consider(m.UnreachableSince, s.ResumeTimeout)
-		consider(m.UnreadySince, s.ResumeTimeout)
-	}
-	return at
 }

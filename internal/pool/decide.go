@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -41,6 +42,406 @@ var verbOrder = []Verb{
 
 // Verbs returns all verbs, in the order of the steps in a plan.
 func Verbs() []Verb { return slices.Clone(verbOrder) }
+
+// isReleasable reports whether nothing is left of a pool that is being deleted.
+func (d *draft) isReleasable() bool {
+	return d.Settings.Deleting && !d.Settings.FinalizerMissing && len(d.Members) == 0
+}
+
+func (d *draft) removeFinalizer() {
+	d.addStep(RemoveFinalizer, "", PoolDeleted, "the pool is being deleted and has no clusters")
+}
+
+// addFinalizer plans to add the finalizer: without it, the clusters would outlive the pool.
+func (d *draft) addFinalizer() {
+	if d.Settings.FinalizerMissing && !d.Settings.Deleting {
+		d.addStep(AddFinalizer, "", FinalizerMissing, "the pool must exist until its clusters are deleted")
+	}
+}
+
+// reportInvalidCustomizations plans to report the customizations that do not apply to the pool. If
+// another pool has reported one, it stays as reported: two pools with different messages would
+// overwrite each other forever. An exception is a customization that is reserved for a recorded
+// name: a process that has not seen its error, and is about to acquire it, must get a conflict.
+func (d *draft) reportInvalidCustomizations() {
+	for _, c := range d.Invalid {
+		byAnother := c.Reported != "" && !c.ReportedByPool && !c.ReservedForName
+		if c.Reported == c.Message || byAnother {
+			continue
+		}
+		d.steps = append(d.steps, Step{Verb: ReportInvalid, Customization: c.Name, Cause: CustomizationInvalid, Reason: c.Message})
+	}
+}
+
+// unusableReasons explain the causes in Snapshot.Unusable to people.
+var unusableReasons = map[Cause]string{
+	CustomizationExhausted: "no customization of the inventory is left for it",
+	NamespaceForeign:       "its namespace was not created for this pool",
+	SecretsOutdated:        "its Secrets were created before the pool, or a Secret that it refers to, was edited",
+}
+
+// dropUnusableNames plans to drop the recorded names under which no cluster can be created. They
+// still count as pending in this plan: a name that turns out to be in use is kept.
+func (d *draft) dropUnusableNames() {
+	for _, name := range d.Pending {
+		if cause := d.Unusable[name]; cause != "" {
+			d.addStep(DropName, name, cause, "%s", unusableReasons[cause])
+		}
+	}
+}
+
+// retireClusters deletes clusters that are marked for removal, and claimed clusters whose claim is
+// being deleted, has another cluster, or does not exist.
+func (d *draft) retireClusters() {
+	for _, m := range d.buckets[Removed] {
+		d.deleteOnRequest(m, MarkedForRemoval, "it is marked for removal")
+	}
+	for _, m := range d.buckets[Claimed] {
+		c, exists := d.claims[m.Claim]
+		switch {
+		case !exists && m.ClaimUnaware:
+			d.deleteOnRequest(m, ClaimReleased, "its claim %s was deleted before the cluster was written into it", m.Claim)
+		case !exists && hasElapsed(m.ClaimMissingSince, missingClaimDelay, d.Now):
+			d.deleteOnRequest(m, ClaimMissing, "its claim %s has not existed for ten minutes", m.Claim)
+		case !exists:
+			d.orphans = append(d.orphans, m)
+		case c.Deleting:
+			d.deleteOnRequest(m, ClaimReleased, "its claim %s is being deleted", m.Claim)
+		case c.Cluster != "" && c.Cluster != m.Name:
+			d.deleteOnRequest(m, ClaimServed, "its claim %s has cluster %s", m.Claim, c.Cluster)
+		}
+	}
+}
+
+// completeBindings completes bindings of which one of the two writes is missing: it writes the
+// cluster into the claim, or the claim into the cluster. If two clusters name a claim that names
+// none, the claim gets the oldest. A pool that is being deleted completes bindings too: nothing
+// else would, and the pool cannot be deleted before the claim is.
+func (d *draft) completeBindings() {
+	completed := map[string]bool{}
+	for _, m := range d.buckets[Claimed] {
+		c, exists := d.claims[m.Claim]
+		incomplete := c.Cluster == "" || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
+		readable := m.Unreadable == "" && !c.Unreadable
+		if exists && readable && incomplete && !c.Deleting && !completed[c.Name] {
+			completed[c.Name] = true
+			d.addBinding(c, m, BindingIncomplete, "the binding was interrupted")
+		}
+	}
+}
+
+// deleteUnclaimed deletes every unclaimed cluster of a pool that is being deleted, all at once, as
+// Hive does: maxConcurrent paces the work of a pool that stays.
+func (d *draft) deleteUnclaimed() {
+	for _, m := range d.unclaimedMembers(Installing, Standby, Assignable, Broken) {
+		d.deleteOnRequest(m, PoolDeleted, "the pool is being deleted")
+	}
+}
+
+// bindWaitingClaims binds the oldest running clusters to the oldest waiting claims.
+func (d *draft) bindWaitingClaims() {
+	n := min(len(d.waiting), len(d.buckets[Assignable]))
+	for i := range n {
+		d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, "oldest claim, oldest running cluster")
+	}
+	bound := d.buckets[Assignable][:n]
+	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), bound...)
+	d.buckets[Assignable] = d.buckets[Assignable][n:]
+	d.waiting = d.waiting[n:]
+}
+
+func (d *draft) addBinding(c Claim, m *Member, cause Cause, reason string) {
+	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Cause: cause, Reason: reason})
+}
+
+// setPowerStates starts one cluster for each waiting claim and keeps the oldest runningCount of the
+// others running. It hibernates the rest.
+func (d *draft) setPowerStates() {
+	list := d.unclaimedMembers(Installing, Standby, Assignable)
+	d.reserveForClaims(list)
+	spares := d.chooseRunningSpares(list)
+	// notRunning is the number of spares that do not run yet.
+	notRunning := min(d.Settings.RunningCount, d.Settings.Size)
+	for _, m := range list {
+		if m.Running && spares[m.Name] {
+			notRunning--
+		}
+	}
+	for _, m := range list {
+		switch {
+		case d.reservedForClaims[m.Name]:
+			d.setPower(m, Running, ClaimWaiting, "claims are waiting")
+		case spares[m.Name]:
+			d.setPower(m, Running, BelowRunningCount, "runningCount is %d", d.Settings.RunningCount)
+		case m.isComingUp():
+			// If it hibernated now, its hang would never be detected, and the next claim would run
+			// into it.
+		case notRunning > 0 && m.Running && m.Wanted == Running:
+			notRunning-- // it stands in until the chosen spare runs
+		default:
+			d.setPower(m, Hibernating, AboveRunningCount, "runningCount is %d, and enough other clusters run", d.Settings.RunningCount)
+		}
+	}
+}
+
+// reserveForClaims chooses the clusters that waiting claims will get: first clusters that are
+// resuming, then hibernating ones, then installs, each oldest first (enhancement: replace broken
+// clusters). It chooses a struggling cluster only if there is no other.
+func (d *draft) reserveForClaims(list []*Member) {
+	left := len(d.waiting)
+	if left == 0 {
+		return
+	}
+	d.reservedForClaims = map[string]bool{}
+	choose := func(fits func(*Member) bool) {
+		for _, m := range list {
+			if left > 0 && !d.reservedForClaims[m.Name] && fits(m) {
+				d.reservedForClaims[m.Name] = true
+				left--
+			}
+		}
+	}
+	healthy := func(m *Member) bool { return !m.isStruggling(d.Settings, d.Now) }
+	choose(func(m *Member) bool { return healthy(m) && m.Installed && m.Wanted != Hibernating })
+	choose(func(m *Member) bool { return healthy(m) && m.Installed })
+	choose(healthy)
+	choose(func(*Member) bool { return true })
+}
+
+// chooseRunningSpares chooses the clusters that run without a claim: the oldest, whether they are
+// installed or not (enhancement: running clusters). A struggling cluster takes up no place: the
+// next cluster is started in addition to it.
+func (d *draft) chooseRunningSpares(list []*Member) map[string]bool {
+	out := map[string]bool{}
+	places := min(d.Settings.RunningCount, d.Settings.Size)
+	for _, m := range list {
+		if places <= 0 {
+			break
+		}
+		if d.reservedForClaims[m.Name] {
+			continue
+		}
+		out[m.Name] = true
+		if !m.isStruggling(d.Settings, d.Now) {
+			places--
+		}
+	}
+	return out
+}
+
+func (d *draft) setPower(m *Member, want Power, cause Cause, reason string, args ...any) {
+	if m.Wanted == want {
+		return
+	}
+	verb := Start
+	if want == Hibernating {
+		verb = Hibernate
+	}
+	d.addStep(verb, m.Name, cause, reason, args...)
+}
+
+// completeCreations plans the creation of the clusters whose names were recorded by an earlier
+// pass. They are within the limits since then. In a pool with an inventory, a name without a
+// customization waits for one.
+func (d *draft) completeCreations() {
+	if d.Settings.Blocked != "" {
+		return
+	}
+	for _, name := range d.Pending {
+		if d.Unusable[name] != "" || d.Settings.Inventory && d.Reserved[name] == "" {
+			continue
+		}
+		d.steps = append(d.steps, Step{
+			Verb: CompleteCreation, Cluster: name, Customization: d.Reserved[name], Cause: NameRecorded,
+			Reason: "its name is recorded, and the cluster does not exist yet",
+		})
+	}
+}
+
+// createMissing plans the creation of the clusters that the pool lacks, within the limits.
+func (d *draft) createMissing() {
+	short := d.wantedCount() - d.existingCount()
+	if short <= 0 || d.Settings.Blocked != "" {
+		return
+	}
+	n := max(0, min(short, d.room, d.budget, maxCreationsPerPlan))
+	cause, reason := d.creationReason()
+	d.steps = slices.Grow(d.steps, n)
+	for i := range n {
+		st := Step{Verb: Create, Cause: cause, Reason: reason}
+		if d.Settings.Inventory {
+			st.Customization = d.Settings.Free[i]
+		}
+		d.steps = append(d.steps, st)
+	}
+	d.room -= n
+	d.budget -= n
+}
+
+// maxCreationsPerPlan is the maximum number of creations in a plan: spec.size has no upper bound,
+// and the plan must fit into memory. The next plan continues.
+const maxCreationsPerPlan = 10_000
+
+func (d *draft) creationReason() (cause Cause, reason string) {
+	if n := len(d.waiting); n > 0 {
+		return ClaimWaiting, fmt.Sprintf("size is %d, %s waiting", d.Settings.Size, formatCount(n, "claim"))
+	}
+	return BelowSize, fmt.Sprintf("size is %d", d.Settings.Size)
+}
+
+func (d *draft) replaceBroken() {
+	for _, m := range d.replaceableMembers(Broken) {
+		d.replaceMember(m, m.DefectCause(d.Settings, d.Now), cmp.Or(m.Displaced, m.Withdrawn, "it is broken"))
+	}
+}
+
+// deleteSurplus deletes clusters beyond the wanted number, in the order of cheapestFirst.
+func (d *draft) deleteSurplus() {
+	surplus := d.existingCount() - d.wantedCount()
+	for _, p := range []Phase{Installing, Standby, Assignable} {
+		for _, m := range d.cheapestFirst(d.replaceableMembers(p)) {
+			if surplus <= 0 || !d.deleteIfBudgetAllows(m, AboveSize, "the pool has more clusters than its size, %d", d.Settings.Size) {
+				return
+			}
+			surplus--
+		}
+	}
+}
+
+// cheapestFirst orders members by what their deletion costs: struggling members first, members
+// reserved for waiting claims last, and newest first among equals.
+func (d *draft) cheapestFirst(members []*Member) []*Member {
+	rank := func(m *Member) int {
+		switch {
+		case m.isStruggling(d.Settings, d.Now) && m.Paused == "": // somebody may be investigating a paused cluster
+			return 0
+		case !d.reservedForClaims[m.Name]:
+			return 1
+		default:
+			return 2
+		}
+	}
+	out := slices.Clone(members)
+	slices.Reverse(out)
+	slices.SortStableFunc(out, func(a, b *Member) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+// replaceStale deletes stale clusters: first installs, then, in a settled pool on which no claim
+// waits, one installed cluster at a time.
+func (d *draft) replaceStale() {
+	if d.Settings.Blocked != "" {
+		return
+	}
+	d.replaceStaleInstalls()
+	if len(d.waiting) > 0 || !d.hasEnoughClusters() {
+		return
+	}
+	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.replaceableMembers(Broken)) > 0 {
+		return
+	}
+	for _, m := range d.unclaimedMembers(Standby, Assignable) {
+		if m.isStale(d.Settings) {
+			d.replaceMember(m, Stale, d.staleReason(m, "it was created from an older version of the pool"))
+			return
+		}
+	}
+}
+
+// replaceStaleInstalls deletes stale installs, and installs without progress that would use other
+// Secrets by now. It deletes each at once: none is a spare yet, and waiting for its end would only
+// delay its successor (Hive B32). It keeps an install that is reserved for a waiting claim while
+// that install makes progress. An install that cannot begin, or whose last attempt failed, serves
+// nobody: a user may have fixed its cause in the pool since.
+func (d *draft) replaceStaleInstalls() {
+	for _, m := range slices.Backward(d.buckets[Installing]) {
+		switch {
+		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
+		case m.isStale(d.Settings):
+			d.replaceMember(m, Stale, d.staleReason(m, "it is being created from an older version of the pool"))
+		case m.couldSucceedNow(d.Settings):
+			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
+		}
+	}
+}
+
+// staleReason returns why a stale member is replaced; poolChanged is the reason if neither its sources
+// nor its recipe are outdated.
+func (d *draft) staleReason(m *Member, poolChanged string) string {
+	switch {
+	case m.Outdated != "":
+		return m.Outdated
+	case m.Version == d.Settings.Version && m.hasOldRecipe(d.Settings):
+		return "its recipe has changed"
+	default:
+		return poolChanged
+	}
+}
+
+// hasEnoughClusters reports whether the pool has the wanted number of clusters, or as many spares
+// as it can ever have: limited by the inventory's customizations, or by a maxSize below the size.
+// Without the second case, such a pool would keep stale clusters forever. A pool that is short
+// because claims have its clusters waits until they are released.
+func (d *draft) hasEnoughClusters() bool {
+	missing := d.wantedCount() - d.existingCount()
+	if missing <= 0 {
+		return missing == 0
+	}
+	ever := d.roomLimit == ByInventory || d.existingCount() >= limitOrUnlimited(d.Settings.MaxSize)
+	return ever && d.room <= 0 && d.countPlanned(Create) == 0
+}
+
+// replaceableMembers returns the members of a phase that the pool may delete by its own choice: not
+// those that it has adopted, which nothing could replace (ADR 0024).
+func (d *draft) replaceableMembers(p Phase) []*Member {
+	members := d.buckets[p]
+	if !slices.ContainsFunc(members, func(m *Member) bool { return m.Adopted }) {
+		return members
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return m.Adopted })
+}
+
+// replaceMember plans the deletion of a member that a new one replaces.
+func (d *draft) replaceMember(m *Member, why Cause, reason string) {
+	d.deleteIfBudgetAllows(m, why, "%s", reason)
+}
+
+// deleteIfBudgetAllows plans a deletion that the pool itself chooses, within the limit on
+// concurrent work. It returns false if the deletion is not planned. Deleting a cluster that is
+// being installed needs no budget: it frees what its deletion takes.
+func (d *draft) deleteIfBudgetAllows(m *Member, cause Cause, reason string, args ...any) bool {
+	if m.Unreadable != "" {
+		return false
+	}
+	if d.isFrozen() || d.budget <= 0 && !m.isBeingInstalled() {
+		d.deferredDeletions = append(d.deferredDeletions, m.Name)
+		return false
+	}
+	d.addDeletion(m, cause, reason, args...)
+	return true
+}
+
+// deleteOnRequest plans a deletion that a user asked for. The deletion does not wait for installs,
+// only for other deletions: at most maxConcurrent clusters are destroyed at a time.
+func (d *draft) deleteOnRequest(m *Member, cause Cause, reason string, args ...any) {
+	if m.Unreadable != "" {
+		return
+	}
+	if !d.Settings.Deleting && (d.isFrozen() || d.deletions <= 0 && !m.isBeingInstalled()) {
+		d.deferredDeletions = append(d.deferredDeletions, m.Name)
+		return
+	}
+	d.addDeletion(m, cause, reason, args...)
+}
+
+func (d *draft) addDeletion(m *Member, cause Cause, reason string, args ...any) {
+	d.deletions--
+	if !m.isBeingInstalled() {
+		d.budget--
+	}
+	d.plannedDeletions[m.Name] = true
+	d.addStep(Delete, m.Name, cause, reason, args...)
+}
 
 // finishPlan adds the steps that depend on the others, sorts the steps, and reports on them.
 func (d *draft) finishPlan() Plan {

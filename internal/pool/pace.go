@@ -1,6 +1,10 @@
 package pool
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 const (
 	// batchSize is the maximum number of clusters that a pass creates, and that it deletes: a claim
@@ -20,6 +24,19 @@ const (
 	// backlogPeriod is how long a new cluster counts as waiting in that queue: a cluster that is
 	// not picked up by then does not wait in a queue.
 	backlogPeriod = time.Minute
+)
+
+const (
+	// positionDelay is the age from which the position of a waiting claim is set: most claims are
+	// served earlier, and writing a status that nobody reads only costs time.
+	positionDelay = 5 * time.Second
+	// positionPeriod is the minimum time between two updates of the positions of a pool's claims.
+	// positionRate is the number of positions set per second: all claims move up when one is
+	// served.
+	positionPeriod = 10 * time.Second
+	positionRate   = 10
+	// estimateTolerance is how far an estimate may move before it is set again.
+	estimateTolerance = 10 * time.Second
 )
 
 // postponeSteps marks the creations and deletions that this pass leaves for a later one, and
@@ -103,6 +120,99 @@ func (d *draft) grewRecently() bool {
 		}
 	}
 	return false
+}
+
+// dropDelay returns the delay before the pass that replaces dropped names, which no event triggers;
+// 0 if none is dropped.
+func (d *draft) dropDelay() time.Duration {
+	if d.countPlanned(DropName) == 0 {
+		return 0
+	}
+	return nextBatchDelay
+}
+
+// planPositions plans to set the changed positions of waiting claims, and returns the time until
+// the pool must be reconciled again; 0 if nothing is postponed.
+func (d *draft) planPositions(queue []Wait) time.Duration {
+	var next time.Duration
+	var changed []Wait
+	for _, w := range queue {
+		claim := d.claims[w.Claim]
+		if left := claim.Created.Add(positionDelay).Sub(d.Now); left > 0 {
+			next = soonerDelay(next, left)
+		} else if !claim.showsPosition(w) {
+			changed = append(changed, w)
+		}
+	}
+	if len(changed) == 0 {
+		return next
+	}
+	pause := max(positionPeriod, time.Duration(len(changed))*time.Second/positionRate)
+	if left := d.PositionsSetAt.Add(pause).Sub(d.Now); !d.PositionsSetAt.IsZero() && left > 0 {
+		return soonerDelay(next, left)
+	}
+	for _, w := range changed {
+		d.steps = append(d.steps, Step{
+			Verb: SetPosition, Claim: w.Claim, Position: w.Position, Ready: w.Ready, Cause: ClaimWaiting,
+			Reason: fmt.Sprintf("it is number %d in the queue", w.Position),
+		})
+	}
+	return next
+}
+
+// showsPosition reports whether the status of c has the position and the estimate of w.
+func (c Claim) showsPosition(w Wait) bool {
+	if c.Position != w.Position || w.Ready.IsZero() != c.Ready.IsZero() {
+		return false
+	}
+	return w.Ready.IsZero() || w.Ready.Sub(c.Ready).Abs() < estimateTolerance
+}
+
+// sourcesRecheck is how often the pool reads the objects that clusters are made from while an
+// install makes no progress: Secrets are not watched.
+const sourcesRecheck = 30 * time.Second
+
+// nextDeadline returns the time until the first member becomes overdue or broken by the clock
+// alone; 0 if none will.
+func (d *draft) nextDeadline() time.Duration {
+	var soonest time.Duration
+	for _, m := range d.unclaimedMembers(Standby, Assignable) {
+		for _, at := range m.timeoutDeadlines(d.Settings) {
+			if wait := at.Sub(d.Now); wait > 0 && (soonest == 0 || wait < soonest) {
+				soonest = wait
+			}
+		}
+	}
+	if slices.ContainsFunc(d.buckets[Installing], func(m *Member) bool { return !m.isProgressing() }) && (soonest == 0 || soonest > sourcesRecheck) {
+		soonest = sourcesRecheck
+	}
+	for _, m := range d.orphans {
+		wait := missingClaimDelay
+		if !m.ClaimMissingSince.IsZero() {
+			wait = m.ClaimMissingSince.Add(missingClaimDelay).Sub(d.Now)
+		}
+		if soonest == 0 || wait < soonest {
+			soonest = wait
+		}
+	}
+	return soonest
+}
+
+func (m Member) timeoutDeadlines(s Settings) []time.Time {
+	var out []time.Time
+	for _, since := range []time.Time{m.ResumingSince, m.UnreachableSince, m.UnreadySince} {
+		if since.IsZero() {
+			continue
+		}
+		out = append(out, since.Add(s.slowResumeAfter()))
+		if s.ResumeTimeout > 0 {
+			out = append(out, since.Add(s.ResumeTimeout))
+		}
+	}
+	if m.MachinesFailed && !m.ResumingSince.IsZero() {
+		out = append(out, m.ResumingSince.Add(machineFailureTimeout))
+	}
+	return out
 }
 
 // soonerDelay returns the shorter of two delays; 0 means never.

@@ -222,6 +222,58 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 	}
 }
 
+// machineFailureTimeout is how long machines may fail during a resume before the cluster counts as
+// broken: enough for one or two retries.
+const machineFailureTimeout = 30 * time.Second
+
+// DefectCause returns the reason why m is broken; "" if it is not (enhancement: replace broken
+// clusters).
+func (m Member) DefectCause(s Settings, now time.Time) Cause {
+	switch {
+	case m.Displaced != "":
+		return Displaced
+	case m.Withdrawn != "":
+		return Withdrawn
+	case m.GaveUp:
+		return InstallFailed
+	case m.PowerTimedOut, m.MachinesFailed && hasElapsed(m.ResumingSince, machineFailureTimeout, now):
+		return PowerFailed
+	case s.ResumeTimeout == 0 || !m.Installed:
+		return ""
+	case hasElapsed(m.ResumingSince, s.ResumeTimeout, now):
+		return ResumeTimedOut
+	case hasElapsed(m.UnreachableSince, s.ResumeTimeout, now):
+		return Unreachable
+	case hasElapsed(m.UnreadySince, s.ResumeTimeout, now):
+		return Unready
+	default:
+		return ""
+	}
+}
+
+// GiveUpTime returns when m will count as broken by the clock alone if nothing changes; zero if it
+// will not, or if it already is broken.
+func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
+	var at time.Time
+	if m.DefectCause(s, now) != "" {
+		return at
+	}
+	consider := func(since time.Time, limit time.Duration) {
+		if end := since.Add(limit); !since.IsZero() && (at.IsZero() || end.Before(at)) {
+			at = end
+		}
+	}
+	if m.MachinesFailed {
+		consider(m.ResumingSince, machineFailureTimeout)
+	}
+	if s.ResumeTimeout > 0 && m.Installed {
+		consider(m.ResumingSince, s.ResumeTimeout)
+		consider(m.UnreachableSince, s.ResumeTimeout)
+		consider(m.UnreadySince, s.ResumeTimeout)
+	}
+	return at
+}
+
 func (m Member) isBroken(s Settings, now time.Time) bool { return m.DefectCause(s, now) != "" }
 
 // defaultSlowResume is the time that a resume may take before the next standby is started in
@@ -274,14 +326,6 @@ func (m Member) isStale(s Settings) bool {
 // known.
 func (m Member) hasOldRecipe(s Settings) bool {
 	return m.Recipe != "" && s.Recipe != "" && m.Recipe != s.Recipe
-}
-
-// recipeReason says that only the recipe of m is outdated; "" otherwise.
-func (m Member) recipeReason(s Settings) string {
-	if m.Version != s.Version || !m.hasOldRecipe(s) {
-		return ""
-	}
-	return "its recipe has changed"
 }
 
 // couldSucceedNow reports whether the install of m makes no progress and a new one would use other
