@@ -91,7 +91,8 @@ func TestAdoptTranscripts(t *testing.T) {
 		},
 		"adopt-capi": {
 			"adopt capi prod --provider aws --region us-east-1 --credentials-secret aws", "adopt capi prod", "adopt capi nope", "adopt capi made",
-			"adopt capi prod --provider azure", "adopt capi prod --region x", "adopt capi prod --provider gcp",
+			"adopt capi prod --provider metal3", "adopt capi prod --region x", "adopt capi prod --provider gcp",
+			"adopt capi prod --provider vsphere --credentials-secret v", "adopt capi prod --provider azure --credentials-secret v --vcenter x",
 		},
 		"adopt-capi-dry-run": {"adopt capi prod --dry-run"},
 	} {

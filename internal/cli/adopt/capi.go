@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +28,8 @@ const capiLong = `Adopt a Cluster of Cluster API that exists on the hub. Its Clu
 namespace, and uses the kubeconfig that Cluster API stores and renews in Secret NAME-kubeconfig.
 
 hotspare does not create, change or delete the Cluster, except to pause it while it hibernates.
---provider says with which credentials its machines are stopped and started; Metal3 and Kamaji
-need none.`
+--provider says with which credentials its machines are stopped and started; Metal3, Kamaji and
+k0smotron need none.`
 
 const capiExample = `  hotspare adopt capi prod -n prod --provider aws --region us-east-1 --credentials-secret aws-power
   hotspare adopt capi prod -n prod --hibernate-after 12h --dry-run > clusterdeployment.yaml`
@@ -44,11 +46,14 @@ func (a commands) capiCommand() *cobra.Command {
 	}
 	o.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.provider.platform, "provider", "", "cloud of the machines: aws or gcp (default: none)")
-	f.StringVar(&o.provider.region, "region", "", "region of the machines (aws, gcp)")
+	f.StringVar(&o.provider.platform, "provider", "", "cloud of the machines: "+strings.Join(providerNames, ", ")+" (default: none)")
+	f.StringVar(&o.provider.region, "region", "", "region of the machines (aws, azure, gcp)")
+	f.StringVar(&o.provider.cloud, "cloud", "", "name of the cloud in clouds.yaml (openstack)")
+	f.StringVar(&o.provider.vcenter, "vcenter", "", "address of the vCenter (vsphere)")
 	f.StringVar(&o.provider.credentials, "credentials-secret", "", "Secret with the credentials of the provider, in the namespace of the Cluster")
-	base.MustSucceed(cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions([]string{"aws", "gcp"}, cobra.ShellCompDirectiveNoFileComp)))
-	for _, name := range []string{"region", "credentials-secret", "base-domain"} {
+	f.StringVar(&o.provider.certificates, "certificates-secret", "", "Secret with the CA certificates of the provider (openstack, vsphere)")
+	base.MustSucceed(cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(providerNames, cobra.ShellCompDirectiveNoFileComp)))
+	for _, name := range []string{"region", "cloud", "vcenter", "credentials-secret", "certificates-secret", "base-domain"} {
 		base.MustSucceed(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -70,15 +75,28 @@ func (o *capiOptions) validate(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	switch p := o.provider; {
-	case p.platform == "" && (p.region != "" || p.credentials != ""):
-		return fmt.Errorf("--region and --credentials-secret belong to a provider: add --provider aws or --provider gcp")
-	case p.platform != "" && p.platform != "aws" && p.platform != "gcp":
-		return fmt.Errorf("--provider %q is not supported: use aws or gcp, or no provider for Metal3 and Kamaji", p.platform)
-	case p.platform != "" && (p.region == "" || p.credentials == ""):
-		return fmt.Errorf("--provider %s needs --region and --credentials-secret", p.platform)
+	if err := o.validateProvider(); err != nil {
+		return err
 	}
 	return o.commonFlags.validate()
+}
+
+// validateProvider returns an error that names a wrong or missing flag of the provider.
+func (o *capiOptions) validateProvider() error {
+	switch {
+	case slices.Contains(providerNames, o.provider.platform):
+		return o.provider.validate("provider", providerNames)
+	case o.provider.platform != "":
+		return fmt.Errorf("--provider %q is not supported: use one of %s; for Metal3, Kamaji and k0smotron, remove the flag",
+			o.provider.platform, strings.Join(providerNames, ", "))
+	}
+	values := o.provider.values()
+	for _, name := range settingFlags {
+		if values[name] != "" {
+			return fmt.Errorf("--%s belongs to a provider: add --provider with one of %s", name, strings.Join(providerNames, ", "))
+		}
+	}
+	return nil
 }
 
 // examineCluster runs all checks and returns what is to be written. It writes nothing.
@@ -96,7 +114,7 @@ func (a commands) examineCluster(ctx context.Context, h *base.Hub, name string, 
 	}
 	platform := hivev1.Platform{CAPI: &hivev1.CAPIPlatform{}}
 	if o.provider.platform != "" {
-		if platform.CAPI.Providers, err = settingsOfProvider(o.provider); err != nil {
+		if platform.CAPI.Providers, err = o.provider.buildProviders(); err != nil {
 			return nil, err
 		}
 	}

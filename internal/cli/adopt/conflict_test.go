@@ -61,7 +61,7 @@ func TestPlatforms(t *testing.T) {
 		"none":    {platformFlags{platform: "none"}, `{"none":{}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.flags.validate(); err != nil {
+			if err := c.flags.validate("platform", platformNames); err != nil {
 				t.Fatal(err)
 			}
 			p, metadata, err := c.flags.build("x")
@@ -78,6 +78,35 @@ func TestPlatforms(t *testing.T) {
 			}
 			if got != c.metadata {
 				t.Errorf("metadata %s, want %s", got, c.metadata)
+			}
+		})
+	}
+}
+
+func TestProvidersOfClusterAPI(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags platformFlags
+		want  string
+	}{
+		"aws":   {platformFlags{platform: "aws", region: "r", credentials: "s"}, `{"aws":{"credentialsSecretRef":{"name":"s"},"region":"r"}}`},
+		"azure": {platformFlags{platform: "azure", credentials: "s"}, `{"azure":{"credentialsSecretRef":{"name":"s"}}}`},
+		"openstack": {
+			platformFlags{platform: "openstack", cloud: "c", credentials: "s", certificates: "ca"},
+			`{"openstack":{"certificatesSecretRef":{"name":"ca"},"cloud":"c","credentialsSecretRef":{"name":"s"}}}`,
+		},
+		"vsphere": {platformFlags{platform: "vsphere", vcenter: "v", credentials: "s"}, `{"vsphere":{"credentialsSecretRef":{"name":"s"},"vCenter":"v"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := (&capiOptions{provider: c.flags}).validateProvider(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.flags.buildProviders()
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := json.Marshal(got)
+			if diff := cmp.Diff(c.want, string(raw)); diff != "" || err != nil {
+				t.Error(err, diff)
 			}
 		})
 	}

@@ -99,7 +99,7 @@ func (o *kubeconfigOptions) validate(name string) error {
 	if o.file == "" {
 		return errors.New("specify the kubeconfig of the cluster's administrator: --admin-kubeconfig FILE")
 	}
-	if err := o.platformFlags.validate(); err != nil {
+	if err := o.platformFlags.validate("platform", platformNames); err != nil {
 		return err
 	}
 	return o.commonFlags.validate()

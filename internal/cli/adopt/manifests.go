@@ -67,8 +67,15 @@ var platformRules = map[string]platformRule{
 	"vsphere":   {needs: []string{"vcenter", "credentials-secret"}, takes: []string{"certificates-secret"}},
 }
 
-// platformNames are the keys of platformRules, for help and completion.
-var platformNames = []string{"aws", "azure", "baremetal", "gcp", "none", "openstack", "vsphere"}
+// platformNames are the keys of platformRules, for help and completion, and providerNames those on which
+// Cluster API runs machines.
+var (
+	platformNames = []string{"aws", "azure", "baremetal", "gcp", "none", "openstack", "vsphere"}
+	providerNames = []string{"aws", "azure", "gcp", "openstack", "vsphere"}
+)
+
+// settingFlags are the flags that set platformFlags, without the platform itself.
+var settingFlags = []string{"region", "cloud", "vcenter", "resource-group", "credentials-secret", "certificates-secret"}
 
 func (f platformFlags) values() map[string]string {
 	return map[string]string{
@@ -77,21 +84,21 @@ func (f platformFlags) values() map[string]string {
 	}
 }
 
-// validate returns an error that names a missing flag, or one that the platform does not have.
-func (f platformFlags) validate() error {
-	rule, known := platformRules[f.platform]
-	if !known {
-		return fmt.Errorf("--platform %q is not supported: use one of %s", f.platform, strings.Join(platformNames, ", "))
+// validate returns an error that names a missing flag, or one that the platform does not have. flag is
+// the flag that selects the platform: platform or provider; names are its values.
+func (f platformFlags) validate(flag string, names []string) error {
+	if !slices.Contains(names, f.platform) {
+		return fmt.Errorf("--%s %q is not supported: use one of %s", flag, f.platform, strings.Join(names, ", "))
 	}
-	values := f.values()
+	rule, values := platformRules[f.platform], f.values()
 	for _, name := range rule.needs {
 		if values[name] == "" {
-			return fmt.Errorf("--platform %s needs --%s", f.platform, name)
+			return fmt.Errorf("--%s %s needs --%s", flag, f.platform, name)
 		}
 	}
-	for _, name := range []string{"region", "cloud", "vcenter", "resource-group", "credentials-secret", "certificates-secret"} {
+	for _, name := range settingFlags {
 		if values[name] != "" && !slices.Contains(rule.needs, name) && !slices.Contains(rule.takes, name) {
-			return fmt.Errorf("--%s does not apply to platform %s: remove the flag", name, f.platform)
+			return fmt.Errorf("--%s does not apply to %s %s: remove the flag", name, flag, f.platform)
 		}
 	}
 	return nil
@@ -117,8 +124,8 @@ func (f platformFlags) secretNames(cluster string) []string {
 	return out
 }
 
-// build returns spec.platform, and the part of spec.clusterMetadata that belongs to the platform.
-func (f platformFlags) build(infraID string) (hivev1.Platform, *runtime.RawExtension, error) {
+// settings returns the platform with its settings, as in spec.platform.
+func (f platformFlags) settings() map[string]any {
 	settings := map[string]any{}
 	for key, value := range map[string]string{"region": f.region, "cloud": f.cloud, "vCenter": f.vcenter} {
 		if value != "" {
@@ -130,8 +137,13 @@ func (f platformFlags) build(infraID string) (hivev1.Platform, *runtime.RawExten
 			settings[key] = map[string]any{"name": name}
 		}
 	}
+	return map[string]any{f.platform: settings}
+}
+
+// build returns spec.platform, and the part of spec.clusterMetadata that belongs to the platform.
+func (f platformFlags) build(infraID string) (hivev1.Platform, *runtime.RawExtension, error) {
 	var platform hivev1.Platform
-	raw, err := json.Marshal(map[string]any{f.platform: settings})
+	raw, err := json.Marshal(f.settings())
 	if err != nil {
 		return platform, nil, fmt.Errorf("writing spec.platform: %w", err)
 	}
@@ -251,15 +263,15 @@ func domainOf(server, clusterName string) string {
 	return domain
 }
 
-// settingsOfProvider returns the settings of a provider of Cluster API.
-func settingsOfProvider(f platformFlags) (*hivev1.CAPIProviders, error) {
-	raw, err := json.Marshal(map[string]any{"region": f.region, "credentialsSecretRef": map[string]any{"name": f.credentials}})
+// buildProviders returns spec.platform.capi.providers.
+func (f platformFlags) buildProviders() (*hivev1.CAPIProviders, error) {
+	raw, err := json.Marshal(f.settings())
 	if err != nil {
 		return nil, fmt.Errorf("writing spec.platform.capi.providers: %w", err)
 	}
-	settings := &runtime.RawExtension{Raw: raw}
-	if f.platform == "aws" {
-		return &hivev1.CAPIProviders{AWS: settings}, nil
+	var out hivev1.CAPIProviders
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("writing spec.platform.capi.providers: %w", err)
 	}
-	return &hivev1.CAPIProviders{GCP: settings}, nil
+	return &out, nil
 }
