@@ -236,7 +236,7 @@ type ClusterMetadata struct {
 	// InfraID marks every resource that the installer creates for the cluster on its platform.
 	InfraID string `json:"infraID"`
 	// AdminKubeconfigSecretRef is the name of a Secret with the key kubeconfig, the kubeconfig of
-	// the cluster's administrator.
+	// the cluster's administrator. In a Secret of Cluster API, the key is value.
 	AdminKubeconfigSecretRef corev1.LocalObjectReference `json:"adminKubeconfigSecretRef"`
 	// AdminPasswordSecretRef is the name of a Secret with the keys username and password of the
 	// cluster's administrator. It is unset if the cluster has no password.

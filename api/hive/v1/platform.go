@@ -97,8 +97,9 @@ type LocalPlatform struct {
 
 // ExecPlatform contains the settings of a cluster that the programs of a recipe create.
 type ExecPlatform struct {
-	// Recipe is the name of the recipe: a folder below the one that hotspare up --recipes names.
-	// It consists of lower-case letters, digits and dashes.
+	// Recipe is the name of the recipe: a folder below the one that hotspare up --recipes names, or on
+	// another hub a folder in the release image. It consists of lower-case letters, digits and
+	// dashes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
