@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,40 @@ func execPool(h *hub, namespace, name string) *hivev1.ClusterPool {
 		With:   map[string]hivev1.ExecParameter{"program": hivev1.ExecParameter(binary), "data-dir": hivev1.ExecParameter(h.dir)},
 	}}
 	return p
+}
+
+func TestOnlyUsersWhoMayUseARecipeCreateClustersWithIt(t *testing.T) {
+	h := shared(t)
+	p := execPool(h, h.namespace(t), "pool")
+	p.Spec.Size, p.Spec.RunningCount = 0, 0
+	eve := person{h, "eve-uses-a-recipe-in-" + p.Namespace}
+	grant := func(name string, rule rbacv1.PolicyRule) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + p.Namespace}, Rules: []rbacv1.PolicyRule{rule}}
+		h.create(t, role)
+		t.Cleanup(func() { _ = h.Delete(context.Background(), role) }) // the shared hub ends with the run
+		h.allow(t, role.Name, p.Namespace, eve.name)
+	}
+	grant("e2e-writers-", rbacv1.PolicyRule{
+		APIGroups: []string{hivev1.GroupVersion.Group}, Resources: []string{"clusterpools", "clusterdeployments"}, Verbs: []string{rbacv1.VerbAll},
+	})
+	eve.may(t, "get", "clusterpools", "-n", p.Namespace)
+	cd := &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "own"},
+		Spec:       hivev1.ClusterDeploymentSpec{ClusterName: "own", BaseDomain: "example.com", Platform: p.Spec.Platform, Installed: true},
+	}
+	refused(t, eve.apply(t, manifest(t, "ClusterPool", p), "--as", eve.name), "spec.platform.exec.recipe", `verb use on recipes.hotspare.io "nested"`)
+	refused(t, eve.apply(t, manifest(t, "ClusterDeployment", cd), "--as", eve.name), "spec.platform.exec.recipe", `verb use on recipes.hotspare.io "nested"`)
+
+	grant("e2e-recipe-users-", rbacv1.PolicyRule{
+		APIGroups: []string{"hotspare.io"}, Resources: []string{"recipes"}, ResourceNames: []string{"nested"}, Verbs: []string{"use"},
+	})
+	eve.may(t, "auth", "can-i", "use", "recipes.hotspare.io/nested", "-n", p.Namespace)
+	if r := eve.apply(t, manifest(t, "ClusterPool", p), "--as", eve.name); r.code != 0 {
+		t.Errorf("with the right to use the recipe she is refused: %s", r.all())
+	}
+	other := p.DeepCopy()
+	other.Spec.Platform.Exec.Recipe = "another"
+	refused(t, eve.apply(t, manifest(t, "ClusterPool", other), "--as", eve.name), `verb use on recipes.hotspare.io "another"`)
 }
 
 // A recipe's cluster becomes a spare, is claimed, hibernates, resumes, and is destroyed with all that the

@@ -54,7 +54,7 @@ var table = []section{
 		{
 			[]string{"Platform.Exec", "ExecPlatform.*", "ExecTimeouts.*"},
 			"`spec.platform.exec`", owner,
-			"Subjects: policy `clusterdeployment-fields`. Under `hotspare up`, it runs only programs of the recipes in the folder that the administrator of the hub names; on another hub, Jobs in that namespace run programs of the release image, with rights on their own state only. The schema limits the recipe's name to one folder, and the recipe's own schema limits its parameters. A recipe's author decides what its programs may do. Secrets are read in that namespace only.",
+			"Subjects: policy `clusterdeployment-fields`. Policy `recipe-use`: only users with the verb `use` on a recipe can create clusters with it. Under `hotspare up`, it runs only programs of the recipes in the folder that the administrator of the hub names; on another hub, Jobs in that namespace run programs of the release image, with rights on their own state only. The schema limits the recipe's name to one folder, and the recipe's own schema limits its parameters. A recipe's author decides what its programs may do. Secrets are read in that namespace only.",
 		},
 		{
 			[]string{"CAPI*.*", "FieldSettings.*"},

@@ -36,6 +36,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets;clusterdeploymentcustomizations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeploymentcustomizations;clusterdeploymentcustomizations/status,verbs=patch
+// +kubebuilder:rbac:groups=hotspare.io,resources=recipes,verbs=use
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
