@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"context"
 	"io/fs"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 	"sigs.k8s.io/yaml"
@@ -98,6 +99,14 @@ func (p policy) anywhere(t *testing.T) bool {
 	return selector.Matches(labels.Set{corev1.LabelMetadataName: "somewhere"}) // which every namespace has
 }
 
+// authorizeRecipes allows to use recipes, and nothing else.
+func authorizeRecipes(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetAPIGroup() == "hotspare.io" && a.GetResource() == "recipes" && a.GetVerb() == "use" {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
 // judge returns which rules of the policy the object violates when it replaces an old one; old is
 // nil on create.
 func (p policy) judge(t *testing.T, object, old map[string]any) []string {
@@ -105,7 +114,7 @@ func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 	variables := map[string]any{}
 	given := map[string]any{
 		"object": object, "oldObject": nil, "variables": variables, "request": map[string]any{"userInfo": map[string]any{"username": "somebody"}, "namespace": "somewhere"},
-		"authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: "somebody"}, authorizerfactory.NewAlwaysDenyAuthorizer()),
+		"authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: "somebody"}, authorizer.AuthorizerFunc(authorizeRecipes)),
 	}
 	if old != nil {
 		given["oldObject"] = old

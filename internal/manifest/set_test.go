@@ -68,7 +68,7 @@ func TestWarningsAreTheWordsOfTheAPI(t *testing.T) {
 		"nothing to say":      {pool(), ""},
 		"a negative size":     {pool("size: 1", "size: -1"), `spec.size: Invalid value: -1: spec.size in body should be greater than or equal to 0` + refused},
 		"a lifetime of 1w":    {pool("size: 1", "size: 1\n  claimLifetime: {default: 1w}"), `spec.claimLifetime.default: Invalid value: "1w": "1w" is not a duration of at most ten years: write hours (h), minutes (m) and seconds (s), such as 8h or 1h30m; a day is 24h, a week 168h` + refused},
-		"two platforms":       {pool("{local: {}}", "{local: {}, aws: {region: a}}"), "spec.platform: Invalid value: set exactly one platform: aws, azure, gcp, vsphere, openstack, baremetal, agentBareMetal, ibmcloud, nutanix, none, local or capi" + refused},
+		"two platforms":       {pool("{local: {}}", "{local: {}, aws: {region: a}}"), "spec.platform: Invalid value: set exactly one platform: aws, azure, gcp, vsphere, openstack, baremetal, agentBareMetal, ibmcloud, nutanix, none, local, exec or capi" + refused},
 		"no domain":           {pool("  baseDomain: example.com\n", ""), "spec.baseDomain: Required value" + refused},
 		"a misspelt field":    {pool("size: 1", "size: 1\n  runingCount: 1"), "spec.runingCount: there is no such field, so it has no effect"},
 		"a field of metadata": {pool("{name: dev}", "{name: dev, label: {}}"), "metadata.label: there is no such field, so it has no effect"},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
@@ -74,9 +75,18 @@ func (l *lab) restart() {
 	l.view.ShowNextWrites(&hivev1.ClusterImageSet{}, 9)
 	serial := l.store.CountWrites()
 	l.pools = &clusterpool.Reconciler{
-		Client: l.view.NewClient(), Live: l.store.NewClient(), Clock: l.clock, Events: &events.FakeRecorder{},
+		Client: withoutDestruction{l.view.NewClient()}, Live: l.store.NewClient(), Clock: l.clock, Events: &events.FakeRecorder{},
 		Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
 	}
+}
+
+// withoutDestruction creates clusters whose deletion ends at once: package provision, which destroys
+// them, does not run.
+type withoutDestruction struct{ client.Client }
+
+func (c withoutDestruction) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	controllerutil.RemoveFinalizer(o, hivev1.FinalizerDeprovision)
+	return c.Client.Create(ctx, o, opts...)
 }
 
 func (l *lab) request() ctrl.Request {

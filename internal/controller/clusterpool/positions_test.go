@@ -35,10 +35,11 @@ func newLine(t *testing.T, objects ...client.Object) *line {
 	if err := errors.Join(clusterpool.AddIndexes(t.Context(), indexer{b}), clusterclaim.AddIndexes(t.Context(), indexer{b})); err != nil {
 		t.Fatal(err)
 	}
+	serial := 0
 	l := &line{Client: b.Build(), clock: clocktesting.NewFakePassiveClock(noon)}
 	l.pools = &clusterpool.Reconciler{
 		Client: l.Client, Live: l.Client, Clock: l.clock, Events: events.NewFakeRecorder(100),
-		Suffix: func() string { return "00001" },
+		Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
 	}
 	return l
 }
