@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,10 +43,15 @@ func New(objects ...client.Object) (client.Client, error) {
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			o.SetUID(uuid.NewUUID())
 			o.SetCreationTimestamp(metav1.Now())
-			if _, ok := o.(*corev1.Pod); ok {
-				controllerutil.AddFinalizer(o, kubelet)
+			pod, ok := o.(*corev1.Pod)
+			if !ok {
+				return c.Create(ctx, o, opts...)
 			}
-			return c.Create(ctx, o, opts...)
+			controllerutil.AddFinalizer(o, kubelet)
+			if err := c.Create(ctx, o, opts...); err != nil {
+				return err
+			}
+			return deleteOrphan(ctx, c, pod)
 		},
 		Delete: deleteObject,
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceCreateOption) error {
@@ -55,6 +61,20 @@ func New(objects ...client.Object) (client.Client, error) {
 			return nil
 		},
 	}), nil
+}
+
+// deleteOrphan deletes a new pod whose Job was deleted while the pod was created, as the garbage
+// collector does.
+func deleteOrphan(ctx context.Context, c client.WithWatch, pod *corev1.Pod) error {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "Job" {
+		return nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &batchv1.Job{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return deleteObject(ctx, c, pod.DeepCopy())
 }
 
 func deleteObject(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {

@@ -416,10 +416,10 @@ func TestPoolsAreChecked(t *testing.T) {
 }
 
 func TestRandomHistories(t *testing.T) {
-	histories := 6
+	histories := 3
 	seed := uint64(time.Now().UnixNano())
 	if testing.Short() {
-		histories = 2
+		histories = 1
 	}
 	t.Logf("seed %d", seed)
 	for i := range histories {
