@@ -43,7 +43,7 @@ func TestTerraformHibernatesWithTheProgramsOfItsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := regexp.MustCompile("(?s)`(stop|start)`:\n\n```sh\n(.*?)```")
+	program := regexp.MustCompile("(?s)`(stop|start)`:\n\n```text\n(.*?)```")
 	for _, match := range program.FindAllStringSubmatch(string(page), -1) {
 		if err := os.WriteFile(filepath.Join(r.Dir, match[1]), []byte(match[2]), 0o755); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
