@@ -28,9 +28,9 @@ func checkDiskSpace(dir string) error {
 	return nil
 }
 
-// checkEtcdData returns an error if etcd could not start on the data in dir.
-func checkEtcdData(dir string) error {
-	err := etcddata.Check(dir)
+// prepareEtcdData returns an error if etcd could not start on the data in dir.
+func prepareEtcdData(dir string) error {
+	err := etcddata.Prepare(dir)
 	var damaged *etcddata.CorruptError
 	if errors.As(err, &damaged) {
 		return corruptDataError(err)

@@ -45,7 +45,7 @@ func startEtcd(ctx context.Context, dir, run string, log io.Writer, giveUp func(
 	if err := checkDiskSpace(dir); err != nil {
 		return nil, err
 	}
-	if err := checkEtcdData(dir); err != nil {
+	if err := prepareEtcdData(dir); err != nil {
 		return nil, fmt.Errorf("opening the data in %s: %w", dir, err)
 	}
 	sockets, temp, err := socketFolder(run)

@@ -2,6 +2,7 @@ package etcddata
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -29,18 +30,11 @@ const entries = 400
 func sound(t *testing.T) string {
 	t.Helper()
 	wal.SegmentSizeBytes = 64 << 10 // several files
-	dir, sockets := t.TempDir(), shortDir(t)
-	c := embed.NewConfig()
-	c.Dir, c.SnapshotCount, c.SnapshotCatchUpEntries = dir, 50, 10
-	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{{Scheme: "unix", Path: sockets + "/c"}}, []url.URL{{Scheme: "unix", Path: sockets + "/p"}}
-	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	e, err := embed.StartEtcd(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := t.TempDir()
+	c := newConfig(t, dir)
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 50, 10
+	e := startEtcd(t, c)
 	defer e.Close()
-	<-e.Server.ReadyNotify()
 	for i := range entries {
 		put := &etcdserverpb.PutRequest{Key: fmt.Appendf(nil, "/registry/%d", i%200), Value: bytes.Repeat([]byte{byte(i)}, 2000)}
 		if _, err := e.Server.Put(t.Context(), put); err != nil {
@@ -48,6 +42,33 @@ func sound(t *testing.T) string {
 		}
 	}
 	return dir
+}
+
+func newConfig(t *testing.T, dir string) *embed.Config {
+	t.Helper()
+	sockets := shortDir(t)
+	c := embed.NewConfig()
+	c.Dir = dir
+	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{{Scheme: "unix", Path: sockets + "/c"}}, []url.URL{{Scheme: "unix", Path: sockets + "/p"}}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	return c
+}
+
+// startEtcd starts etcd and waits until it is ready: half a minute, since it elects itself within
+// seconds or never.
+func startEtcd(t *testing.T, c *embed.Config) *embed.Etcd {
+	t.Helper()
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-e.Server.ReadyNotify():
+	case <-time.After(30 * time.Second):
+		t.Fatal("etcd is not ready") // Close would wait for it
+	}
+	return e
 }
 
 // shortDir returns a folder whose path is short enough for the address of a socket.
@@ -61,9 +82,9 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-func TestCheckFindsWhatEtcdCannotRead(t *testing.T) {
+func TestPrepareFindsWhatEtcdCannotRead(t *testing.T) {
 	original := sound(t)
-	if err := Check(original); err != nil {
+	if err := Prepare(original); err != nil {
 		t.Fatalf("sound data: %v", err)
 	}
 	database := func(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
@@ -89,7 +110,7 @@ func TestCheckFindsWhatEtcdCannotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			var damaged *CorruptError
-			if err := Check(dir); !errors.As(err, &damaged) || !strings.HasPrefix(damaged.Path, dir) {
+			if err := Prepare(dir); !errors.As(err, &damaged) || !strings.HasPrefix(damaged.Path, dir) {
 				t.Errorf("it says %v", err)
 			} else {
 				t.Log(err)
@@ -99,7 +120,7 @@ func TestCheckFindsWhatEtcdCannotRead(t *testing.T) {
 }
 
 // A killed process leaves such data, and etcd can continue with it.
-func TestCheckLetsPassWhatEtcdMends(t *testing.T) {
+func TestPrepareAcceptsWhatEtcdMends(t *testing.T) {
 	original := sound(t)
 	for name, change := range map[string]func(dir string) error{
 		"nothing":   func(string) error { return nil },
@@ -111,14 +132,7 @@ func TestCheckLetsPassWhatEtcdMends(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(dir, "member")); err != nil {
 				return err
 			}
-			if err := os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700); err != nil {
-				return err
-			}
-			db, err := bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, nil)
-			if err != nil {
-				return err
-			}
-			return db.Close()
+			return emptyDatabase(dir)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,15 +140,92 @@ func TestCheckLetsPassWhatEtcdMends(t *testing.T) {
 			if err := change(dir); err != nil {
 				t.Fatal(err)
 			}
-			if err := Check(dir); err != nil {
+			if err := Prepare(dir); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
+// The log of an etcd that was killed in its first start ends after one of its first records. etcd must start
+// on the data: with the log if its membership is committed there, otherwise with a new one.
+func TestEtcdStartsAfterAKillInItsFirstStart(t *testing.T) {
+	original := t.TempDir()
+	startEtcd(t, newConfig(t, original)).Close()
+	name := filepath.Join("member", "wal", "0000000000000000-0000000000000000.wal")
+	content, err := os.ReadFile(filepath.Join(original, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, kept, removed := 0, 0, 0
+	for end := 0; ; {
+		length := recordLength(content[end:])
+		if length == 0 {
+			break
+		}
+		end += length
+		if records++; records < 3 { // etcd names the folder wal after its third record
+			continue
+		}
+		dir := t.TempDir()
+		if err := emptyDatabase(dir); err != nil {
+			t.Fatal(err)
+		}
+		cut := make([]byte, len(content)) // etcd allocates the file as zeros
+		copy(cut, content[:end])
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, "member", "wal"), 0o700), os.WriteFile(filepath.Join(dir, name), cut, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Prepare(dir); err != nil {
+			t.Errorf("%d bytes: %v", end, err)
+			continue
+		}
+		if wal.Exist(filepath.Join(dir, "member", "wal")) {
+			kept++
+		} else {
+			removed++
+		}
+		e := startEtcd(t, newConfig(t, dir))
+		_, err = e.Server.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("/registry/a"), Value: []byte("b")})
+		e.Close()
+		if err != nil {
+			t.Errorf("%d bytes: %v", end, err)
+		}
+	}
+	if kept == 0 || removed == 0 {
+		t.Errorf("%d logs were kept and %d removed: there must be both", kept, removed)
+	}
+}
+
+// recordLength returns how many bytes the first record of a log takes, or 0 if there is none. Before each
+// record is its length, whose first byte is the number of bytes of padding if its first bit is set.
+func recordLength(log []byte) int {
+	field := binary.LittleEndian.Uint64(log)
+	if field == 0 {
+		return 0
+	}
+	length := field & (1<<56 - 1)
+	if field>>63 == 1 {
+		length += field >> 56 & 7
+	}
+	return 8 + int(length)
+}
+
+// emptyDatabase creates the database of an etcd that has applied no entry.
+func emptyDatabase(dir string) error {
+	path := filepath.Join(dir, "member", "snap", "db")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
 // Whatever bytes are damaged, the check neither panics nor hangs.
-func TestCheckSurvivesAnyDamage(t *testing.T) {
+func TestPrepareSurvivesAnyDamage(t *testing.T) {
 	original, seed := sound(t), uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -158,7 +249,7 @@ func TestCheckSurvivesAnyDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if Check(dir) != nil {
+		if Prepare(dir) != nil {
 			found++
 		}
 	}
@@ -169,14 +260,14 @@ func TestCheckSurvivesAnyDamage(t *testing.T) {
 }
 
 // A sound database that cannot be opened at the moment is not reported as damaged.
-func TestCheckDoesNotBlameTheData(t *testing.T) {
+func TestPrepareDoesNotBlameTheData(t *testing.T) {
 	dir := sound(t)
 	db, err := bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := Check(dir); !errors.Is(err, ErrOpen) {
+	if err := Prepare(dir); !errors.Is(err, ErrOpen) {
 		t.Errorf("while another has it open: %v", err)
 	}
 	for _, code := range []syscall.Errno{syscall.EMFILE, syscall.EACCES} {

@@ -1,9 +1,9 @@
-// Package etcddata checks the data of etcd before etcd opens it.
+// Package etcddata checks and prepares the data of etcd before etcd opens it.
 //
 // When etcd and its database bbolt encounter data that they cannot read, they panic in their own
 // goroutines, which ends the process without an error message for its user; and etcd waits forever
-// if its log is shorter than its database says. Check reads all data in the goroutine of its
-// caller.
+// if its log is shorter than its database says, or if its first start was cut short. Prepare reads
+// all data in the goroutine of its caller.
 package etcddata
 
 import (
@@ -42,32 +42,47 @@ type CorruptError struct {
 func (e *CorruptError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Reason) }
 func (e *CorruptError) Unwrap() error { return e.Reason }
 
-// Check returns an error if etcd could not start on the data in dir: a *CorruptError if the data is
-// the reason. A folder without data is valid.
-func Check(dir string) error {
+// Prepare checks the data in dir, and removes a log that etcd could not continue: that of an etcd
+// that was killed during its first start, before it had committed the entry that makes it a member
+// of its cluster. Such an etcd would wait forever for a leader, and it has accepted no writes.
+//
+// Prepare returns an error if etcd could not start on the data: a *CorruptError if the data is the
+// reason. A folder without data is valid.
+func Prepare(dir string) error {
+	begun, err := check(dir)
+	if err != nil || begun {
+		return err
+	}
+	return os.RemoveAll(logFolder(dir))
+}
+
+func logFolder(dir string) string { return filepath.Join(dir, "member", "wal") }
+
+// check checks the data in dir, and reports whether etcd has committed an entry.
+func check(dir string) (begun bool, err error) {
 	database := filepath.Join(dir, "member", "snap", "db")
-	logs := filepath.Join(dir, "member", "wal")
+	logs := logFolder(dir)
 	applied, err := checkDatabase(database)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !wal.Exist(logs) {
 		if applied > 0 {
-			return &CorruptError{logs, errors.New("the database exists, but its log is missing")}
+			return false, &CorruptError{logs, errors.New("the database exists, but its log is missing")}
 		}
-		return nil // etcd was stopped before it wrote any data
+		return false, nil // etcd was stopped before it wrote any data
 	}
 	if !fileExists(database) {
-		return &CorruptError{database, errors.New("the log exists, but its database is missing")}
+		return false, &CorruptError{database, errors.New("the log exists, but its database is missing")}
 	}
-	last, err := readLastIndex(dir, logs)
+	last, committed, err := readLastIndexes(dir, logs)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if last < applied {
-		return &CorruptError{logs, fmt.Errorf("the log ends at entry %d, but the database has entry %d: the log was truncated", last, applied)}
+		return false, &CorruptError{logs, fmt.Errorf("the log ends at entry %d, but the database has entry %d: the log was truncated", last, applied)}
 	}
-	return nil
+	return committed > 0, nil
 }
 
 func fileExists(path string) bool {
@@ -192,10 +207,10 @@ func readAppliedIndex(tx *bbolt.Tx) uint64 {
 	return binary.BigEndian.Uint64(raw)
 }
 
-// readLastIndex reads the log and returns the index of its last entry.
-func readLastIndex(dir, logs string) (uint64, error) {
-	var last uint64
-	err := readRecovering(logs, func() error {
+// readLastIndexes reads the log and returns the indexes of its last entry and of its last committed
+// entry.
+func readLastIndexes(dir, logs string) (last, committed uint64, err error) {
+	err = readRecovering(logs, func() error {
 		quiet := zap.NewNop()
 		marks, err := wal.ValidSnapshotEntries(quiet, logs)
 		if err != nil {
@@ -214,15 +229,15 @@ func readLastIndex(dir, logs string) (uint64, error) {
 			return err
 		}
 		defer w.Close() //nolint:errcheck // it was opened for reading only
-		_, _, entries, err := w.ReadAll()
+		_, state, entries, err := w.ReadAll()
 		if err != nil {
 			return err
 		}
-		last = from.Index
+		last, committed = from.Index, max(from.Index, state.Commit)
 		if n := len(entries); n > 0 {
 			last = entries[n-1].Index
 		}
 		return nil
 	})
-	return last, err
+	return last, committed, err
 }
