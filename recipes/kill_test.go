@@ -84,7 +84,7 @@ type life struct {
 }
 
 // recorded is a cluster before a verb: a copy of its state folder, of the state of the stand-ins and of
-// $HOME. The verb took so many steps of the stand-ins when nothing killed it.
+// $HOME. steps is the number of steps of the stand-ins that the verb took when nothing killed it.
 type recorded struct {
 	folder string
 	steps  int
@@ -240,7 +240,7 @@ func (k *killer) prepare() {
 	k.cluster = k.cluster.WithPrepared(prepared)
 }
 
-// runKilled kills the verb, completes its work if told to, and destroys the cluster.
+// runKilled kills the verb, completes its work if completes is true, and destroys the cluster.
 func (k *killer) runKilled(completes bool) {
 	k.t.Helper()
 	if k.kill() && completes {

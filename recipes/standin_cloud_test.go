@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What the stand-ins for the tools of clouds share: strict arguments, credentials in files, and
+// The stand-ins for the tools of clouds share this file: strict arguments, credentials in files, and
 // resources whose operations take several calls.
 
 // recipeVariable is the environment variable with the recipe that is tested.

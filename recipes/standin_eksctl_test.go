@@ -170,7 +170,7 @@ func cloudFormationEnd(t toolCall, r resource) {
 	}
 }
 
-// eksSetNodes gives a cluster so many instances: at once, or with operations of their own.
+// eksSetNodes sets the number of instances of a cluster to size: at once, or with operations of their own.
 func eksSetNodes(t toolCall, cluster string, size int, atOnce bool) {
 	var nodes []resource
 	for _, i := range t.resources("ec2") {

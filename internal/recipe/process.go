@@ -76,6 +76,6 @@ func killMarked(marker string) {
 		for _, pid := range pids {
 			killIfMarked(pid, marker)
 		}
-		time.Sleep(killPause) //nolint:forbidigo // the kernel removes killed processes within this time, and tells nobody
+		time.Sleep(killPause) //nolint:forbidigo // the kernel removes killed processes within this time, and sends no event
 	}
 }

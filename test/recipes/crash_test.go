@@ -143,7 +143,7 @@ func (l *life) confirmOne(t *testing.T, step string) {
 	}
 }
 
-// confirmProcesses fails the test unless so many clusters run: the first process of each is unshare.
+// confirmProcesses fails the test unless the number of running clusters is want: the first process of each is unshare.
 func (l *life) confirmProcesses(t *testing.T, want int) {
 	t.Helper()
 	got := 0

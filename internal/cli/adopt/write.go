@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -31,7 +30,7 @@ func (a commands) finish(ctx context.Context, h *base.Hub, c *candidate, dryRun 
 			labelPoolNamespace(c.Namespace, c.pool)
 			fmt.Fprintln(a.Stderr, "note: the order of the writes matters for a spare of a pool, so do not apply these manifests: run the command without --dry-run")
 		}
-		return a.printManifests(c.listObjects())
+		return a.PrintManifests(c.listObjects())
 	}
 	if err := a.writeObjects(ctx, h, c); err != nil {
 		return err
@@ -181,55 +180,4 @@ func (a commands) describeAdoption(w io.Writer, h *base.Hub, c *candidate) error
 	_, err := fmt.Fprintf(w, "\nShow its state:\n  %s\nStop managing it:\n  %s\n",
 		a.formatCommandFor(h, cd, "cluster describe %s"), a.formatCommandFor(h, cd, "kubectl delete clusterdeployment %s"))
 	return err
-}
-
-// printManifests prints objects, as YAML unless -o sets another format.
-func (a commands) printManifests(objects []client.Object) error {
-	items := []any{}
-	for _, o := range objects {
-		if a.Flags.Output == base.AsName {
-			if err := a.PrintNames(o); err != nil {
-				return err
-			}
-			continue
-		}
-		fields, err := manifestFields(o)
-		if err != nil {
-			return err
-		}
-		items = append(items, fields)
-	}
-	switch a.Flags.Output {
-	case base.AsName:
-		return nil
-	case base.AsJSON:
-		return a.PrintEncoded(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
-	}
-	a.Flags.Output = base.AsYAML
-	for n, fields := range items {
-		if n > 0 {
-			fmt.Fprintln(a.Stdout, "---")
-		}
-		if err := a.PrintEncoded(fields); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// manifestFields returns the fields of an object that a manifest has.
-func manifestFields(o client.Object) (map[string]any, error) {
-	if err := base.SetTypeMeta(o); err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("writing JSON: %w", err)
-	}
-	fields := map[string]any{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, fmt.Errorf("reading JSON: %w", err)
-	}
-	delete(fields, "status")
-	return fields, nil
 }

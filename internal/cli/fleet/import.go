@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,7 +80,7 @@ func (a commands) importCommand() *cobra.Command {
 			fmt.Fprintf(a.Stderr, "note: %s\n", n)
 		}
 		if !q.apply {
-			return a.printManifests(m)
+			return a.PrintManifests(listImportedObjects(m))
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error { return a.applyManifests(ctx, h, m) })(cmd, args)
 	}
@@ -148,57 +147,6 @@ func listImportedObjects(m kasconfig.Result) []client.Object {
 		out = append(out, r)
 	}
 	return out
-}
-
-// printManifests prints manifests, as YAML unless -o sets another format.
-func (a commands) printManifests(m kasconfig.Result) error {
-	items := []any{}
-	for _, o := range listImportedObjects(m) {
-		if a.Flags.Output == base.AsName {
-			if err := a.PrintNames(o); err != nil {
-				return err
-			}
-			continue
-		}
-		fields, err := fieldsWithoutStatus(o)
-		if err != nil {
-			return err
-		}
-		items = append(items, fields)
-	}
-	switch a.Flags.Output {
-	case base.AsName:
-		return nil
-	case base.AsJSON:
-		return a.PrintEncoded(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
-	}
-	a.Flags.Output = base.AsYAML
-	for n, fields := range items {
-		if n > 0 {
-			fmt.Fprintln(a.Stdout, "---")
-		}
-		if err := a.PrintEncoded(fields); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fieldsWithoutStatus returns the fields of an object without its status, so that it can be applied.
-func fieldsWithoutStatus(o client.Object) (map[string]any, error) {
-	if err := base.SetTypeMeta(o); err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("writing JSON: %w", err)
-	}
-	fields := map[string]any{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, fmt.Errorf("reading JSON: %w", err)
-	}
-	delete(fields, "status")
-	return fields, nil
 }
 
 // applyManifests creates missing objects and replaces the spec of existing ones.

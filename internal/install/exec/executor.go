@@ -1,7 +1,7 @@
 // Package exec creates and destroys clusters with recipes: the executor of platform exec.
 //
-// What runs the programs of a recipe is a runner.Runner. A record in a runner.Store says how far the
-// creation of each cluster is, so that another process of hotspare continues it: it calls create again
+// A runner.Runner runs the programs of a recipe. A record in a runner.Store states the progress of the
+// creation of each cluster, so that another process of hotspare continues it: it calls create again
 // for the same infraID, after the runner has ended what the earlier process left running.
 package exec
 
