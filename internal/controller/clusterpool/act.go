@@ -37,17 +37,25 @@ type execution struct {
 	// builder builds the objects of new clusters; see prepareCreations.
 	builder clusterBuilder
 
-	// mu guards the fields below, which concurrent steps change.
-	mu sync.Mutex
+	// confirming has the capacity 1. The step that confirms allObserved fills it, so that the other
+	// concurrent steps wait for the result. It is a channel, because the step sends requests
+	// meanwhile: a test with a simulated clock does not see that a goroutine waits for a mutex.
+	confirming chan struct{}
 	// allObserved is set if the pool certainly has no clusters except the observed and the recorded
 	// ones.
 	allObserved bool
+
+	// mu guards droppedNames, which concurrent steps change.
+	mu sync.Mutex
 	// droppedNames are the recorded names that the next status no longer records.
 	droppedNames []string
 }
 
 func newExecution(r *Reconciler, s *observation) *execution {
-	return &execution{Reconciler: r, seen: s, pool: s.pool, allObserved: s.allObserved, inventoryPlan: s.inventoryPlan}
+	return &execution{
+		Reconciler: r, seen: s, pool: s.pool, inventoryPlan: s.inventoryPlan,
+		confirming: make(chan struct{}, 1), allObserved: s.allObserved,
+	}
 }
 
 // A stage is a set of steps that are executed concurrently: those with one of its verbs.

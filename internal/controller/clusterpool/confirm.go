@@ -32,8 +32,8 @@ import (
 // confirmAllObserved confirms that the pass has observed the current pool, and every cluster that
 // is not recorded in it. It returns a Conflict if the pass missed one: the cache will catch up.
 func (t *execution) confirmAllObserved(ctx context.Context) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.confirming <- struct{}{}
+	defer func() { <-t.confirming }()
 	if t.allObserved {
 		return nil
 	}
