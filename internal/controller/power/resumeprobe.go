@@ -9,7 +9,7 @@ import (
 
 // applyResumeProbe creates the plan's resume probe, or deletes the one that is done. If the
 // cluster refuses the probe, that refusal becomes part of the snapshot, and applyResumeProbe
-// returns a new plan for it.
+// returns a new plan for it, which may complete the resume.
 func (r *Reconciler) applyResumeProbe(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) (power.Plan, error) {
 	if d.DeleteProbe {
 		return d, r.Remote.DeleteResumeProbe(ctx, kubeconfigSecret(cd))
@@ -27,5 +27,5 @@ func (r *Reconciler) applyResumeProbe(ctx context.Context, cd *hivev1.ClusterDep
 		return d, nil
 	}
 	s.Spoke.ResumeProbe = power.ResumeProbe{Refused: refused}
-	return power.Decide(s, r.Clock.Now()), nil
+	return r.completeResume(ctx, cd, s, power.Decide(s, r.Clock.Now())), nil
 }
