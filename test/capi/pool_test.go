@@ -168,8 +168,8 @@ func (p *poolLab) createPool() {
 // testPool takes a spare of a pool from its creation to its deletion while it hibernates, under
 // hotspare's controllers and those of Cluster API.
 //
-// It claims and resumes no cluster: the API of the in-memory backend answers /readyz with 404, so
-// that a resume never ends.
+// It claims and resumes no cluster: the API of the in-memory backend lacks Leases, so that a resume
+// never ends.
 func testPool(t *testing.T, l *lab) {
 	p := newPoolLab(t, l)
 	p.createPool()

@@ -228,6 +228,17 @@ func TestAClusterOfClusterAPIThatCannotBeUnpausedIsNotReportedAsRunning(t *testi
 	}
 }
 
+// The refusal of the resume probe changes the plan of a pass in which the nodes are ready.
+func TestAClusterOfClusterAPIThatRefusesTheResumeProbeIsUnpaused(t *testing.T) {
+	h := newCAPIHub(t)
+	h.hibernate()
+	h.closed = "the cluster rejects PodDisruptionBudget hotspare-resume"
+	h.resume()
+	if h.sent != 0 || clusterapi.IsPaused(h.api.Get(clusterapi.Clusters, "c", "infra")) {
+		t.Errorf("%d probes; the Cluster must not be paused", h.sent)
+	}
+}
+
 // The process may end after each write to the ClusterDeployment, and before and after each write to
 // the Cluster: another one continues, and no machine is replaced.
 func TestACrashAtAnyWriteOfAHibernationOrResumeReplacesNoMachine(t *testing.T) {

@@ -49,7 +49,7 @@ func (e *CorruptError) Unwrap() error { return e.Reason }
 // Prepare returns an error if etcd could not start on the data: a *CorruptError if the data is the
 // reason. A folder without data is valid.
 func Prepare(dir string) error {
-	begun, err := check(dir)
+	begun, err := checkData(dir)
 	if err != nil || begun {
 		return err
 	}
@@ -58,8 +58,8 @@ func Prepare(dir string) error {
 
 func logFolder(dir string) string { return filepath.Join(dir, "member", "wal") }
 
-// check checks the data in dir, and reports whether etcd has committed an entry.
-func check(dir string) (begun bool, err error) {
+// checkData checks the data in dir, and reports whether etcd has committed an entry.
+func checkData(dir string) (begun bool, err error) {
 	database := filepath.Join(dir, "member", "snap", "db")
 	logs := logFolder(dir)
 	applied, err := checkDatabase(database)
