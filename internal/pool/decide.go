@@ -342,7 +342,7 @@ func (d *draft) replaceStale() {
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
 		if m.isStale(d.Settings) {
-			d.replaceMember(m, Stale, d.staleReason(m, "it was created from an older version of the pool"))
+			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it was created from an older version of the pool"))
 			return
 		}
 	}
@@ -358,23 +358,10 @@ func (d *draft) replaceStaleInstalls() {
 		switch {
 		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
 		case m.isStale(d.Settings):
-			d.replaceMember(m, Stale, d.staleReason(m, "it is being created from an older version of the pool"))
+			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it is being created from an older version of the pool"))
 		case m.couldSucceedNow(d.Settings):
 			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
 		}
-	}
-}
-
-// staleReason returns why a stale member is replaced; poolChanged is the reason if neither its sources
-// nor its recipe are outdated.
-func (d *draft) staleReason(m *Member, poolChanged string) string {
-	switch {
-	case m.Outdated != "":
-		return m.Outdated
-	case m.Version == d.Settings.Version && m.hasOldRecipe(d.Settings):
-		return "its recipe has changed"
-	default:
-		return poolChanged
 	}
 }
 

@@ -23,7 +23,7 @@ func TestClustersOfAnOlderRecipeAreReplaced(t *testing.T) {
 		"one that is being created goes, too": {with("1-new"), "a:installing+sleep+oldrecipe b:standby", "", "delete a"},
 	})
 	p := pool.Decide(pool.Snapshot{Settings: with("1-new"), Members: members("a:standby+oldrecipe b:standby"), Now: noon})
-	if len(p.Steps) == 0 || !strings.Contains(p.Steps[0].String(), "recipe has changed") {
+	if len(p.Steps) == 0 || !strings.Contains(p.Steps[0].String(), "its recipe, ClusterClass or template has changed") {
 		t.Errorf("the plan is %v, want the reason", p.Steps)
 	}
 }

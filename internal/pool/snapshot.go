@@ -70,8 +70,8 @@ type Settings struct {
 	// Sources identifies the versions of the objects, other than the pool itself, that new clusters
 	// are made from; empty if unknown.
 	Sources string
-	// Recipe is the version of the recipe that new clusters are created with; empty if it is unknown,
-	// or if the platform has no recipes.
+	// Recipe is the version of the recipe, ClusterClass or template that new clusters are created with;
+	// empty if it is unknown, or if the platform has none.
 	Recipe string
 	// Blocked explains why no cluster may be created now; empty if one may.
 	Blocked string
@@ -326,6 +326,19 @@ func (m Member) isStale(s Settings) bool {
 // known.
 func (m Member) hasOldRecipe(s Settings) bool {
 	return m.Recipe != "" && s.Recipe != "" && m.Recipe != s.Recipe
+}
+
+// StaleReason returns why a stale member is replaced; poolChanged is the reason if neither its
+// customization nor its recipe is outdated.
+func (m Member) StaleReason(s Settings, poolChanged string) string {
+	switch {
+	case m.Outdated != "":
+		return m.Outdated
+	case m.Version == s.Version && m.hasOldRecipe(s):
+		return "its recipe, ClusterClass or template has changed"
+	default:
+		return poolChanged
+	}
 }
 
 // couldSucceedNow reports whether the install of m makes no progress and a new one would use other

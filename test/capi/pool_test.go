@@ -54,7 +54,7 @@ func newPoolLab(t *testing.T, l *lab) *poolLab {
 		t.Fatal(err)
 	}
 	mgr, err := controllers.New(t.Context(), cfg, controllers.Platforms{
-		Executors: install.Registry{"capi": installcapi.New(hub, installcapi.Options{})},
+		Executors: install.Registry{"capi": &completedExecutor{Executor: installcapi.New(hub, installcapi.Options{}), t: t, kubeconfigs: map[string][]byte{}}},
 		Actuators: cloud.Registry{"capi": cloudcapi.New(hub, []cloudcapi.Provider{{Scheme: "in-memory", Actuator: inMemoryPower{hub: hub}}}, nil)},
 	}, nil)
 	if err != nil {
@@ -165,11 +165,9 @@ func (p *poolLab) createPool() {
 	}
 }
 
-// testPool takes a spare of a pool from its creation to its deletion while it hibernates, under
-// hotspare's controllers and those of Cluster API.
-//
-// It claims and resumes no cluster: the API of the in-memory backend lacks Leases, so that a resume
-// never ends.
+// testPool takes clusters of a pool from their creation to their deletion, under hotspare's controllers
+// and those of Cluster API: one is claimed, hibernates, resumes and is released, another is deleted with
+// the pool while it hibernates.
 func testPool(t *testing.T, l *lab) {
 	p := newPoolLab(t, l)
 	p.createPool()
@@ -184,12 +182,45 @@ func testPool(t *testing.T, l *lab) {
 	t.Logf("hotspare pool list:\n%s", p.hotspare("pool", "list"))
 	t.Logf("hotspare explain pool:\n%s", p.hotspare("explain", "pool", poolName))
 
+	const claim = "job"
+	p.phase("pool: a claim resumes the spare", func() {
+		t.Logf("hotspare claim create:\n%s", p.hotspare("claim", "create", poolName, "--name", claim, "--wait", "--timeout", "5m"))
+	})
+	p.confirmPower(spare, claim, hivev1.PowerRunning, before)
+	for _, state := range []hivev1.PowerState{hivev1.PowerHibernating, hivev1.PowerRunning} {
+		p.phase("pool: the claimed cluster becomes "+string(state), func() {
+			cd := p.cluster(func(cd *hivev1.ClusterDeployment) bool { return cd.Name == spare.Name })
+			old := client.MergeFrom(cd.DeepCopy())
+			cd.Spec.PowerState = state
+			if err := p.client.Patch(t.Context(), cd, old); err != nil {
+				t.Fatal(err)
+			}
+			p.untilCluster("the claimed cluster in state "+string(state), isIn(claim, state))
+		})
+		p.confirmPower(spare, claim, state, before)
+	}
+	p.phase("pool: the claim is released, and its cluster deleted", func() {
+		t.Logf("hotspare claim release:\n%s", p.hotspare("claim", "release", claim))
+		p.untilGone("the released cluster", spare.Namespace)
+	})
+	p.phase("pool: the next spare hibernates", func() { p.untilCluster("the next spare", isIn("", hivev1.PowerHibernating)) })
+
 	p.confirmStale()
 	pool := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: poolNamespace, Name: poolName}}
 	if err := p.client.Delete(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	p.phase("pool: the pool is deleted with its spares", func() { p.untilGone("the pool's clusters", "") })
+}
+
+// confirmPower fails the test unless the cluster of a claim is in a power state, with the Machines that it
+// had, and its Cluster is paused exactly while it hibernates.
+func (p *poolLab) confirmPower(spare *hivev1.ClusterDeployment, claim string, state hivev1.PowerState, before string) {
+	p.t.Helper()
+	cd, uids := p.untilCluster("the claimed cluster", isIn(claim, state))
+	if want := state == hivev1.PowerHibernating; cd.Name != spare.Name || p.isPaused(cd) != want || uids != before {
+		p.t.Errorf("the claim has cluster %s, paused %t, Machines %s; it must be %s, paused %t, Machines %s", cd.Name, p.isPaused(cd), uids, spare.Name, want, before)
+	}
 }
 
 // confirmStale changes the ClusterClass of the pool, and fails the test if the pool does not report its

@@ -41,6 +41,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterpools status.observedGeneration kept-status",
 		"clusterpools status.pending kept-status",
 		"clusterpools status.plan kept-status",
+		"clusterpools status.recipeVersion kept-status",
 		"clusterpools status.selector kept-status",
 		"clusterprovisions status.observedGeneration kept-status",
 		"machinepools status.observedGeneration kept-status",

@@ -200,6 +200,11 @@ type ClusterPoolStatus struct {
 	// +optional
 	// +listType=set
 	Pending []string `json:"pending,omitempty"`
+	// RecipeVersion identifies what new clusters of the pool are created with: the recipe on platform
+	// exec, the ClusterClass or the template on platform capi. Unclaimed clusters of another version are
+	// stale. It is empty on other platforms, and while it is unknown.
+	// +optional
+	RecipeVersion string `json:"recipeVersion,omitempty"`
 	// Inventory is the state of each customization that spec.inventory lists or that a cluster of
 	// the pool uses, by the name of the customization.
 	// +optional

@@ -95,8 +95,8 @@ const (
 	// AnnotationSourceVersion identifies the versions, without the content, of the Secrets and the
 	// customization to which the pool referred when it created the cluster.
 	AnnotationSourceVersion = "hotspare.io/source-version"
-	// AnnotationRecipeVersion is the version of the recipe with which a cluster of platform exec was
-	// created.
+	// AnnotationRecipeVersion is status.recipeVersion of the pool when it created the cluster: the
+	// version of the recipe on platform exec, of the ClusterClass or the template on platform capi.
 	AnnotationRecipeVersion = "hotspare.io/recipe-version"
 	// AnnotationRemove marks a cluster of a pool for removal.
 	AnnotationRemove = "hive.openshift.io/remove-cluster-from-pool"

@@ -25,7 +25,7 @@ type clusterBuilder struct {
 	version string
 	// sources is the version of the Secrets and the customization, or an older one.
 	sources string
-	// recipe is the version of the recipe; "" if it is unknown or if the platform has none.
+	// recipe is the value of status.recipeVersion of the pool.
 	recipe   string
 	template []byte
 	secrets  []*corev1.Secret // copied under their own names

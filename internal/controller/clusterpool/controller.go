@@ -46,7 +46,7 @@ import (
 // limit as text. A nil number means no limit.
 type Room func(p hivev1.Platform) (more *int, why string)
 
-// Recipes says what the clusters of a pool are created with, on platforms where that is not on the hub.
+// Recipes says what the clusters of a pool of platform exec are created with.
 type Recipes interface {
 	// CheckPool returns what the clusters of a pool lack, one text each, and a version that changes when
 	// they are created in another way; "" if it is unknown. image is the release image of the pool's image

@@ -113,7 +113,7 @@ type dependencies struct {
 	generation int64
 	missing    []string
 	sources    string
-	// recipe is the version of the recipe; "" if it is unknown or if the platform has none.
+	// recipe is the value of status.recipeVersion of the pool.
 	recipe string
 }
 

@@ -34,7 +34,7 @@ type observation struct {
 	missing []string
 	// sources is the version of the dependencies that exist.
 	sources string
-	// recipe is the version of the recipe; "" if it is unknown or if the platform has none.
+	// recipe is the value of status.recipeVersion of the pool.
 	recipe string
 	// customizations are the existing ones among facts.Objects.CustomizationNames, by name; faults
 	// explains, for some of them, why they do not apply to the pool's clusters.
@@ -237,12 +237,12 @@ func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 	return snap, nil
 }
 
-// recipeTTL is how long a pool relies on the recipe that it has read. Recipes are files, which are not
-// watched.
+// recipeTTL is how long a pool relies on the recipe, the ClusterClass or the template that it has read.
+// They are not watched.
 const recipeTTL = time.Minute
 
-// recheckDelay returns how long the pass may rely on the Secrets and the recipe that it has read, which
-// are not watched; 0 if nothing depends on them.
+// recheckDelay returns how long the pass may rely on the Secrets and the recipe, ClusterClass or template
+// that it has read, which are not watched; 0 if nothing depends on them.
 func (s *observation) recheckDelay() time.Duration {
 	switch {
 	case len(s.missing) > 0:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,16 +32,8 @@ func TestAPoolFollowsItsRecipe(t *testing.T) {
 		}
 		return out
 	}
-	settle := func() {
-		t.Helper()
-		for range 6 {
-			l.clock.SetTime(l.clock.Now().Add(time.Minute))
-			l.view.ShowAllWrites()
-			l.pass()
-		}
-	}
 	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
-	settle()
+	l.settle()
 	before := names()
 	versions := map[string]int{}
 	for _, v := range before {
@@ -54,7 +45,7 @@ func TestAPoolFollowsItsRecipe(t *testing.T) {
 
 	known.missing, known.version = []string{"spec.platform.exec.recipe: \"k3x\" is not a recipe"}, ""
 	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 3 })
-	settle()
+	l.settle()
 	p := l.stored()
 	c := condition.Find(p.Status.Conditions, hivev1.PoolMissingDependencies)
 	if c == nil || c.Status != corev1.ConditionTrue || !strings.Contains(c.Message, "k3x") || len(names()) != 2 {

@@ -48,7 +48,7 @@ func readSnapshot(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, n
 		return pool.Snapshot{}, fmt.Errorf("listing its claims: %w", err)
 	}
 	o := facts.Objects{
-		Pool:     p,
+		Pool: p, Recipe: p.Status.RecipeVersion,
 		Clusters: make(map[string]*hivev1.ClusterDeployment, len(clusters.Items)),
 		Claims:   make(map[string]*hivev1.ClusterClaim, len(claims.Items)),
 	}

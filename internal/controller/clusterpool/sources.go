@@ -5,6 +5,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +51,9 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 		if n.Kind != facts.ImageSet { // each attempt reads it again
 			versions = append(versions, version)
 		}
+		if n.Kind == facts.ClusterClass || n.Kind == facts.ConfigMap {
+			found.recipe = version
+		}
 	}
 	found.sources = facts.SourceVersion(versions)
 	if r.Recipes != nil && !facts.IsFake(p) {
@@ -56,7 +62,7 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 			return dependencies{}, err
 		}
 		missing, version := r.Recipes.CheckPool(ctx, p, image)
-		found.missing, found.recipe = append(found.missing, missing...), version
+		found.missing, found.recipe = append(found.missing, missing...), cmp.Or(version, found.recipe)
 	}
 	s.cache.dependencies.Store(&found)
 	return found, nil
@@ -100,10 +106,19 @@ func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n fa
 	case n.Kind == facts.Secret:
 		return n.InvalidMessage(&secret), fmt.Sprintf("%s/%s", secret.UID, secret.ResourceVersion), nil
 	case n.Kind == facts.ConfigMap:
-		return "", fmt.Sprintf("%s/%s", template.UID, template.ResourceVersion), nil
+		return "", templateVersion(&template), nil
 	}
 	// A customization's status changes too, so the version uses its generation.
 	return n.UnreadableMessage(cmp.Or(set.Unreadable, customization.Unreadable)), fmt.Sprintf("%s/%d", customization.UID, customization.Generation), nil
+}
+
+// templateVersion identifies the content of a template.
+func templateVersion(template *corev1.ConfigMap) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(template.Data)) {
+		parts = append(parts, strconv.Quote(key), strconv.Quote(template.Data[key]))
+	}
+	return facts.SourceVersion(append(parts, string(template.UID)))
 }
 
 // checkClusterClass is checkDependency for a ClusterClass of Cluster API. Cluster API applies a change

@@ -1,7 +1,6 @@
 package poolforecast
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -264,9 +263,9 @@ func (f Forecast) describeNextChange(v Cluster, m pool.Member) string {
 func (f Forecast) describeStaleReplacement(v Cluster, m pool.Member) string {
 	switch {
 	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
-		return cmp.Or(m.Outdated, "it is being created from an older version of the pool") + ", and its install continues because a claim waits for it"
+		return m.StaleReason(f.Facts.Settings, "it is being created from an older version of the pool") + "; its install continues because a claim waits for it"
 	case slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
-		return cmp.Or(m.Outdated, "it was created from an older version of the pool") + ", and is replaced when no claim waits and nothing else is in progress"
+		return m.StaleReason(f.Facts.Settings, "it was created from an older version of the pool") + "; it is replaced when no claim waits and nothing else is in progress"
 	}
 	return ""
 }

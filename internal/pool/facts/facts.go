@@ -32,7 +32,7 @@ type Objects struct {
 	Missing []string
 	// Sources is the version of the objects that the pool refers to; see SourceVersion.
 	Sources string
-	// Recipe is the version of the recipe that new clusters are created with; empty if unknown.
+	// Recipe is the value of status.recipeVersion of the pool.
 	Recipe string
 	// Customizations are the existing ones among CustomizationNames, by name. Faults explains, for
 	// some of them, why they cannot be applied to the pool's clusters.

@@ -26,7 +26,7 @@ func (o Objects) PoolStatus(rep pool.Report, inventoryPlan inventory.Plan, pendi
 	st.Selector = fmt.Sprintf("%s=%s,%s=%s", hivev1.LabelPoolNamespace, o.Pool.Namespace, hivev1.LabelPoolName, o.Pool.Name)
 	st.Plan = rep.Words
 	st.ObservedGeneration = o.Pool.Generation
-	st.Pending = slices.Clone(pending)
+	st.Pending, st.RecipeVersion = slices.Clone(pending), o.Recipe
 	st.Inventory = inventoryStatus(inventoryPlan)
 	o.setConditions(&st.Conditions, rep, inventoryPlan, now)
 	kstatus.ReportClusterPool(o.Pool, &st, now)
