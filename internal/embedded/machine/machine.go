@@ -12,6 +12,8 @@
 //	                        a worker that is added later finds its first certificate there
 //	DIR/disk/installed    control plane: exists from the end of the installation; written by the installer
 //	DIR/disk/pods/        a folder for each pod whose image the machine runs; deleted with its process
+//	DIR/disk/node/        a worker that runs containers: what its node keeps between starts, as in /var
+//	DIR/network/socket    a control plane whose workers run containers: connects them to the network of pods
 //	DIR/machine.log         the output of the process
 //	DIR/lock                locked (flock) by the process for as long as it lives; contains its pid
 //	DIR/faults/             an empty file for each fault of the machine; see AddInjection and RemoveInjection
@@ -68,15 +70,21 @@ type Config struct {
 	Owner string `json:"owner,omitempty"`
 	// Taints are the taints that a worker's node registers with.
 	Taints []corev1.Taint `json:"taints,omitempty"`
+	// Containers is true if the workers of the cluster run the containers of pods. Otherwise they
+	// only report that the pods run.
+	Containers bool `json:"containers,omitempty"`
+	// ContainersObstacle is why Containers is false although containers were wanted, and what to do
+	// about it. It is a clause without a period.
+	ContainersObstacle string `json:"containersObstacle,omitempty"`
+	// Index is the number of a worker that runs containers, unique in its cluster: from 0 to
+	// MaxIndex. Its addresses are derived from it.
+	Index int `json:"index,omitempty"`
 }
-
-// Address is the address of all machines.
-const Address = "127.0.0.1"
 
 // NodeAddresses returns the addresses of the machine and of its node.
 func (c Config) NodeAddresses() []corev1.NodeAddress {
 	return []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: Address},
+		{Type: corev1.NodeInternalIP, Address: c.NodeAddress().String()},
 		{Type: corev1.NodeHostName, Address: c.Name},
 		{Type: corev1.NodeInternalDNS, Address: c.Name},
 	}
@@ -90,10 +98,21 @@ func BootstrapPath(dir string) string { return filepath.Join(dir, "disk", "boots
 func NodeCertificatePath(dir string) string {
 	return filepath.Join(PKIPath(dir), "kubelet-client.pem")
 }
-func InstalledPath(dir string) string { return filepath.Join(dir, "disk", "installed") }
-func PodsPath(dir string) string      { return filepath.Join(dir, "disk", "pods") }
-func LogPath(dir string) string       { return filepath.Join(dir, "machine.log") }
-func LockPath(dir string) string      { return filepath.Join(dir, "lock") }
+func InstalledPath(dir string) string     { return filepath.Join(dir, "disk", "installed") }
+func PodsPath(dir string) string          { return filepath.Join(dir, "disk", "pods") }
+func NodePath(dir string) string          { return filepath.Join(dir, "disk", "node") }
+func NetworkPath(dir string) string       { return filepath.Join(dir, "network") }
+func NetworkSocketPath(dir string) string { return filepath.Join(dir, "network", "socket") }
+func LogPath(dir string) string           { return filepath.Join(dir, "machine.log") }
+func LockPath(dir string) string          { return filepath.Join(dir, "lock") }
+
+// ControlPlaneName returns the name of the control plane of a cluster.
+func ControlPlaneName(infraID string) string { return infraID + "-master-0" }
+
+// ImagesPath returns the folder of the images that all machines on this computer share (package
+// imagestore); store is the folder that contains a folder for each cluster. Names in it that start
+// with "." are no clusters.
+func ImagesPath(store string) string { return filepath.Join(store, ".images") }
 
 // LoadConfig reads the Config of the machine in dir.
 func LoadConfig(dir string) (Config, error) {

@@ -1,0 +1,185 @@
+package podnetwork
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"hotspare.io/hotspare/internal/embedded/machine"
+)
+
+// Limits of connections to other networks.
+const (
+	connectTimeout = 10 * time.Second
+	// maxConnecting is how many connections may be in the making.
+	maxConnecting = 512
+	// maxConversations is how many UDP conversations may exist.
+	maxConversations = 512
+	// conversationTimeout is how long a UDP conversation lasts after its last packet.
+	conversationTimeout = 60 * time.Second
+)
+
+// forwarder makes the connections of pods to other networks from this computer.
+type forwarder struct {
+	stack *stack.Stack
+	// ctx ends with the gateway.
+	ctx context.Context //nolint:containedctx // the stack calls the handlers without one
+	// allowed reports whether pods may connect to an address.
+	allowed func(netip.Addr) bool
+	// dial connects to another network.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu            sync.Mutex
+	conversations int
+}
+
+// install makes the stack pass the connections that nothing in it accepts to the forwarder.
+func (f *forwarder) install() {
+	f.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(f.stack, 0, maxConnecting, f.forwardTCP).HandlePacket)
+	handlePacket := udp.NewForwarder(f.stack, f.forwardUDP).HandlePacket
+	f.stack.SetTransportProtocolHandler(udp.ProtocolNumber, func(id stack.TransportEndpointID, packet *stack.PacketBuffer) bool {
+		// A packet that is not handled is answered by "port unreachable".
+		return f.allowed(toAddress(id.LocalAddress)) && f.beginConversation() && handlePacket(id, packet)
+	})
+}
+
+// isOutside reports whether a pod may connect to an address outside of the cluster. It may not
+// connect to this computer's loopback interface, where other clusters serve their APIs, nor to
+// link-local addresses, where clouds serve the credentials of their machines. Addresses of the
+// cluster that the gateway is asked for do not exist.
+func isOutside(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.IsLoopback() && !machine.PodNetwork.Contains(a) && !serviceNetwork.Contains(a) && !reserved.Contains(a) &&
+		!thisNetwork.Contains(a)
+}
+
+var (
+	// serviceNetwork contains the addresses of Services, as in package controlplane.
+	serviceNetwork = netip.MustParsePrefix("172.30.0.0/16")
+	// reserved and thisNetwork contain addresses that are not hosts (RFC 6890).
+	reserved    = netip.MustParsePrefix("240.0.0.0/4")
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+)
+
+func (f *forwarder) forwardTCP(r *tcp.ForwarderRequest) {
+	to := netip.AddrPortFrom(toAddress(r.ID().LocalAddress), r.ID().LocalPort)
+	if !f.allowed(to.Addr()) {
+		r.Complete(true)
+		return
+	}
+	outside, err := f.dial(f.ctx, "tcp4", to.String())
+	if err != nil {
+		r.Complete(true)
+		return
+	}
+	defer outside.Close() //nolint:errcheck // copyBoth has closed what was written
+	var queue waiter.Queue
+	endpoint, failed := r.CreateEndpoint(&queue)
+	r.Complete(false)
+	if failed != nil {
+		return
+	}
+	copyBoth(f.ctx, gonet.NewTCPConn(&queue, endpoint), outside.(*net.TCPConn))
+}
+
+// halfCloser is a connection of which one direction can be closed.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// copyBoth copies both directions of a connection until both have ended or ctx ends. It closes both
+// connections.
+func copyBoth(ctx context.Context, a, b halfCloser) {
+	stop := context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
+	defer stop()
+	var copies sync.WaitGroup
+	one := func(to, from halfCloser) {
+		if _, err := io.Copy(to, from); err != nil {
+			_, _ = to.Close(), from.Close() // an aborted connection aborts the other one
+		}
+		_ = to.CloseWrite() // it may be closed already
+	}
+	copies.Go(func() { one(a, b) })
+	copies.Go(func() { one(b, a) })
+	copies.Wait()
+	_, _ = a.Close(), b.Close()
+}
+
+// beginConversation counts a UDP conversation. It returns false if there are too many.
+func (f *forwarder) beginConversation() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conversations >= maxConversations {
+		return false
+	}
+	f.conversations++
+	return true
+}
+
+func (f *forwarder) endConversation() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conversations--
+}
+
+// forwardUDP is called with the first packet of a conversation.
+func (f *forwarder) forwardUDP(r *udp.ForwarderRequest) {
+	to := netip.AddrPortFrom(toAddress(r.ID().LocalAddress), r.ID().LocalPort)
+	var queue waiter.Queue
+	endpoint, failed := r.CreateEndpoint(&queue)
+	if failed != nil {
+		f.endConversation()
+		return
+	}
+	inside := gonet.NewUDPConn(&queue, endpoint)
+	outside, err := f.dial(f.ctx, "udp4", to.String())
+	if err != nil {
+		f.endConversation()
+		_ = inside.Close() // nothing was sent
+		return
+	}
+	go func() {
+		defer f.endConversation()
+		relay(f.ctx, inside, outside)
+	}()
+}
+
+// relay relays packets in both directions until none has come for a while or ctx ends. It closes
+// both connections.
+func relay(ctx context.Context, a, b net.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
+	idle := time.AfterFunc(conversationTimeout, cancel)
+	defer idle.Stop()
+	one := func(to, from net.Conn) {
+		defer cancel()
+		packet := make([]byte, 65535)
+		for {
+			size, err := from.Read(packet)
+			if err != nil {
+				return
+			}
+			idle.Reset(conversationTimeout)
+			if _, err := to.Write(packet[:size]); err != nil {
+				return
+			}
+		}
+	}
+	var relays sync.WaitGroup
+	relays.Go(func() { one(a, b) })
+	relays.Go(func() { one(b, a) })
+	relays.Wait()
+}
+
+func toAddress(a tcpip.Address) netip.Addr { return netip.AddrFrom4(a.As4()) }
