@@ -19,6 +19,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/doctor"
 	"hotspare.io/hotspare/internal/remote"
 )
 
@@ -54,6 +55,7 @@ type rig struct {
 	identity       func(kubeconfig []byte) (remote.Identity, error)
 	machines       func(cd *hivev1.ClusterDeployment) ([]string, error)
 	podLog         func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
+	facts          doctor.Facts
 }
 
 // newRig holds these objects; with may change what the hub does.
@@ -107,6 +109,11 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 	}
 	a := base.NewApp(o)
 	a.ReadIdentity = func(_ context.Context, kubeconfig []byte) (remote.Identity, error) { return r.identity(kubeconfig) }
+	a.ReadFacts = func(_ context.Context, dataFolder string) doctor.Facts {
+		f := r.facts
+		f.DataFolder.Path = dataFolder
+		return f
+	}
 	a.Dial = func(*rest.Config) (*base.Hub, error) {
 		return &base.Hub{WithWatch: r.hub, FetchPodLog: r.podLog, FetchVersion: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
 	}

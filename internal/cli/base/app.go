@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/clock"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/doctor"
+	"hotspare.io/hotspare/internal/doctor/hostfacts"
 	"hotspare.io/hotspare/internal/remote"
 )
 
@@ -94,6 +96,8 @@ type App struct {
 	Dial func(*rest.Config) (*Hub, error)
 	// ReadIdentity asks the cluster that a kubeconfig reaches. Tests replace it.
 	ReadIdentity func(ctx context.Context, kubeconfig []byte) (remote.Identity, error)
+	// ReadFacts reads the facts about this machine. Tests replace it.
+	ReadFacts func(ctx context.Context, dataFolder string) doctor.Facts
 }
 
 // Flags are the values of the persistent flags.
@@ -105,7 +109,7 @@ type Flags struct {
 // NewApp returns an App that connects to the hub over the network.
 func NewApp(o Options) *App {
 	o.setDefaults()
-	a := &App{Options: o, ReadIdentity: remote.ReadIdentity}
+	a := &App{Options: o, ReadIdentity: remote.ReadIdentity, ReadFacts: hostfacts.Read}
 	a.Dial = a.newHubClient
 	return a
 }

@@ -1,0 +1,200 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/explain/remedy"
+)
+
+// linux is the value of Facts.OS on which containers run.
+const linux = "linux"
+
+// goal begins the remedies of checks that are about real pods.
+const goal = "To run real pods, "
+
+// Limits of inotify that distributions usually set. Containers of many workers reach lower ones.
+const (
+	usualInotifyInstances = 128
+	usualInotifyWatches   = 8192
+)
+
+// checkContainers checks what real pods need in addition to the hub.
+func (f Facts) checkContainers() []result {
+	if f.OS != linux {
+		cause := "real pods need Linux"
+		return []result{newResult("Linux", Containers, Problem, "%s", cause).
+			withRemedy(remedy.New(goal+"run hotspare on Linux, for example in a virtual machine.", ""), cause, "run hotspare on Linux")}
+	}
+	all := []result{f.checkUser()}
+	if f.UserID == 0 {
+		all = append(all, f.checkCapabilities())
+	}
+	all = append(all, f.checkPrograms()...)
+	return append(all, f.checkCgroups(), f.checkOverlay(), f.checkInotify(), f.checkOutside())
+}
+
+func (f Facts) checkUser() result {
+	const check = "User"
+	do, solution := remedy.New(goal+"start hotspare as root.", ""), "start hotspare as root"
+	switch {
+	case f.UserID != 0:
+		return newResult(check, Containers, Problem, "user %d: real pods need root; rootless mode does not exist yet", f.UserID).
+			withRemedy(do, "hotspare does not run as root", solution)
+	case f.UserNamespace:
+		return newResult(check, Containers, Problem, "root of a user namespace: real pods need root of the machine; rootless mode does not exist yet").
+			withRemedy(do, "hotspare runs as root of a user namespace only", solution+" of the machine")
+	default:
+		return newResult(check, Containers, OK, "root")
+	}
+}
+
+// Bits of capabilities: see linux/capability.h.
+const (
+	capNetAdmin    = 12
+	capSysAdmin    = 21
+	capSysResource = 24
+)
+
+func (f Facts) checkCapabilities() result {
+	const check = "Capabilities"
+	if f.Capabilities.Err != "" {
+		return newResult(check, Containers, Note, "they cannot be read: %s", f.Capabilities.Err)
+	}
+	var missing []string
+	for _, c := range []struct {
+		bit  uint
+		name string
+	}{{capSysAdmin, "CAP_SYS_ADMIN"}, {capNetAdmin, "CAP_NET_ADMIN"}} {
+		if !f.Capabilities.has(c.bit) {
+			missing = append(missing, c.name)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		names := humanize.JoinWords(missing)
+		do := remedy.New(goal+"start hotspare with "+names+": --privileged of a container, CapabilityBoundingSet of a systemd unit.", "")
+		return newResult(check, Containers, Problem, "root lacks %s", names).withRemedy(do, "root lacks "+names, "start hotspare with "+names)
+	case !f.Capabilities.has(capSysResource):
+		return newResult(check, Containers, Note, "root lacks CAP_SYS_RESOURCE: out-of-memory scores of pods are not set")
+	default:
+		return newResult(check, Containers, OK, "CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_SYS_RESOURCE")
+	}
+}
+
+func (c Capabilities) has(bit uint) bool { return c.Effective>>bit&1 == 1 }
+
+// Controllers of cgroups: runc and the kubelet do not start pods without those that are needed.
+var (
+	neededControllers = map[int][]string{
+		1: {"cpu", "cpuacct", "cpuset", "devices", "memory"},
+		2: {"cpu", "cpuset", "memory"},
+	}
+	// limitingControllers limit pods if they exist.
+	limitingControllers = []string{"pids"}
+)
+
+func (f Facts) checkCgroups() result {
+	const check = "cgroups"
+	c := f.Cgroups
+	switch {
+	case c.Err != "":
+		do := remedy.New(goal+"mount /proc and /sys.", "")
+		return newResult(check, Containers, Problem, "they cannot be read: %s", c.Err).withRemedy(do, "the cgroups cannot be read", "mount /proc and /sys")
+	case c.Version == 0:
+		command := f.asRoot("mount -t cgroup2 cgroup2 /sys/fs/cgroup")
+		cause := "no cgroups are mounted in /sys/fs/cgroup"
+		return newResult(check, Containers, Problem, "%s", cause).
+			withRemedy(remedy.New(goal+"mount the cgroups.", command), cause, formatRun(command))
+	case c.ReadOnly:
+		cause := "the cgroups are mounted read-only"
+		return newResult(check, Containers, Problem, "version %d, mounted read-only, as in a container without privileges", c.Version).
+			withRemedy(remedy.New(goal+"start hotspare outside of a container, or in one with --privileged.", ""), cause, "mount them writable")
+	}
+	if missing := subtractWords(neededControllers[c.Version], c.Controllers); len(missing) > 0 {
+		names := formatCount(missing, "controller")
+		do := remedy.New(goal+"turn on the "+names+" of cgroups with kernel parameters: on a Raspberry Pi, add cgroup_enable=memory to cmdline.txt, and restart.", "")
+		return newResult(check, Containers, Problem, "version %d without the %s", c.Version, names).
+			withRemedy(do, "the cgroups lack the "+names, "turn on the "+names+" with kernel parameters")
+	}
+	if missing := subtractWords(limitingControllers, c.Controllers); len(missing) > 0 {
+		return newResult(check, Containers, Note, "version %d without the %s: the number of processes of a pod is not limited", c.Version, formatCount(missing, "controller"))
+	}
+	return newResult(check, Containers, OK, "version %d", c.Version)
+}
+
+// unsuitableFileSystems cannot contain the upper folder of an overlay.
+var unsuitableFileSystems = []string{"overlay", "nfs", "cifs", "smb2", "9p", "vfat", "fuse", "ecryptfs"}
+
+func (f Facts) checkOverlay() result {
+	const check = "overlay"
+	switch fs := f.DataFolder.FileSystem; {
+	case f.Overlay == Unsupported:
+		cause := "the kernel has no file system overlay"
+		return newResult(check, Containers, Problem, "%s", cause).
+			withRemedy(remedy.New(goal+"use a kernel with overlay (CONFIG_OVERLAY_FS).", ""), cause, "use a kernel with overlay")
+	case slices.Contains(unsuitableFileSystems, fs):
+		cause := fmt.Sprintf("images cannot be stored on %s, the file system of %s", fs, f.DataFolder.Path)
+		return newResult(check, Containers, Problem, "%s", cause).
+			withRemedy(remedy.New(goal+"choose a folder on a disk of this machine with --data-dir.", ""), cause, "choose another data folder with --data-dir")
+	case f.Overlay != Supported:
+		return newResult(check, Containers, Note, "the file system overlay is not loaded, and may be missing").
+			withRemedy(remedy.New(goal+"load it.", f.asRoot("modprobe overlay")), "", "")
+	default:
+		return newResult(check, Containers, OK, "the kernel supports it")
+	}
+}
+
+func (f Facts) checkInotify() result {
+	const check = "inotify"
+	for _, limit := range []struct {
+		name  string
+		is    Quantity
+		usual int64
+	}{{"max_user_instances", f.InotifyInstances, usualInotifyInstances}, {"max_user_watches", f.InotifyWatches, usualInotifyWatches}} {
+		if limit.is.Err != "" {
+			return newResult(check, Containers, Note, "%s cannot be read: %s", limit.name, limit.is.Err)
+		}
+		if limit.is.Value < limit.usual {
+			command := f.asRoot(fmt.Sprintf("sysctl -w fs.inotify.%s=%d", limit.name, limit.usual))
+			return newResult(check, Containers, Note, "%s is %d: containers may report \"too many open files\"", limit.name, limit.is.Value).
+				withRemedy(remedy.New("To run many real pods, raise the limit.", command), "", "")
+		}
+	}
+	return newResult(check, Containers, OK, "%d instances, %d watches", f.InotifyInstances.Value, f.InotifyWatches.Value)
+}
+
+// checkOutside checks the two ways from a worker's network to others: a router and a TUN device.
+func (f Facts) checkOutside() result {
+	const check = "Other networks"
+	switch {
+	case f.TUNError == "":
+		return newResult(check, Containers, OK, "/dev/net/tun can be opened")
+	case f.IPForwarding:
+		return newResult(check, Containers, OK, "IP forwarding is on")
+	default:
+		do := remedy.New("To let real pods reach other networks, turn on IP forwarding.", f.asRoot("sysctl -w net.ipv4.ip_forward=1"))
+		return newResult(check, Containers, Note, "IP forwarding is off, and /dev/net/tun cannot be opened (%s): real pods may reach only their own cluster", f.TUNError).
+			withRemedy(do, "", "")
+	}
+}
+
+// subtractWords returns the words that are not in the other list.
+func subtractWords(words, other []string) []string {
+	var out []string
+	for _, w := range words {
+		if !slices.Contains(other, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// formatCount formats words with their noun: "controller memory", "controllers cpu and memory".
+func formatCount(words []string, noun string) string {
+	if len(words) > 1 {
+		noun += "s"
+	}
+	return noun + " " + humanize.JoinWords(words)
+}

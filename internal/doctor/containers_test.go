@@ -1,0 +1,128 @@
+package doctor
+
+import "testing"
+
+func TestFindingsAboutContainers(t *testing.T) {
+	checkFindings(t, map[string]findingCase{
+		"another user": {
+			change:   asUser,
+			want:     []string{"Problem User: user 1000: real pods need root; rootless mode does not exist yet"},
+			obstacle: "hotspare does not run as root: start hotspare as root",
+		},
+		"root of a user namespace": {
+			change:   func(f *Facts) { f.UserNamespace = true },
+			want:     []string{"Problem User: root of a user namespace: real pods need root of the machine; rootless mode does not exist yet"},
+			obstacle: "hotspare runs as root of a user namespace only: start hotspare as root of the machine",
+		},
+		"root without CAP_SYS_ADMIN": {
+			change:   func(f *Facts) { f.Capabilities.Effective &^= 1 << 21 },
+			want:     []string{"Problem Capabilities: root lacks CAP_SYS_ADMIN"},
+			obstacle: "root lacks CAP_SYS_ADMIN: start hotspare with CAP_SYS_ADMIN",
+		},
+		"root with the capabilities of a container": {
+			change:   func(f *Facts) { f.Capabilities.Effective = 0xa80425fb },
+			want:     []string{"Problem Capabilities: root lacks CAP_SYS_ADMIN and CAP_NET_ADMIN"},
+			obstacle: "root lacks CAP_SYS_ADMIN and CAP_NET_ADMIN: start hotspare with CAP_SYS_ADMIN and CAP_NET_ADMIN",
+		},
+		"root without CAP_SYS_RESOURCE": {
+			change: func(f *Facts) { f.Capabilities.Effective = 0x1fffeffffff },
+			want:   []string{"Note Capabilities: root lacks CAP_SYS_RESOURCE: out-of-memory scores of pods are not set"},
+		},
+		"unknown capabilities": {
+			change: func(f *Facts) { f.Capabilities = Capabilities{Err: "/proc/self/status has no CapEff"} },
+			want:   []string{"Note Capabilities: they cannot be read: /proc/self/status has no CapEff"},
+		},
+		"cgroups of version 1": {
+			change: func(f *Facts) {
+				f.Cgroups = Cgroups{Version: 1, Controllers: []string{"cpu", "cpuacct", "cpuset", "devices", "memory", "pids"}}
+			},
+		},
+		"cgroups of version 1 without two controllers": {
+			change: func(f *Facts) {
+				f.Cgroups = Cgroups{Version: 1, Controllers: []string{"cpu", "cpuset", "memory", "pids"}}
+			},
+			want:     []string{"Problem cgroups: version 1 without the controllers cpuacct and devices"},
+			obstacle: "the cgroups lack the controllers cpuacct and devices: turn on the controllers cpuacct and devices with kernel parameters",
+		},
+		"cgroups of version 2 without memory": {
+			change:   func(f *Facts) { f.Cgroups.Controllers = []string{"cpuset", "cpu", "io", "pids"} },
+			want:     []string{"Problem cgroups: version 2 without the controller memory"},
+			obstacle: "the cgroups lack the controller memory: turn on the controller memory with kernel parameters",
+		},
+		"cgroups without pids": {
+			change: func(f *Facts) { f.Cgroups.Controllers = []string{"cpuset", "cpu", "memory"} },
+			want:   []string{"Note cgroups: version 2 without the controller pids: the number of processes of a pod is not limited"},
+		},
+		"no cgroups": {
+			change:   func(f *Facts) { f.Cgroups = Cgroups{} },
+			want:     []string{"Problem cgroups: no cgroups are mounted in /sys/fs/cgroup"},
+			obstacle: `no cgroups are mounted in /sys/fs/cgroup: run "mount -t cgroup2 cgroup2 /sys/fs/cgroup"`,
+		},
+		"cgroups are read-only": {
+			change:   func(f *Facts) { f.Cgroups.ReadOnly = true },
+			want:     []string{"Problem cgroups: version 2, mounted read-only, as in a container without privileges"},
+			obstacle: "the cgroups are mounted read-only: mount them writable",
+		},
+		"unknown cgroups": {
+			change:   func(f *Facts) { f.Cgroups = Cgroups{Err: "open /proc/self/mountinfo: no such file or directory"} },
+			want:     []string{"Problem cgroups: they cannot be read: open /proc/self/mountinfo: no such file or directory"},
+			obstacle: "the cgroups cannot be read: mount /proc and /sys",
+		},
+		"a kernel without overlay": {
+			change:   func(f *Facts) { f.Overlay = Unsupported },
+			want:     []string{"Problem overlay: the kernel has no file system overlay"},
+			obstacle: "the kernel has no file system overlay: use a kernel with overlay",
+		},
+		"a kernel that may have overlay": {
+			change: func(f *Facts) { f.Overlay = "" },
+			want:   []string{"Note overlay: the file system overlay is not loaded, and may be missing"},
+		},
+		"the data folder is on an overlay": {
+			change:   func(f *Facts) { f.DataFolder.FileSystem = "overlay" },
+			want:     []string{"Problem overlay: images cannot be stored on overlay, the file system of /root/.hotspare"},
+			obstacle: "images cannot be stored on overlay, the file system of /root/.hotspare: choose another data folder with --data-dir",
+		},
+		"a read-only data folder on an overlay": {
+			change: func(f *Facts) { f.DataFolder.FileSystem, f.DataFolder.Err = "overlay", "read-only file system" },
+			want: []string{
+				"Problem Data folder: /root/.hotspare cannot be used: read-only file system",
+				"Problem overlay: images cannot be stored on overlay, the file system of /root/.hotspare",
+			},
+			obstacle: "/root/.hotspare cannot be used as the data folder (read-only file system), " +
+				"and images cannot be stored on overlay, the file system of /root/.hotspare: choose another data folder with --data-dir",
+		},
+		"the data folder is on an unknown file system": {change: func(f *Facts) { f.DataFolder.FileSystem = "" }},
+		"few instances of inotify": {
+			change: func(f *Facts) { f.InotifyInstances.Value = 127 },
+			want:   []string{`Note inotify: max_user_instances is 127: containers may report "too many open files"`},
+		},
+		"few watches of inotify": {
+			change: func(f *Facts) { f.InotifyWatches.Value = 8191 },
+			want:   []string{`Note inotify: max_user_watches is 8191: containers may report "too many open files"`},
+		},
+		"an unknown limit of inotify": {
+			change: func(f *Facts) { f.InotifyWatches = Quantity{Err: "no such file or directory"} },
+			want:   []string{"Note inotify: max_user_watches cannot be read: no such file or directory"},
+		},
+		"no IP forwarding, but a TUN device": {change: func(f *Facts) { f.IPForwarding = false }},
+		"IP forwarding, but no TUN device":   {change: func(f *Facts) { f.TUNError = "no such file or directory" }},
+		"neither IP forwarding nor a TUN device": {
+			change: func(f *Facts) { f.IPForwarding, f.TUNError = false, "permission denied" },
+			want: []string{
+				"Note Other networks: IP forwarding is off, and /dev/net/tun cannot be opened (permission denied): real pods may reach only their own cluster",
+			},
+		},
+		"three causes": {
+			change: func(f *Facts) {
+				f.UserNamespace, f.Cgroups.ReadOnly, f.Overlay = true, true, Unsupported
+			},
+			want: []string{
+				"Problem User: root of a user namespace: real pods need root of the machine; rootless mode does not exist yet",
+				"Problem cgroups: version 2, mounted read-only, as in a container without privileges",
+				"Problem overlay: the kernel has no file system overlay",
+			},
+			obstacle: "hotspare runs as root of a user namespace only, the cgroups are mounted read-only, and the kernel has no file system overlay: " +
+				"start hotspare as root of the machine, mount them writable, and use a kernel with overlay",
+		},
+	})
+}

@@ -1,0 +1,123 @@
+// Package doctor explains what a machine lacks to run hotspare: what the hub and its local clusters
+// need, and what real pods on local clusters need. Package hostfacts reads the facts. It is pure.
+package doctor
+
+// Facts are what is known about a machine. hostfacts.Read reads those of this machine.
+type Facts struct {
+	// OS is the operating system, in the words of GOOS.
+	OS           string
+	Distribution Distribution
+	// Kernel is the release of the kernel, such as 6.1.0-18-amd64; "" if it is unknown.
+	Kernel string
+	// UserID is the effective user ID of the process.
+	UserID int
+	// UserNamespace is set if the process is in a user namespace that maps user IDs.
+	UserNamespace bool
+	Capabilities  Capabilities
+	// Programs are the programs that exist, by their names: see the constants.
+	Programs map[string]Program
+	// CNIFolders are the folders with CNI plugins that exist.
+	CNIFolders []CNIFolder
+	Cgroups    Cgroups
+	// Overlay is whether the kernel supports the file system overlay.
+	Overlay Support
+	// TUNError is the reason why /dev/net/tun cannot be opened; "" if it can.
+	TUNError string
+	// IPForwarding is set if the kernel forwards IPv4 packets between interfaces.
+	IPForwarding bool
+	// InotifyInstances and InotifyWatches are the limits of one user.
+	InotifyInstances, InotifyWatches Quantity
+	DataFolder                       DataFolder
+	// Memory is how many bytes new programs can use without swapping.
+	Memory Quantity
+	// OpenFiles is how many files a process can open after it has raised its limit.
+	OpenFiles Quantity
+	// LoopbackError is the reason why programs cannot connect to each other on 127.0.0.1; "" if they can.
+	LoopbackError string
+}
+
+// Names of programs that real pods need.
+const (
+	Containerd     = "containerd"
+	ContainerdShim = "containerd-shim-runc-v2"
+	Runc           = "runc"
+	IPTables       = "iptables"
+	NFT            = "nft"
+)
+
+// CNIPlugins are the names of the CNI plugins that real pods need, sorted.
+var CNIPlugins = []string{"host-local", "loopback", "portmap", "ptp"}
+
+// Distribution is a distribution of Linux, from os-release(5).
+type Distribution struct {
+	// ID is its ID, and Like are the IDs of the distributions that it derives from, closest first.
+	ID   string
+	Like []string
+	// Name is its name and version for people.
+	Name string
+}
+
+// Capabilities are the effective capabilities of the process: see capabilities(7).
+type Capabilities struct {
+	Effective uint64
+	// Err is the reason why they are unknown; "" if they are known.
+	Err string
+}
+
+// Program is a program that exists.
+type Program struct {
+	Path string
+	// Version is the first line that the program prints with --version; "" if it was not asked.
+	Version string
+	// Err is the reason why the program does not print its version; "" if it does or was not asked.
+	Err string
+}
+
+// CNIFolder is a folder with CNI plugins.
+type CNIFolder struct {
+	Path string
+	// Plugins are the names of the plugins of CNIPlugins that it contains.
+	Plugins []string
+}
+
+// Cgroups are the cgroups that programs find in /sys/fs/cgroup.
+type Cgroups struct {
+	// Version is 1 or 2; 0 if no hierarchy is mounted.
+	Version int
+	// Controllers are the names of the controllers of that version.
+	Controllers []string
+	// ReadOnly is set if a hierarchy is mounted read-only.
+	ReadOnly bool
+	// Err is the reason why the hierarchies are unknown; "" if they are known.
+	Err string
+}
+
+// Support is whether a kernel supports a feature.
+type Support string
+
+// Values of Support. The zero value stands for a kernel of which this is unknown.
+const (
+	Supported   Support = "Supported"
+	Unsupported Support = "Unsupported"
+)
+
+// Quantity is a number that may be unknown.
+type Quantity struct {
+	Value int64
+	// Err is the reason why the number is unknown; "" if it is known.
+	Err string
+}
+
+// DataFolder is the data folder of the hub.
+type DataFolder struct {
+	Path string
+	// Exists is set if the folder exists. The other fields are then about it, otherwise about the
+	// folder in which it would be created.
+	Exists bool
+	// Err is the reason why it cannot be written; "" if it can.
+	Err string
+	// FileSystem is the type of its file system, such as ext4; "" if it is unknown.
+	FileSystem string
+	// Free is its free disk space in bytes.
+	Free Quantity
+}
