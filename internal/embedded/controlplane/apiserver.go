@@ -13,10 +13,10 @@ import (
 	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
-// serviceNetwork is the range of cluster IPs, and serviceIP its first address, at which pods reach
+// ServiceNetwork is the range of cluster IPs, and serviceIP its first address, at which pods reach
 // the API. The range is OpenShift's default.
 const (
-	serviceNetwork = "172.30.0.0/16"
+	ServiceNetwork = "172.30.0.0/16"
 	serviceIP      = "172.30.0.1"
 )
 
@@ -32,6 +32,11 @@ var serverNames = []string{
 // authenticates clients by their tokens. The cobra command cannot be used: it always handles the
 // process's signals.
 func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *loopbacktoken.Authenticator) error {
+	egress, err := startEgress(ctx, f, o.DialCluster)
+	if err != nil {
+		return err
+	}
+	defer egress.close()
 	completed, err := apiServerOptions(ctx, o, f, etcdURL)
 	if err != nil {
 		return err
@@ -71,7 +76,11 @@ func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL stri
 	if wanted.MutatedGroup != "" {
 		o.Admission.GenericAdmission.Plugins = admissionPlugins(wanted.MutatedGroup)
 	}
-	if err := parseComponentFlags(o.Flags(), apiServerFlags(f, etcdURL)); err != nil {
+	flags := apiServerFlags(f, etcdURL)
+	if wanted.DialCluster != nil {
+		flags = append(flags, egressFlags(f)...)
+	}
+	if err := parseComponentFlags(o.Flags(), flags); err != nil {
 		return options.CompletedOptions{}, err
 	}
 	o.SecureServing.Listener = wanted.Listener
@@ -93,7 +102,7 @@ func apiServerFlags(f files, etcdURL string) []string {
 		"--advertise-address=127.0.0.1",
 		"--bind-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=" + serviceNetwork,
+		"--service-cluster-ip-range=" + ServiceNetwork,
 		"--allow-privileged=true",
 		"--profiling=false",
 		// Without this flag, a stop waits a minute for watches, which never end on their own.

@@ -61,6 +61,12 @@ type Options struct {
 	// MutatingAdmissionPolicies match. The API server applies the policies as soon as it serves the
 	// group version.
 	MutatedGroup string
+	// DialCluster, if not nil, connects the API server to nodes, pods and Services: with the address
+	// of an endpoint, which is an IP address and a port. Otherwise, the API server connects to them
+	// as this process does.
+	DialCluster func(ctx context.Context, network, address string) (net.Conn, error)
+	// Names are more names and addresses at which clients reach the API, for its certificate.
+	Names []string
 	// Scheduler enables kube-scheduler.
 	Scheduler bool
 	// Log receives the log of the components.
@@ -113,7 +119,7 @@ func newControlPlane(ctx context.Context, o Options) (*ControlPlane, error) {
 		done:   make(chan struct{}),
 	}
 	f := files{run: filepath.Join(o.Dir, "run"), pki: o.PKI}
-	if err := f.issueCredentials(ca, c.url, time.Now()); err != nil {
+	if err := f.issueCredentials(ca, c.url, time.Now(), o.Names); err != nil {
 		return nil, err
 	}
 	admin := c.ClientConfig("hotspare-control-plane", "system:masters")

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"path/filepath"
+	"slices"
 	"time"
 
 	"hotspare.io/hotspare/internal/embedded/pki"
@@ -38,9 +39,10 @@ const (
 	schedulerFile         = "scheduler"
 )
 
-// issueCredentials writes the certificates and kubeconfigs of the components.
-func (f files) issueCredentials(ca *pki.CA, url string, now time.Time) error {
-	server, err := ca.IssueServerCert(now, certificateLifetime, "kube-apiserver", serverNames...)
+// issueCredentials writes the certificates and kubeconfigs of the components. names are added to the
+// names of the API.
+func (f files) issueCredentials(ca *pki.CA, url string, now time.Time, names []string) error {
+	server, err := ca.IssueServerCert(now, certificateLifetime, "kube-apiserver", slices.Concat(serverNames, names)...)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func issuedFiles(t *testing.T, now time.Time) files {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.issueCredentials(ca, "https://127.0.0.1:6443", now); err != nil {
+	if err := f.issueCredentials(ca, "https://127.0.0.1:6443", now, nil); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -34,9 +34,13 @@ func (e *LockedError) Error() string {
 }
 
 // Acquire acquires the lock of the file at path, which it creates if needed, and writes the ID of
-// this process into it. It does not wait: the error is a *HeldError if another process holds the
+// this process into it. It does not wait: the error is a *LockedError if another process holds the
 // lock.
-func Acquire(path string) (*Lock, error) {
+func Acquire(path string) (*Lock, error) { return AcquireAs(path, os.Getpid()) }
+
+// AcquireAs is Acquire for a process in a namespace of processes, whose ID is pid for those that read
+// the lock.
+func AcquireAs(path string, pid int) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
@@ -44,7 +48,7 @@ func Acquire(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	if err := lockFile(f); err != nil {
+	if err := lockFile(f, pid); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &Lock{file: f}, nil
@@ -59,7 +63,7 @@ func (l *Lock) Release() error {
 	return nil
 }
 
-func lockFile(f *os.File) error {
+func lockFile(f *os.File, pid int) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return &LockedError{Path: f.Name(), PID: ReadHolder(f.Name())}
@@ -67,7 +71,7 @@ func lockFile(f *os.File) error {
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
-	if err := writePID(f, os.Getpid()); err != nil {
+	if err := writePID(f, pid); err != nil {
 		return fmt.Errorf("writing %s: %w", f.Name(), err)
 	}
 	return nil

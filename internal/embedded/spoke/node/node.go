@@ -34,6 +34,9 @@ type Options struct {
 	Bootstrap *rest.Config
 	// Taints are the taints that the node registers with.
 	Taints []corev1.Taint
+	// SimulationCause is why pods are not containers, and what to do about it; "" if that was
+	// requested. The node reports it.
+	SimulationCause string
 	// Alive, if not nil, receives the function that sends the node's heartbeats until its context
 	// ends. Alive calls it whenever, and for as long as, the node should send heartbeats.
 	Alive func(ctx context.Context, signs func(context.Context) error) error

@@ -42,6 +42,8 @@ type bootInfo struct {
 	name   string
 	bootID string
 	port   int32
+	// simulationCause is as in Options.
+	simulationCause string
 }
 
 // nextNodeStatus returns the desired status of the node, given its current status, and whether that
@@ -68,7 +70,7 @@ func (m bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1
 		Architecture:            runtime.GOARCH,
 	}
 	told := true
-	for _, c := range nodeConditions() {
+	for _, c := range m.nodeConditions() {
 		told = setNodeCondition(&s, c, now) && told
 	}
 	if told && equality.Semantic.DeepEqual(old, s) {
@@ -98,13 +100,25 @@ func setNodeCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.T
 	return fresh
 }
 
-func nodeConditions() []corev1.NodeCondition {
+// SimulatedPods is the type of a condition of nodes whose pods are not containers: its message says
+// why.
+const SimulatedPods corev1.NodeConditionType = "SimulatedPods"
+
+func (m bootInfo) nodeConditions() []corev1.NodeCondition {
 	return []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory"},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure"},
 		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID"},
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "The machine is up."},
+		{Type: SimulatedPods, Status: corev1.ConditionTrue, Reason: m.simulationReason(), Message: explainSimulation(m.simulationCause)},
 	}
+}
+
+func (m bootInfo) simulationReason() string {
+	if m.simulationCause == "" {
+		return "ContainersNotRequested"
+	}
+	return "ContainersUnavailable"
 }
 
 // nodeCapacity returns a capacity that is large enough for any test: pods of local nodes use no

@@ -36,8 +36,8 @@ func TestStatus(t *testing.T) {
 		"nothing new is not told":                   {first, m, later(time.Second), false, noon},
 		"now and then it is told nevertheless":      {first, m, later(time.Minute), true, noon},
 		"a node that was called dead contradicts":   {lost, m, later(time.Second), true, later(time.Second)},
-		"another boot is told":                      {first, bootInfo{"n", "2", 10250}, later(time.Second), true, noon},
-		"another port is told, since logs go there": {first, bootInfo{"n", "1", 10251}, later(time.Second), true, noon},
+		"another boot is told":                      {first, bootInfo{"n", "2", 10250, ""}, later(time.Second), true, noon},
+		"another port is told, since logs go there": {first, bootInfo{"n", "1", 10251, ""}, later(time.Second), true, noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, changed := c.m.nextNodeStatus(c.old, c.now)
@@ -58,7 +58,23 @@ func TestStatus(t *testing.T) {
 func TestStatusKeepsWhatOthersSay(t *testing.T) {
 	other := corev1.NodeCondition{Type: "Other", Status: corev1.ConditionTrue}
 	got, _ := bootInfo{}.nextNodeStatus(corev1.NodeStatus{Conditions: []corev1.NodeCondition{other}}, noon)
-	if got.Conditions[0].Type != "Other" || len(got.Conditions) != 5 {
+	if got.Conditions[0].Type != "Other" || len(got.Conditions) != 1+len(bootInfo{}.nodeConditions()) {
 		t.Errorf("%v", got.Conditions)
+	}
+}
+
+func TestTheStatusSaysWhyPodsAreSimulated(t *testing.T) {
+	for cause, want := range map[string]corev1.NodeCondition{
+		"": {Reason: "ContainersNotRequested", Message: "the nodes of this local cluster only report that pods run"},
+		"runc is missing: install it": {
+			Reason:  "ContainersUnavailable",
+			Message: "the nodes of this local cluster only report that pods run, because runc is missing: install it",
+		},
+	} {
+		status, _ := bootInfo{simulationCause: cause}.nextNodeStatus(corev1.NodeStatus{}, noon)
+		got := status.Conditions[len(status.Conditions)-1]
+		if got.Type != SimulatedPods || got.Status != corev1.ConditionTrue || got.Reason != want.Reason || got.Message != want.Message {
+			t.Errorf("cause %q: %+v", cause, got)
+		}
 	}
 }

@@ -38,7 +38,7 @@ type registration struct {
 
 func newRegistration(o Options, client kubernetes.Interface, port int) *registration {
 	return &registration{
-		bootInfo: bootInfo{name: o.Name, bootID: string(uuid.NewUUID()), port: int32(port)},
+		bootInfo: bootInfo{name: o.Name, bootID: string(uuid.NewUUID()), port: int32(port), simulationCause: o.SimulationCause},
 		taints:   o.Taints,
 		client:   client,
 	}

@@ -18,11 +18,12 @@ import (
 )
 
 // server serves the node's kubelet port. It exists for its certificate, and answers requests for
-// logs with one line.
+// logs and commands by explaining that pods are not containers.
 type server struct {
 	listener net.Listener
 	manager  certificate.Manager
 	roots    *x509.CertPool
+	pods     podServer
 }
 
 // newServer starts to listen. It does not wait for the certificate: the API must know the node's
@@ -48,7 +49,7 @@ func newServer(ctx context.Context, o Options, i *identity) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
-	return &server{listener: listener, manager: manager, roots: i.roots}, nil
+	return &server{listener: listener, manager: manager, roots: i.roots, pods: podServer{cause: o.SimulationCause}}, nil
 }
 
 func (s *server) listenPort() int {
@@ -64,10 +65,8 @@ func (s *server) close() {
 func (s *server) serveTLS(ctx context.Context) error {
 	s.manager.Start()
 	defer s.manager.Stop()
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", serveContainerLogs)
 	h := &http.Server{
-		Handler:           mux,
+		Handler:           s.pods.newHandler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		TLSConfig: &tls.Config{
 			MinVersion:       tls.VersionTLS12,
@@ -99,9 +98,4 @@ func requireAPIServer(state tls.ConnectionState) error {
 		return fmt.Errorf("%s may not call the node", name)
 	}
 	return nil
-}
-
-func serveContainerLogs(w http.ResponseWriter, r *http.Request) {
-	_, _ = fmt.Fprintf(w, "pod %s/%s is not a container: local nodes only report that it runs\n",
-		r.PathValue("namespace"), r.PathValue("pod")) // the client may have disconnected
 }
