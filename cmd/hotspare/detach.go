@@ -28,6 +28,9 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	}
 	defer os.Remove(said.Name()) //nolint:errcheck // a temporary file
 	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress, "--console-address", o.ConsoleAddress}
+	if !o.Containers {
+		args = append(args, "--containers=false")
+	}
 	if o.Installer != "" {
 		args = append(args, "--installer", o.Installer)
 	}

@@ -70,6 +70,7 @@ func upCommand() *cobra.Command {
 		"loopback `address` that serves /metrics; port 0 selects the last used port, else any free port; 0 disables metrics")
 	cmd.Flags().StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
 		"loopback `address` that serves the console; port 0 selects the last used port, else any free port; 0 disables the console")
+	cmd.Flags().BoolVar(&o.Containers, "containers", true, "let workers of local clusters run containers, if this machine can: see hotspare doctor")
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install to install clusters on clouds, run as processes on this machine (default: local clusters only)")
 	cmd.Flags().StringVar(&o.Recipes, "recipes", "",

@@ -138,6 +138,8 @@ func TestCompletion(t *testing.T) {
 		"inventory list |":          "dev",
 		"inventory list dev |":      "",
 		"inventory describe |":      "",
+		"image list |":              "",
+		"image delete |":            "",
 		"recipe new |":              "",
 		"recipe list |":             "",
 		"recipe describe |":         strings.Join(recipes.Names(), " "),

@@ -10,6 +10,7 @@ import (
 	"hotspare.io/hotspare/internal/cli/claim"
 	"hotspare.io/hotspare/internal/cli/cluster"
 	"hotspare.io/hotspare/internal/cli/fleet"
+	"hotspare.io/hotspare/internal/cli/image"
 	"hotspare.io/hotspare/internal/cli/inventory"
 	"hotspare.io/hotspare/internal/cli/kubectl"
 	"hotspare.io/hotspare/internal/cli/local"
@@ -45,7 +46,8 @@ func newRootCommand(app *base.App) *cobra.Command {
 	cmd := a.NewCommandGroup("hotspare", "Hot spare Kubernetes clusters",
 		a.statusCommand(), a.explainCommand(), pool.NewCommand(app), claim.NewCommand(app), cluster.NewCommand(app), adopt.NewCommand(app),
 		inventory.NewCommand(app), a.scheduleCommand(),
-		fleet.NewCommand(app), local.NewCommand(app), recipe.NewCommand(app), a.consoleCommand(), a.demoCommand(), a.kubectlCommand())
+		fleet.NewCommand(app), local.NewCommand(app), image.NewCommand(app), recipe.NewCommand(app), a.consoleCommand(), a.demoCommand(),
+		a.doctorCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong
 	cmd.Version = a.Version

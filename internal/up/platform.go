@@ -44,7 +44,10 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		case <-ctx.Done():
 		}
 	}
-	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{OnChange: onChange})
+	containersObstacle := o.newContainersObstacle(ctx)
+	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{
+		OnChange: onChange, ContainersObstacle: containersObstacle,
+	})
 	defer installer.Wait()
 	others, err := platform.New(cfg, platform.Options{Jobs: o.installJobOptions(), CertificateAuthorities: o.CertificateAuthorities})
 	if err != nil {
@@ -61,7 +64,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Executors: others.Executors,
 		Actuators: others.Actuators,
 		Workers:   map[string]install.Workers{localPlatform: installlocal.Workers{Store: store}},
-		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store), execPlatform: recipes.executor.CountFits},
+		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store, containersObstacle), execPlatform: recipes.executor.CountFits},
 		Recipes:   recipes.catalog,
 		News:      news,
 
@@ -86,15 +89,22 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	return nil
 }
 
-// newClusterRoom returns a function that asks the store how many more clusters fit on this
-// computer.
-func newClusterRoom(store *local.Store) clusterpool.Room {
+// newClusterRoom returns a function that returns how many more clusters fit on this computer, and what
+// prevents more.
+func newClusterRoom(store *local.Store, containersObstacle func() string) clusterpool.Room {
 	return func(p hivev1.Platform) (*int, string) {
-		workers := 1
+		size := local.ClusterSize{Workers: 1}
 		if p.Local != nil && p.Local.Workers != nil {
-			workers = int(*p.Local.Workers)
+			size.Workers = int(*p.Local.Workers)
 		}
-		n, why := store.CountClusterFits(workers)
+		if size.Workers > 0 && p.Local != nil && p.Local.Containers != hivev1.LocalContainersNever {
+			obstacle := containersObstacle()
+			if obstacle != "" && p.Local.Containers == hivev1.LocalContainersAlways {
+				return new(int), "workers cannot run containers on this computer: " + obstacle
+			}
+			size.Containers = obstacle == ""
+		}
+		n, why := store.CountClusterFits(size)
 		return &n, why
 	}
 }

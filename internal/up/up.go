@@ -60,6 +60,8 @@ type Options struct {
 	ConsoleAddress string
 	// Machine is the command that runs a machine, to which machine run --dir DIR is added.
 	Machine []string
+	// Containers lets the workers of local clusters run the containers of pods, if this computer can.
+	Containers bool
 	// Installer is the path of an openshift-install that installs clusters of other platforms, with
 	// hotspare as the program of its pods. If it is empty, only local clusters can be created.
 	Installer string

@@ -58,7 +58,7 @@ var link = regexp.MustCompile(`https?://\S+`)
 // start runs hotspare up until it is ready.
 func (h *hub) start() error {
 	h.output = transcript{news: make(chan struct{}, 1)}
-	h.up, h.ended = exec.Command(binary, append([]string{"up", "--data-dir", h.dir}, h.flags...)...), make(chan struct{})
+	h.up, h.ended = exec.Command(binary, append([]string{"up", "--data-dir", h.dir, "--containers=false"}, h.flags...)...), make(chan struct{})
 	h.up.Env = environment()
 	h.up.Stdout, h.up.Stderr = &h.output, &h.output
 	// If the tests are killed, the process ends, too.

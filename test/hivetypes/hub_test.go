@@ -43,7 +43,7 @@ func start(t *testing.T) *hub {
 	}
 	h := &hub{dir: filepath.Join(t.TempDir(), "data")}
 	said := &output{}
-	up := exec.Command(binary, "up", "--data-dir", h.dir)
+	up := exec.Command(binary, "up", "--data-dir", h.dir, "--containers=false")
 	up.Stdout, up.Stderr = said, said
 	if err := up.Start(); err != nil {
 		t.Fatal(err)

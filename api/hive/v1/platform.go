@@ -79,9 +79,10 @@ type Platform struct {
 }
 
 // LocalPlatform contains the settings of a cluster of processes on this computer.
+// +kubebuilder:validation:XValidation:rule="!has(self.containers) || self.containers != 'Always' || !has(self.workers) || self.workers > 0",message="with containers: Always, workers must be at least 1, because the workers run the containers"
 type LocalPlatform struct {
 	// Workers is the number of worker machines, in addition to the one control plane machine. With
-	// 0, pods run on the control plane machine.
+	// 0, the control plane machine's node reports that pods run, and there are no containers.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -93,7 +94,26 @@ type LocalPlatform struct {
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s|[0-9]{1,12}([.][0-9]+)?ms|[0-9]{1,15}([.][0-9]+)?(us|µs)|[0-9]{1,18}ns)+)$') || duration(self) >= duration('1m')",messageExpression="'\"' + self + '\" is shorter than one minute, and nodes cannot renew their certificates in less: write at least 1m, such as 24h'"
 	CertificateDuration Duration `json:"certificateDuration,omitempty"`
+	// Containers is whether the worker machines run the containers of pods: each worker is then a
+	// real node with a kubelet, which needs Linux, the rights of root, and the programs that hotspare
+	// doctor lists. Otherwise the nodes only report that pods run. With Auto, the default, the
+	// workers run containers if this computer can when the cluster is created, and otherwise their
+	// nodes say what is missing. With Always, no cluster is created until it can. With Never, nodes
+	// only report that pods run, which takes less memory.
+	// +optional
+	Containers LocalContainers `json:"containers,omitempty"`
 }
+
+// LocalContainers says whether the workers of a local cluster run containers.
+// +kubebuilder:validation:Enum=Auto;Always;Never
+type LocalContainers string
+
+// The values of LocalContainers.
+const (
+	LocalContainersAuto   LocalContainers = "Auto"
+	LocalContainersAlways LocalContainers = "Always"
+	LocalContainersNever  LocalContainers = "Never"
+)
 
 // ExecPlatform contains the settings of a cluster that the programs of a recipe create.
 type ExecPlatform struct {

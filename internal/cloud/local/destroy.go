@@ -76,6 +76,11 @@ func (s *Store) endLeftoverProcesses(infraID string) error {
 		if err := endLockHolder(machine.LockPath(s.MachineDir(infraID, c.Name)), s.grace); err != nil {
 			return err
 		}
+		if c.RunsContainers() {
+			if err := machine.RemoveCgroups(c.Name); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -15,6 +15,10 @@ const (
 	controlPlaneMemory = 200 * megabyte
 	workerMemory       = 15 * megabyte
 	clusterDisk        = 200 * megabyte
+	// With containers, the control plane has the network of pods and the cluster's DNS server, and a
+	// worker has a kubelet, kube-proxy and containerd. Pods come in addition.
+	podNetworkMemory       = 40 * megabyte
+	containersWorkerMemory = 150 * megabyte
 )
 
 // capacityRetryDelay is the delay before capacity is checked again: no notification exists for a
@@ -36,17 +40,33 @@ type need struct {
 
 func (n need) addNeed(m need) need { return need{n.memory + m.memory, n.disk + m.disk} }
 
+// ClusterSize is what determines the need of a new cluster.
+type ClusterSize struct {
+	// Workers is the number of worker machines.
+	Workers int
+	// Containers is true if the workers run the containers of pods.
+	Containers bool
+}
+
 // needOfCluster returns what a new cluster needs.
-func needOfCluster(workers int) need {
-	return need{memory: controlPlaneMemory + int64(workers)*workerMemory, disk: clusterDisk}
+func needOfCluster(size ClusterSize) need {
+	sum := needOfMachine(machine.Config{Role: machine.ControlPlane, Containers: size.Containers})
+	worker := needOfMachine(machine.Config{Role: machine.Worker, Containers: size.Containers})
+	return need{memory: sum.memory + int64(size.Workers)*worker.memory, disk: clusterDisk}
 }
 
 // needOfMachine returns what a machine needs to run.
 func needOfMachine(c machine.Config) need {
-	if c.Role == machine.ControlPlane {
+	switch {
+	case c.RunsContainers():
+		return need{memory: containersWorkerMemory}
+	case c.Role == machine.Worker:
+		return need{memory: workerMemory}
+	case c.Containers:
+		return need{memory: controlPlaneMemory + podNetworkMemory}
+	default:
 		return need{memory: controlPlaneMemory}
 	}
-	return need{memory: workerMemory}
 }
 
 // needOfStopped returns what the machines in ms that are not running need.
@@ -101,26 +121,25 @@ func (r Resources) subtractNeed(n need) Resources {
 	return r
 }
 
-// CountClusterFits returns how many more clusters with the given number of workers fit on this
-// computer, math.MaxInt if that is unknown, and what limits them. If the resources cannot be
+// CountClusterFits returns how many more clusters of the given size fit on this computer, math.MaxInt if that is unknown, and what limits them. If the resources cannot be
 // measured, n is 0 and why gives the reason.
-func (s *Store) CountClusterFits(workers int) (n int, why string) {
+func (s *Store) CountClusterFits(size ClusterSize) (n int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left, err := s.availableResources("")
 	if err != nil {
 		return 0, err.Error()
 	}
-	return countNeedFits(left, needOfCluster(workers))
+	return countNeedFits(left, needOfCluster(size))
 }
 
 // ReserveResources reserves resources for a cluster that is about to be created, until
 // ReleaseResources or DestroyCluster. It is idempotent. If there is no capacity, the error is
 // fault.Capacity with a message for users.
-func (s *Store) ReserveResources(infraID string, workers int) error {
+func (s *Store) ReserveResources(infraID string, size ClusterSize) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := needOfCluster(workers)
+	n := needOfCluster(size)
 	if err := s.checkCapacity(infraID, n); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func TestFits(t *testing.T) {
 		"nobody knows anything":     {Resources{Unlimited, Unlimited}, math.MaxInt, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, why := countNeedFits(c.left, needOfCluster(2))
+			n, why := countNeedFits(c.left, needOfCluster(ClusterSize{Workers: 2}))
 			if n != c.want || !strings.Contains(why, c.says) {
 				t.Errorf("%d, %s", n, why)
 			}
@@ -43,25 +43,25 @@ func storeWith(t *testing.T, clusters int64) *Store {
 func TestReserve(t *testing.T) {
 	s := storeWith(t, 2)
 	for _, id := range []string{"a", "b", "a"} {
-		if err := s.ReserveResources(id, 0); err != nil {
+		if err := s.ReserveResources(id, ClusterSize{}); err != nil {
 			t.Fatalf("reserving for %s: %v", id, err)
 		}
 	}
-	if n, _ := s.CountClusterFits(0); n != 0 {
+	if n, _ := s.CountClusterFits(ClusterSize{}); n != 0 {
 		t.Errorf("%d more fit", n)
 	}
-	err := s.ReserveResources("c", 0)
+	err := s.ReserveResources("c", ClusterSize{})
 	if fault.KindOf(err) != fault.Capacity || fault.RetryAfter(err) == 0 {
 		t.Errorf("a third one: %v", err)
 	}
 	s.ReleaseResources("a")
-	if err := s.ReserveResources("c", 0); err != nil {
+	if err := s.ReserveResources("c", ClusterSize{}); err != nil {
 		t.Errorf("after a release: %v", err)
 	}
 	if err := s.DestroyCluster(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := s.CountClusterFits(0); n != 1 {
+	if n, _ := s.CountClusterFits(ClusterSize{}); n != 1 {
 		t.Errorf("after a destroy %d fit", n)
 	}
 }
@@ -87,10 +87,10 @@ func TestStartNeedsRoom(t *testing.T) {
 func TestUnknownResourcesAreAnError(t *testing.T) {
 	blind := errors.New("blind")
 	s := open(t, t.TempDir(), WithResources(func(string) (Resources, error) { return Resources{}, blind }))
-	if n, why := s.CountClusterFits(1); n != 0 || !strings.Contains(why, "blind") {
+	if n, why := s.CountClusterFits(ClusterSize{Workers: 1}); n != 0 || !strings.Contains(why, "blind") {
 		t.Errorf("%d, %s", n, why)
 	}
-	if err := s.ReserveResources("a", 1); !errors.Is(err, blind) {
+	if err := s.ReserveResources("a", ClusterSize{Workers: 1}); !errors.Is(err, blind) {
 		t.Error(err)
 	}
 }

@@ -96,7 +96,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	if err != nil {
 		return newFailedResult(err)
 	}
-	cmd := s.machineCommand(ctx, p.dir)
+	cmd := s.machineCommand(ctx, p)
 	cmd.Stdout, cmd.Stderr = log, log
 	if _, err := cmd.StdinPipe(); err != nil { // cmd keeps the pipe open until the process ends
 		return newFailedResult(err)
@@ -105,6 +105,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 		return newFailedResult(err)
 	}
 	ran, err := s.waitForProcessExit(cmd, p)
+	s.removeControlGroups(ctx, p)
 	end := p.classifyExit(ran, err, readLastLogLine(log.Name(), before.Size()))
 	_, err = fmt.Fprintf(log, "%s hotspare: the process of %s ended: %v\n", time.Now().UTC().Format(time.RFC3339), p.Name, cmd.ProcessState)
 	if err != nil {
@@ -116,14 +117,28 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 // machineCommand returns the command that runs the machine's program. The process gets its own
 // process group, so that Ctrl-C in a terminal reaches only hotspare, which then stops the machines
 // in order.
-func (s *Store) machineCommand(ctx context.Context, dir string) *exec.Cmd {
-	args := slices.Concat(s.command[1:], []string{"machine", "run", "--dir", dir})
+func (s *Store) machineCommand(ctx context.Context, p *process) *exec.Cmd {
+	args := slices.Concat(s.command[1:], []string{"machine", "run", "--dir", p.dir})
 	cmd := exec.CommandContext(ctx, s.command[0], args...)
 	cmd.Env = append(os.Environ(), parentPipe)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if p.RunsContainers() {
+		isolateProcess(cmd.SysProcAttr)
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = s.grace
 	return cmd
+}
+
+// removeControlGroups removes what a machine that runs containers leaves in the kernel. An error is
+// not lost: the groups are removed again when the machine is destroyed.
+func (s *Store) removeControlGroups(ctx context.Context, p *process) {
+	if !p.RunsContainers() {
+		return
+	}
+	if err := machine.RemoveCgroups(p.Name); err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "will remove them with the machine", "machine", p.Name)
+	}
 }
 
 // waitForProcessExit waits until a started process ends and records when it acquires its machine's

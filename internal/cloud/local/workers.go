@@ -49,6 +49,9 @@ func (s *Store) AddWorker(c machine.Config, fill func(c, leader machine.Config, 
 		return fault.NewWait(retrySoon, "cluster %s is not running", c.InfraID)
 	}
 	c = newWorkerConfig(c, leader.Config)
+	if c.Index, err = lowestFreeIndex(ms); err != nil {
+		return err
+	}
 	if err := s.checkCapacity(c.InfraID, needOfStarting(ms).addNeed(needOfMachine(c))); err != nil {
 		return err
 	}
@@ -75,6 +78,16 @@ func newWorkerConfig(c, leader machine.Config) machine.Config {
 	out := leader
 	out.Name, out.Role, out.Taints = c.Name, machine.Worker, c.Taints
 	return out
+}
+
+// lowestFreeIndex returns the lowest index that no worker in ms has.
+func lowestFreeIndex(ms []observedMachine) (int, error) {
+	for index := range machine.MaxIndex + 1 {
+		if !slices.ContainsFunc(ms, func(m observedMachine) bool { return !isControlPlane(m) && m.Index == index }) {
+			return index, nil
+		}
+	}
+	return 0, fault.NewDenied("the cluster has %d workers, which is the maximum: remove one", machine.MaxIndex+1)
 }
 
 // needOfStarting returns what the machines in ms that are about to be started need.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 	"hotspare.io/hotspare/internal/embedded/spoke/openshiftfacade"
 	"hotspare.io/hotspare/internal/embedded/spoke/signer"
+	"hotspare.io/hotspare/internal/embedded/spoke/volumes"
 )
 
 // controllers are the controllers that a small cluster needs. None of them evicts pods from an
@@ -48,6 +50,20 @@ var controllers = []string{
 	"token-cleaner-controller",
 }
 
+// containerControllers are the further controllers of a cluster whose workers run containers.
+var containerControllers = []string{
+	"endpoints-controller",
+	"endpointslice-mirroring-controller",
+	"ephemeral-volume-controller",
+	"horizontal-pod-autoscaler-controller",
+	"persistentvolume-binder-controller",
+	"persistentvolume-protection-controller",
+	"persistentvolumeclaim-protection-controller",
+	"replicationcontroller-controller",
+	"resourcequota-controller",
+	"ttl-after-finished-controller",
+}
+
 // idleGCPercent keeps a control plane small after its start: many share a computer and are mostly
 // idle. During the start, this value would cost half a second.
 const idleGCPercent = 25
@@ -59,7 +75,7 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 		return fmt.Errorf("starting machine %s: %w", m.Name, err)
 	}
 	keys := machine.PKIPath(m.dir)
-	cp, err := controlplane.Start(ctx, controlplane.Options{
+	options := controlplane.Options{
 		Dir:             machine.DiskPath(m.dir),
 		PKI:             keys,
 		Listener:        m.faults.WrapListener(ctx, listener),
@@ -68,7 +84,18 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 		Supervise:       m.faults.SuspendWhileInjected(machine.ControllerManagerDead),
 		Scheduler:       true,
 		Log:             os.Stderr,
-	})
+	}
+	var pods *podNetwork
+	if m.Containers {
+		if pods, err = newPodNetwork(ctx, m.dir); err != nil {
+			return fmt.Errorf("starting machine %s: %w", m.Name, errors.Join(err, listener.Close()))
+		}
+		defer pods.Close()
+		options.DialCluster = pods.dialCluster
+		options.Names = []string{machine.Gateway.String()}
+		options.Controllers = slices.Concat(controllers, containerControllers)
+	}
+	cp, err := controlplane.Start(ctx, options)
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", m.Name, err)
 	}
@@ -77,7 +104,7 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 		return err
 	}
 	debug.SetGCPercent(idleGCPercent)
-	return runClusterComponents(ctx, cp, m)
+	return runClusterComponents(ctx, cp, m, pods)
 }
 
 // controllerFlags returns the flags that mark a node unreachable after 16 seconds, and that make
@@ -93,8 +120,8 @@ func controllerFlags(keys string) []string {
 }
 
 // runClusterComponents runs the components that turn a control plane into a cluster, until ctx ends
-// or the control plane dies.
-func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m *runningMachine) error {
+// or the control plane dies. pods is nil unless the workers run containers.
+func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m *runningMachine, pods *podNetwork) error {
 	root := cp.ClientConfig("hotspare-machine", "system:masters")
 	authority, err := newCSRAuthority(root, m)
 	if err != nil {
@@ -105,6 +132,13 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return waitForControlPlaneExit(ctx, cp) })
 	work.Go(func() error { return ensureNodeRBAC(ctx, root) })
+	if pods != nil {
+		work.Go(func() error { return pods.run(ctx, m.APIPort) })
+		work.Go(func() error { return maintainServices(ctx, root) })
+		work.Go(func() error { return runDNS(ctx, root, pods) })
+		work.Go(func() error { return runVolumes(ctx, root, m) })
+		work.Go(func() error { return serveImages(ctx, m.dir, pods) })
+	}
 	work.Go(func() error { authority.Run(ctx); return nil })
 	work.Go(func() error {
 		return openshiftfacade.Run(ctx, root, openshiftfacade.Options{
@@ -114,10 +148,20 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 	work.Go(func() error {
 		return node.Run(ctx, node.Options{
 			Name: m.Name, Dir: machine.PKIPath(m.dir), Pods: machine.PodsPath(m.dir), Bootstrap: bootstrap, Taints: controlPlaneTaints(m.Workers),
-			Alive: m.faults.SuspendWhileInjected(machine.NodeNeverReady),
+			SimulationCause: m.simulationCause(),
+			Alive:           m.faults.SuspendWhileInjected(machine.NodeNeverReady),
 		})
 	})
 	return work.Wait()
+}
+
+// runVolumes provides the PersistentVolumes of a cluster until ctx ends.
+func runVolumes(ctx context.Context, root *rest.Config, m *runningMachine) error {
+	client, err := kubernetes.NewForConfig(root)
+	if err != nil {
+		return fmt.Errorf("creating a client of the API: %w", err)
+	}
+	return volumes.Run(ctx, client, filepath.Dir(m.dir))
 }
 
 func newCSRAuthority(root *rest.Config, m *runningMachine) (*signer.Authority, error) {

@@ -57,6 +57,13 @@ func nodeRoleBindings() []rbacv1.ClusterRoleBinding {
 		newClusterRoleBinding("hotspare:node-bootstrapper", "system:node-bootstrapper", rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: pki.NodeBootstrapperNamespace, Name: pki.NodeBootstrapperName,
 		}),
+		// kube-proxy has the node's certificate.
+		newClusterRoleBinding("hotspare:node-proxier", "system:node-proxier", rbacv1.Subject{
+			APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes",
+		}),
+		newClusterRoleBinding("hotspare:kube-apiserver-kubelet-client", "system:kubelet-api-admin", rbacv1.Subject{
+			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.KubeletClientUser,
+		}),
 		newClusterRoleBinding("hotspare:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", rbacv1.Subject{
 			APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes",
 		}),

@@ -33,7 +33,7 @@ func TestNodesGetTheirAccountAndRightsWhateverWasCreatedBefore(t *testing.T) {
 		}
 		failAt, writes = failAt+1, 0 // the next attempt gets one write further, over what exists
 	}
-	if attempts != 5 {
+	if attempts != 7 {
 		t.Errorf("%d attempts: the calls that were to fail were not all made", attempts)
 	}
 	if _, err := client.CoreV1().ServiceAccounts(pki.NodeBootstrapperNamespace).Get(t.Context(), pki.NodeBootstrapperName, metav1.GetOptions{}); err != nil {
@@ -49,8 +49,10 @@ func TestNodesGetTheirAccountAndRightsWhateverWasCreatedBefore(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
+		"kube-apiserver-kubelet-client has system:kubelet-api-admin",
 		"node-bootstrapper has system:node-bootstrapper",
 		"system:nodes has system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+		"system:nodes has system:node-proxier",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

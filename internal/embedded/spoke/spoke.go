@@ -30,7 +30,12 @@ func Run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := flock.Acquire(machine.LockPath(dir))
+	if config.RunsContainers() {
+		if err := enterContainerNode(dir, config); err != nil {
+			return err
+		}
+	}
+	lock, err := flock.AcquireAs(machine.LockPath(dir), processID())
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", config.Name, err)
 	}
@@ -55,6 +60,14 @@ type runningMachine struct {
 	faults *faultinject.Watcher
 }
 
+// simulationCause returns why the pods of the machine are not containers; "" if that was requested.
+func (m *runningMachine) simulationCause() string {
+	if m.Containers {
+		return "only workers run containers"
+	}
+	return m.ContainersObstacle
+}
+
 func runMachine(ctx context.Context, m *runningMachine) error {
 	if err := m.faults.WaitForRemoval(ctx, machine.HangOnStart); err != nil {
 		return err
@@ -69,6 +82,9 @@ func runMachine(ctx context.Context, m *runningMachine) error {
 	case machine.ControlPlane:
 		return runControlPlane(ctx, m)
 	case machine.Worker:
+		if m.RunsContainers() {
+			return runContainerWorker(ctx, m)
+		}
 		return runWorker(ctx, m)
 	default:
 		return fmt.Errorf("starting machine %s: no such role: %q", m.Name, m.Role)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
@@ -22,9 +23,9 @@ const (
 func runWorker(ctx context.Context, m *runningMachine) error {
 	debug.SetGCPercent(workerGCPercent)
 	runtime.GOMAXPROCS(workerThreads)
-	bootstrap, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(m.dir))
+	bootstrap, err := readBootstrapConfig(m)
 	if err != nil {
-		return fmt.Errorf("reading the bootstrap credential of %s: %w", m.Name, err)
+		return err
 	}
 	return node.Run(ctx, node.Options{
 		Name:      m.Name,
@@ -33,5 +34,16 @@ func runWorker(ctx context.Context, m *runningMachine) error {
 		Bootstrap: bootstrap,
 		Taints:    m.Taints,
 		Alive:     m.faults.SuspendWhileInjected(machine.NodeNeverReady),
+
+		SimulationCause: m.simulationCause(),
 	})
+}
+
+// readBootstrapConfig returns the config with which a worker requests its first certificate.
+func readBootstrapConfig(m *runningMachine) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(m.dir))
+	if err != nil {
+		return nil, fmt.Errorf("reading the bootstrap credential of %s: %w", m.Name, err)
+	}
+	return config, nil
 }

@@ -172,6 +172,9 @@ func localSection(l *hivev1.LocalPlatform) map[string]any {
 	if l.CertificateDuration != "" {
 		section["certificateDuration"] = string(l.CertificateDuration)
 	}
+	if l.Containers != "" {
+		section["containers"] = string(l.Containers)
+	}
 	return section
 }
 

@@ -35,6 +35,7 @@ type config struct {
 	workers             int
 	certificateDuration time.Duration
 	apiPort             int // 0: choose a free port
+	containers          hivev1.LocalContainers
 }
 
 // parseInstallConfig parses an install-config. It ignores sections that the local platform does not
@@ -51,8 +52,12 @@ func parseInstallConfig(raw []byte) (config, error) {
 		baseDomain:          p.parseBaseDomain(document),
 		workers:             defaultWorkers,
 		certificateDuration: defaultCertificateDuration,
+		containers:          hivev1.LocalContainersAuto,
 	}
 	p.parsePlatform(document, &c)
+	if c.containers == hivev1.LocalContainersAlways && c.workers == 0 {
+		p.addInvalid(field.NewPath("platform", "local", "workers"), c.workers, "must be at least 1 if platform.local.containers is Always: workers run the containers")
+	}
 	if err := p.errs.ToAggregate(); err != nil {
 		return config{}, fault.NewDenied("install-config.yaml: %w", err)
 	}
@@ -94,7 +99,7 @@ func (p *parser) parseText(path *field.Path, value any, what string, check func(
 }
 
 // localPlatformFields are the fields of platform.local.
-const localPlatformFields = "apiPort, certificateDuration and workers"
+const localPlatformFields = "apiPort, certificateDuration, containers and workers"
 
 // parsePlatform parses platform.local. If the section is absent, or is that of another platform,
 // the defaults stay.
@@ -116,6 +121,8 @@ func (p *parser) parsePlatform(document map[string]any, c *config) {
 			c.workers = p.parseWorkers(path.Child(key), value)
 		case "certificateDuration":
 			c.certificateDuration = p.parseCertificateDuration(path.Child(key), value)
+		case "containers":
+			c.containers = p.parseContainers(path.Child(key), value)
 		case "apiPort":
 			c.apiPort = p.parseAPIPort(path.Child(key), value)
 		default:
@@ -130,6 +137,15 @@ func (p *parser) parseWorkers(path *field.Path, value any) int {
 		p.addInvalid(path, value, fmt.Sprintf("must be a number from 0 to %d", maxWorkers))
 	}
 	return n
+}
+
+func (p *parser) parseContainers(path *field.Path, value any) hivev1.LocalContainers {
+	known := []hivev1.LocalContainers{hivev1.LocalContainersAlways, hivev1.LocalContainersAuto, hivev1.LocalContainersNever}
+	text, _ := value.(string)
+	if !slices.Contains(known, hivev1.LocalContainers(text)) {
+		p.errs = append(p.errs, field.NotSupported(path, value, known))
+	}
+	return hivev1.LocalContainers(text)
 }
 
 func (p *parser) parseAPIPort(path *field.Path, value any) int {

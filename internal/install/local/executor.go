@@ -46,6 +46,9 @@ type Options struct {
 	// OnChange is called when work has ended that the ClusterDeployment's controller waits for. It
 	// must not block.
 	OnChange func(types.NamespacedName)
+	// ContainersObstacle returns why workers cannot run the containers of pods on this computer, and
+	// what to do; "" if they can. It must return within a second. nil: they cannot.
+	ContainersObstacle func() string
 }
 
 // New returns an executor that keeps its installations' folders in dir, as dir/<infraID>, and their
@@ -66,6 +69,9 @@ func New(ctx context.Context, store *machines.Store, dir string, o Options) *Exe
 		slots:       make(chan struct{}, o.Concurrency),
 		installs:    map[string]*job{},
 		destroys:    map[string]*job{},
+	}
+	if o.ContainersObstacle != nil {
+		e.installer.containersObstacle = o.ContainersObstacle
 	}
 	e.recordOwners()
 	return e
@@ -176,7 +182,7 @@ func (e *Executor) startInstall(f folder, req install.Request, md install.Metada
 	if named.ownerName() != "" && named.clusterDeployment() != req.Cluster {
 		return fault.NewDenied("metadata.json of infraID %s names ClusterDeployment %s, not %s: destroy the attempt", md.InfraID, named.ownerName(), req.Cluster)
 	}
-	if err := e.installer.reserveCapacity(c, named); err != nil {
+	if _, err := e.installer.reserveCapacity(c, named); err != nil {
 		return err
 	}
 	for path, content := range map[string][]byte{f.configPath(): req.Config, f.metadataPath(): md.Raw} {

@@ -206,7 +206,7 @@ func (o office) stuck(t *testing.T, l *lab, name string) (install.Request, insta
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms, err := o.installer.createMachines(machineConfigs(c, named))
+	ms, err := o.installer.createMachines(machineConfigs(c, named, simulation{simulated: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,13 @@ const DefaultTimeout = 10 * time.Minute
 type Installer struct {
 	store   *machines.Store
 	timeout time.Duration
+	// containersObstacle returns why workers cannot run containers on this computer, and what to do;
+	// "" if they can.
+	containersObstacle func() string
 }
+
+// noContainers is the obstacle of an installer that was given no function for it.
+const noContainers = "containers are turned off"
 
 // NewInstaller returns an installer with a time limit for each installation; 0 selects
 // DefaultTimeout.
@@ -43,7 +49,7 @@ func NewInstaller(store *machines.Store, timeout time.Duration) *Installer {
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
-	return &Installer{store: store, timeout: timeout}
+	return &Installer{store: store, timeout: timeout, containersObstacle: func() string { return noContainers }}
 }
 
 // CreateCluster creates the cluster that dir/install-config.yaml describes and returns when it is
@@ -65,10 +71,12 @@ func (i *Installer) CreateCluster(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := i.reserveCapacity(c, md); err != nil {
+	pods, err := i.reserveCapacity(c, md)
+	if err != nil {
 		return err
 	}
 	defer i.store.ReleaseResources(md.InfraID)
+	ms := machineConfigs(c, md, pods)
 
 	out, err := os.OpenFile(f.logPath(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -77,22 +85,30 @@ func (i *Installer) CreateCluster(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, i.timeout, fmt.Errorf("not finished within %s: %w", i.timeout, context.DeadlineExceeded))
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(out, nil))
-	err = i.installCluster(ctx, f, machineConfigs(c, md), log)
+	err = i.installCluster(ctx, f, ms, log)
 	if err != nil {
-		i.appendMachineLog(out, machineConfigs(c, md)[0])
+		i.appendMachineLog(out, ms[0])
 		log.Error(err.Error())
 	}
 	return errors.Join(err, out.Close())
 }
 
-// reserveCapacity reserves capacity, unless the machines have been created already and therefore
-// may use it.
-func (i *Installer) reserveCapacity(c config, md metadata) error {
+// reserveCapacity reserves capacity, unless the machines have been created already and therefore may
+// use it. It returns whether the cluster's pods are simulated. The error is fault.Capacity if there is
+// no room, or if workers cannot run containers although the install-config requires it.
+func (i *Installer) reserveCapacity(c config, md metadata) (simulation, error) {
 	ms, err := i.store.ListMachines(md.InfraID)
-	if err != nil || len(ms) > 0 {
-		return err
+	if err != nil {
+		return simulation{}, err
 	}
-	return i.store.ReserveResources(md.InfraID, c.workers)
+	if len(ms) > 0 {
+		return simulation{simulated: !ms[0].Containers, cause: ms[0].ContainersObstacle}, nil
+	}
+	pods, err := i.decideSimulation(c)
+	if err != nil {
+		return simulation{}, fmt.Errorf("creating cluster %s: %w", md.InfraID, err)
+	}
+	return pods, i.store.ReserveResources(md.InfraID, machines.ClusterSize{Workers: c.workers, Containers: !pods.simulated})
 }
 
 // installCluster does all the work.

@@ -104,6 +104,7 @@ func TestCreateAndDestroyCluster(t *testing.T) {
 	want := machine.Config{
 		Name: md.InfraID + "-master-0", InfraID: md.InfraID, Role: machine.ControlPlane, APIPort: ms[0].APIPort,
 		ClusterName: "c", BaseDomain: "example.com", Workers: 2, CertificateDuration: ms[0].CertificateDuration,
+		ContainersObstacle: noContainers,
 	}
 	if diff := cmp.Diff(want, ms[0]); diff != "" || ms[0].CertificateDuration.Duration != time.Hour {
 		t.Errorf("control plane: %s", diff)
@@ -197,7 +198,7 @@ func TestInterruptedInstallation(t *testing.T) {
 			}
 			i := NewInstaller(l.store, 0)
 			for _, step := range steps[:n+1] {
-				if err := step.do(i, f, machineConfigs(c, md)); err != nil {
+				if err := step.do(i, f, machineConfigs(c, md, simulation{simulated: true})); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -231,7 +232,7 @@ func (l *lab) prepared(t *testing.T, i *Installer, f folder, bad int, with machi
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms, err := i.createMachines(machineConfigs(c, md))
+	ms, err := i.createMachines(machineConfigs(c, md, simulation{simulated: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +290,7 @@ func TestRunningMachinesNeedNoMoreRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := NewInstaller(l.store, 0)
-	ms, err := i.createMachines(machineConfigs(c, md))
+	ms, err := i.createMachines(machineConfigs(c, md, simulation{simulated: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

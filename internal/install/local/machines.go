@@ -15,7 +15,7 @@ import (
 
 // machineConfigs returns the machines of a cluster, the control plane first. Their port is the one
 // in the install-config, or not chosen yet.
-func machineConfigs(c config, md metadata) []machine.Config {
+func machineConfigs(c config, md metadata, pods simulation) []machine.Config {
 	base := machine.Config{
 		InfraID:             md.InfraID,
 		ClusterName:         c.name,
@@ -25,15 +25,19 @@ func machineConfigs(c config, md metadata) []machine.Config {
 		CertificateDuration: metav1.Duration{Duration: c.certificateDuration},
 		OpenShiftVersion:    md.Local.OpenShiftVersion,
 		Owner:               md.ownerName(),
+		Containers:          !pods.simulated,
+		ContainersObstacle:  pods.cause,
 	}
 	one := func(role machine.Role, name string) machine.Config {
 		m := base
 		m.Role, m.Name = role, name
 		return m
 	}
-	ms := []machine.Config{one(machine.ControlPlane, md.InfraID+"-master-0")}
+	ms := []machine.Config{one(machine.ControlPlane, machine.ControlPlaneName(md.InfraID))}
 	for i := range c.workers {
-		ms = append(ms, one(machine.Worker, fmt.Sprintf("%s-worker-%d", md.InfraID, i)))
+		worker := one(machine.Worker, fmt.Sprintf("%s-worker-%d", md.InfraID, i))
+		worker.Index = i
+		ms = append(ms, worker)
 	}
 	return ms
 }

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/embedded/imagestore"
+	"hotspare.io/hotspare/internal/embedded/machine"
+)
+
+// tarOf returns an archive of files: name, content, name, content.
+func tarOf(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for i := 0; i < len(files); i += 2 {
+		if err := w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(files[i+1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// dockerSave returns an archive of docker save with one image.
+func dockerSave(t *testing.T, architecture string, names ...string) string {
+	t.Helper()
+	layer := tarOf(t, "etc/motd", strings.Repeat("text ", 1000))
+	config := fmt.Sprintf(`{"os":"linux","architecture":%q,"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, architecture, sha256.Sum256(layer))
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": names, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(tarOf(t, "config.json", config, "layer.tar", string(layer), "manifest.json", string(manifest)))
+}
+
+// imageRig returns a rig without a hub, in a new working folder with some archives.
+func imageRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, interceptor.Funcs{})
+	t.Setenv("KUBECONFIG", "")
+	t.Chdir(t.TempDir())
+	t.Setenv("HOTSPARE_DATA_DIR", "data")
+	write(t, "busybox.tar", dockerSave(t, runtime.GOARCH, "busybox:1.36"))
+	write(t, "two.tar", dockerSave(t, runtime.GOARCH, "quay.io/team/app:v1", "quay.io/team/app:latest"))
+	write(t, "unnamed.tar", dockerSave(t, runtime.GOARCH))
+	write(t, "foreign.tar", dockerSave(t, "s390x", "foreign"))
+	write(t, "truncated.tar", dockerSave(t, runtime.GOARCH, "x")[:3000])
+	write(t, "text.tar", strings.Repeat("text ", 1000))
+	if err := os.Mkdir("folder", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+var digests = regexp.MustCompile(`sha256:[0-9a-f]+`)
+
+// imageTranscript is a transcript without this computer's architecture, on which digests depend.
+func imageTranscript(r *rig, lines ...string) string {
+	text := digests.ReplaceAllString(transcript(r, lines), "sha256:<digest>")
+	return strings.ReplaceAll(text, "linux/"+runtime.GOARCH, "linux/<this>")
+}
+
+func TestImageTranscripts(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"image":        {"image list", "image load busybox.tar two.tar", "image list", "images ls -o name", "image load unnamed.tar --name registry.example.com/a/b -o json", "image delete busybox:1.36 quay.io/team/app", "image list -o yaml", "image delete quay.io/team/app:v1 -o name", "image delete registry.example.com/a/b -o json"},
+		"image-bad":    {"image load nope.tar", "image load text.tar busybox.tar truncated.tar", "image load foreign.tar", "image load folder", "image load unnamed.tar", "image load busybox.tar --name A:b", "image load busybox.tar two.tar --name x", "image load busybox.tar --name=", "image load", "image delete", "image delete nope", "image delete nope --data-dir data -o json", "image delete A", "image list x", "image lod"},
+		"image-help":   {"image", "image load --help"},
+		"image-nohub":  {"image list --kubeconfig /no/such/file", "image list --data-dir none"},
+		"image-format": {"image load busybox.tar -o name", "image load two.tar -o yaml", "image list -o json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compare(t, name, imageTranscript(imageRig(t), lines...))
+		})
+	}
+}
+
+func TestTerminalOfImageList(t *testing.T) {
+	r := imageRig(t)
+	r.run("image", "load", "busybox.tar")
+	r.terminal, r.width = true, 60
+	if code := r.run("image", "list"); code != 0 || strings.Contains(r.stdout.String(), "DIGEST") || !strings.Contains(r.stdout.String(), "PLATFORMS") {
+		t.Errorf("exit code %d: %s", code, r.stdout.String())
+	}
+}
+
+func TestImagesAreInTheFolderOfTheMachines(t *testing.T) {
+	r := imageRig(t)
+	if code := r.run("image", "load", "busybox.tar", "--data-dir", "other"); code != 0 {
+		t.Fatal(r.stderr.String())
+	}
+	images, err := imagestore.Open(machine.ImagesPath(filepath.Join("other", "machines"))).List()
+	if err != nil || len(images) != 1 || images[0].Name != "docker.io/library/busybox:1.36" {
+		t.Errorf("got %v, %v", images, err)
+	}
+}
+
+func TestImagesAreCompleted(t *testing.T) {
+	r := imageRig(t)
+	r.run("image", "load", "busybox.tar", "two.tar")
+	for typed, want := range map[string]string{
+		"": "docker.io/library/busybox:1.36 quay.io/team/app:latest quay.io/team/app:v1",
+		"quay.io/team/app:v1 " + "docker.io/library/busybox:1.36" + " ": "quay.io/team/app:latest",
+	} {
+		r.run(append([]string{"__complete", "image", "delete"}, strings.Split(typed, " ")...)...)
+		got, _, _ := strings.Cut(r.stdout.String(), ":4") // no files
+		if diff := cmp.Diff(want, strings.Join(strings.Fields(got), " ")); diff != "" {
+			t.Errorf("%s: %s", typed, diff)
+		}
+	}
+}
+
+func TestImageLoadEndsAtASignal(t *testing.T) {
+	r := imageRig(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(base.InterruptError{Signal: syscall.SIGINT})
+	if code := r.runIn(ctx, "image", "load", "busybox.tar"); code != 130 || r.stderr.String() != "error: interrupted\n" {
+		t.Errorf("exit code %d: %s", code, r.stderr.String())
+	}
+}

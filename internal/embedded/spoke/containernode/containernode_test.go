@@ -1,0 +1,132 @@
+//go:build linux
+
+package containernode
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTheStatusOfAProcess(t *testing.T) {
+	for line, want := range map[string]struct {
+		id, parent int
+		state      string
+	}{
+		"12 (sh) Z 1 12 12 0":      {12, 1, "Z"},
+		"7 (a) Z 9 (b) ) S 3 0":    {7, 3, "S"},
+		"9 () R 1":                 {9, 1, "R"},
+		"4194304 (x\ny) Z 1 2 3 4": {4194304, 1, "Z"},
+	} {
+		id, parent, state, err := parseStat(line)
+		if err != nil || id != want.id || parent != want.parent || state != want.state {
+			t.Errorf("%q: %d, %d, %q, %v", line, id, parent, state, err)
+		}
+	}
+	for _, line := range []string{"", "12", "12 (sh", "12 (sh)", "x (sh) Z 1", "12 (sh) Z y", ")( 1"} {
+		if _, _, _, err := parseStat(line); err == nil {
+			t.Errorf("%q: no error", line)
+		}
+	}
+}
+
+func TestSecretsOfTheEnvironmentAreNotPassedOn(t *testing.T) {
+	got := withoutSecrets([]string{"AWS_SECRET_ACCESS_KEY=x", "HOTSPARE_PARENT_PIPE=1", "HOTSPARE_TOKEN=y", "GOGC=20", "PATH=/bin", "broken"})
+	if want := []string{"HOTSPARE_PARENT_PIPE=1", "GOGC=20"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestHeartbeatsPassOnlyThroughAnOpenGate(t *testing.T) {
+	g := &gate{}
+	passed := 0
+	transport := g.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		passed++
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}))
+	send := func() error {
+		response, err := transport.RoundTrip(&http.Request{})
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return err
+	}
+	if err := send(); !errors.Is(err, errGateClosed) {
+		t.Errorf("the gate was never opened: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- g.openUntilDone(ctx) }()
+	for !g.isOpen() {
+	}
+	if err := send(); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-done
+	if err := send(); !errors.Is(err, errGateClosed) || passed != 1 {
+		t.Errorf("the gate was closed again: %v, %d requests passed", err, passed)
+	}
+}
+
+func TestPluginsAreFoundInOneFolderOnly(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range requiredPlugins {
+		if containsAll(dir, requiredPlugins) {
+			t.Errorf("%d of %d plugins are enough", i, len(requiredPlugins))
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !containsAll(dir, requiredPlugins) {
+		t.Error("the plugins are not found")
+	}
+}
+
+func TestMissingProgramsAreNamed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := findPrograms()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, name := range []string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "iptables", "apt-get install"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%q does not name %s", err, name)
+		}
+	}
+}
+
+func TestANewGroupInheritsItsProcessors(t *testing.T) {
+	parent := t.TempDir()
+	group := filepath.Join(parent, "group")
+	if err := os.Mkdir(group, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := inheritCPUSet(parent, group); err != nil {
+		t.Fatalf("another controller: %v", err)
+	}
+	for _, dir := range []string{parent, group} {
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			content := "0-1\n"
+			if dir == group {
+				content = "\n"
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := inheritCPUSet(parent, group); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(group, "cpuset.cpus"))
+	if err != nil || string(got) != "0-1\n" {
+		t.Errorf("the group has the processors %q: %v", got, err)
+	}
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package containernode
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	"k8s.io/kubernetes/cmd/kubelet/app"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	"k8s.io/kubernetes/pkg/kubelet"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+
+	"hotspare.io/hotspare/internal/embedded/controlplane/kubeversion"
+	"hotspare.io/hotspare/internal/embedded/spoke/node"
+)
+
+// leaseSeconds is how long a node counts as alive without a heartbeat, as for other local nodes.
+const leaseSeconds = 16
+
+// maxPods is the largest number of pods of a node, as on OpenShift.
+const maxPods = 250
+
+// kubeletFeatures are feature gates of the kubelet. The kubelet may lack rights that a kubelet of a
+// whole computer has, such as those for lower OOM scores and for settings of the kernel.
+var kubeletFeatures = map[string]bool{"KubeletInUserNamespace": true}
+
+// runKubelet runs the kubelet until ctx ends.
+func runKubelet(ctx context.Context, o Options, member *node.Membership, heartbeats *gate) error {
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(kubeletFeatures); err != nil {
+		return fmt.Errorf("configuring the kubelet: %w", err)
+	}
+	kubeversion.Report()
+	server, err := newKubeletServer(o)
+	if err != nil {
+		return fmt.Errorf("configuring the kubelet: %w", err)
+	}
+	dependencies, err := app.UnsecuredDependencies(ctx, server, utilfeature.DefaultFeatureGate)
+	if err != nil {
+		return fmt.Errorf("configuring the kubelet: %w", err)
+	}
+	if err := addClients(dependencies, member, heartbeats); err != nil {
+		return fmt.Errorf("configuring the kubelet: %w", err)
+	}
+	if err := app.Run(ctx, server, dependencies, utilfeature.DefaultFeatureGate); err != nil {
+		return fmt.Errorf("running the kubelet: %w", err)
+	}
+	return nil
+}
+
+// addClients gives the kubelet clients that use the node's certificate, whichever is current.
+func addClients(d *kubelet.Dependencies, member *node.Membership, heartbeats *gate) error {
+	config := member.ClientConfig()
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	signs := rest.CopyConfig(config)
+	signs.Timeout = leaseSeconds * time.Second / 2
+	signs.Wrap(heartbeats.wrap)
+	heartbeat, err := kubernetes.NewForConfig(signs)
+	if err != nil {
+		return err
+	}
+	d.KubeClient, d.EventClient, d.HeartbeatClient = client, client.CoreV1(), heartbeat
+	d.OnHeartbeatFailure = func() {}
+	return nil
+}
+
+func newKubeletServer(o Options) (*options.KubeletServer, error) {
+	s, err := options.NewKubeletServer()
+	if err != nil {
+		return nil, err
+	}
+	f := &s.KubeletFlags
+	f.KubeConfig = proxyKubeconfigPath // not read, because there are clients; its presence means that there is an API
+	f.HostnameOverride = o.Machine.Name
+	f.NodeIP = o.Machine.NodeAddress().String()
+	f.RootDirectory = kubeletPath
+	f.CertDirectory = filepath.Join(kubeletPath, "pki")
+	c := &s.KubeletConfiguration
+	configureServing(c)
+	configurePods(c, o)
+	configureResources(c)
+	c.NodeLeaseDurationSeconds = leaseSeconds
+	c.NodeStatusUpdateFrequency = metav1.Duration{Duration: leaseSeconds * time.Second / 4}
+	c.RegisterWithTaints = o.taints()
+	return s, nil
+}
+
+// configureServing configures who may call the kubelet: the API server, and whom the cluster's RBAC
+// allows.
+func configureServing(c *kubeletconfig.KubeletConfiguration) {
+	c.ReadOnlyPort, c.HealthzPort = 0, 0
+	c.ServerTLSBootstrap = true
+	c.Authentication.Anonymous.Enabled = false
+	c.Authentication.Webhook.Enabled = true
+	c.Authentication.X509.ClientCAFile = clusterCAPath
+	c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeWebhook
+}
+
+func configurePods(c *kubeletconfig.KubeletConfiguration, o Options) {
+	c.ContainerRuntimeEndpoint = "unix://" + containerdSocket
+	c.ClusterDomain = "cluster.local"
+	c.ClusterDNS = []string{o.ClusterDNS.String()}
+	c.ResolverConfig = "/etc/resolv.conf"
+	c.MaxPods = maxPods
+	c.SerializeImagePulls = false
+	c.VolumePluginDir = filepath.Join(kubeletPath, "volume-plugins")
+	c.MakeIPTablesUtilChains = false // chains that kube-proxy has not used for years
+}
+
+// configureResources configures what a node of a shared computer does with its resources: it evicts
+// no pods because the computer's disk is full, and deletes no images.
+func configureResources(c *kubeletconfig.KubeletConfiguration) {
+	c.FailSwapOn = false
+	c.FailCgroupV1 = false
+	c.CgroupDriver = "cgroupfs"
+	c.EvictionHard = map[string]string{"memory.available": "100Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"}
+	c.ImageGCHighThresholdPercent = 100
+}
+
+// runProxy runs kube-proxy until ctx ends.
+func runProxy(ctx context.Context) error {
+	o := proxy.NewOptions()
+	flags := pflag.NewFlagSet("kube-proxy", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	o.ConfigFile = proxyConfigPath
+	if err := o.Complete(flags); err != nil {
+		return fmt.Errorf("configuring kube-proxy: %w", err)
+	}
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("configuring kube-proxy: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(klog.NewContext(ctx, klog.FromContext(ctx).WithName("kube-proxy"))) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("kube-proxy ended unexpectedly: %w", err)
+	case <-ctx.Done():
+		return nil // it does not react; it ends with this process
+	}
+}
