@@ -72,6 +72,14 @@ test-browser: build ## Run the tests of the console in Debian's Chromium, which 
 	@timeout --kill-after=15s $(BROWSER_ALL) go test -tags browser -shuffle=on -count=1 -timeout $(BROWSER_TEST) ./test/browser || { code=$$?; \
 		[ $$code != 124 ] || echo "make test-browser: not done after $(BROWSER_ALL), and ended" >&2; exit $$code; }
 
+# How long the tests may take: four minutes are usual.
+CONTAINERS_TEST := 14m
+
+.PHONY: test-containers
+test-containers: build ## Run the tests of local clusters with containers, as root, with containerd from Debian, which it installs.
+	@test/install test/containers
+	@go test -tags containers -shuffle=on -count=1 -timeout $(CONTAINERS_TEST) ./test/containers
+
 .PHONY: screenshots
 screenshots: build ## Take the screenshots of the console in docs/img, in Debian's Chromium, which it installs.
 	@test/install test/browser

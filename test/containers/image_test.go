@@ -1,0 +1,110 @@
+//go:build containers
+
+package containers
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// image is the path of an archive of the image imageName.
+var image string
+
+const imageName = "hotspare.test/testpod:1"
+
+// makeImage makes an archive of an image with busybox and the program testpod, in the format of
+// docker save, and returns its path.
+func makeImage(dir string) (string, error) {
+	program := filepath.Join(dir, "testpod")
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "./testpod") //nolint:noctx // it ends
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building testpod: %w\n%s", err, out)
+	}
+	layer, err := makeLayer(program)
+	if err != nil {
+		return "", err
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Env": []string{"PATH=/bin"}, "Cmd": []string{"testpod", "wait"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer)}},
+	})
+	if err != nil {
+		return "", err
+	}
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{imageName}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "testpod.tar")
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for name, content := range map[string][]byte{"config.json": config, "layer.tar": layer, "manifest.json": manifest} {
+		if err := addFile(w, name, content); err != nil {
+			return "", err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, archive.Bytes(), 0o600)
+}
+
+// makeLayer returns a tar of the image's files.
+func makeLayer(program string) ([]byte, error) {
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	for _, dir := range []string{"bin", "tmp", "etc", "data"} {
+		if err := w.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o777}); err != nil {
+			return nil, err
+		}
+	}
+	for name, path := range map[string]string{"bin/busybox": "/bin/busybox", "bin/testpod": program} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := addFile(w, name, content); err != nil {
+			return nil, err
+		}
+	}
+	list, err := exec.Command("/bin/busybox", "--list").Output() //nolint:noctx // it ends
+	if err != nil {
+		return nil, err
+	}
+	for applet := range strings.FieldsSeq(string(list)) {
+		if applet == "busybox" {
+			continue
+		}
+		if err := w.WriteHeader(&tar.Header{Name: "bin/" + applet, Typeflag: tar.TypeSymlink, Linkname: "busybox"}); err != nil {
+			return nil, err
+		}
+	}
+	if err := addFile(w, "etc/passwd", []byte("root:x:0:0:root:/:/bin/sh\n")); err != nil {
+		return nil, err
+	}
+	return layer.Bytes(), w.Close()
+}
+
+func addFile(w *tar.Writer, name string, content []byte) error {
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
+		return err
+	}
+	_, err := w.Write(content)
+	return err
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
