@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/console/localauth"
@@ -43,6 +44,9 @@ func upCommand() *cobra.Command {
 			if err != nil {
 				return base.NewUsageError(err)
 			}
+			if err := defaultToVariable(cmd.Flags(), "containers", "HOTSPARE_CONTAINERS"); err != nil {
+				return base.NewUsageError(err)
+			}
 			if o.Installer, err = resolveInstaller(o.Installer); err != nil {
 				return base.NewUsageError(err)
 			}
@@ -70,7 +74,7 @@ func upCommand() *cobra.Command {
 		"loopback `address` that serves /metrics; port 0 selects the last used port, else any free port; 0 disables metrics")
 	cmd.Flags().StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
 		"loopback `address` that serves the console; port 0 selects the last used port, else any free port; 0 disables the console")
-	cmd.Flags().BoolVar(&o.Containers, "containers", true, "let workers of local clusters run containers, if this machine can: see hotspare doctor")
+	cmd.Flags().BoolVar(&o.Containers, "containers", true, "let workers of local clusters run containers, if this machine can: see hotspare doctor; $HOTSPARE_CONTAINERS replaces the default")
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install to install clusters on clouds, run as processes on this machine (default: local clusters only)")
 	cmd.Flags().StringVar(&o.Recipes, "recipes", "",
@@ -85,6 +89,19 @@ func upCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input is closed")
 	mustSucceed(cmd.Flags().MarkHidden("until-eof"))
 	return cmd
+}
+
+// defaultToVariable sets a flag that was not given to the value of an environment variable, unless that
+// is empty.
+func defaultToVariable(flags *pflag.FlagSet, flag, variable string) error {
+	value := os.Getenv(variable)
+	if value == "" || flags.Changed(flag) {
+		return nil
+	}
+	if err := flags.Set(flag, value); err != nil {
+		return fmt.Errorf("$%s: %w", variable, err)
+	}
+	return nil
 }
 
 // endWithInput ends the command's context when its standard input ends.

@@ -96,7 +96,7 @@ var readyLine = regexp.MustCompile(`(?m)^ready in .*: (https://\S+)$`)
 // start runs hotspare up until it says that it is ready.
 func (h *hub) start() error {
 	h.said = &transcript{news: make(chan struct{}, 1)}
-	up, ended := exec.Command(binary, append([]string{"up", "--data-dir", h.dir, "--containers=false"}, h.flags...)...), make(chan struct{})
+	up, ended := exec.Command(binary, append([]string{"up", "--data-dir", h.dir}, h.flags...)...), make(chan struct{})
 	up.Env = environment()
 	up.Stdout, up.Stderr = h.said, h.said
 	if err := up.Start(); err != nil {
@@ -175,6 +175,7 @@ func environment(more ...string) []string {
 			out = append(out, v)
 		}
 	}
+	out = append(out, "HOTSPARE_CONTAINERS=false") // package test/containers tests containers
 	return append(out, more...)
 }
 

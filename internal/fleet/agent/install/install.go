@@ -101,10 +101,17 @@ func newObjectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": Name}}
 }
 
+// placeLocalAgent places the agent of LocalImage on the control plane of a local cluster: its machine
+// runs that image, and the workers may run containers instead.
+func placeLocalAgent(pod *corev1.PodSpec) {
+	pod.NodeSelector = map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	pod.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+}
+
 func agentDeployment(a Agent) *appsv1.Deployment {
 	sum := sha256.Sum256(a.HubKubeconfig)
 	marks := map[string]string{"app.kubernetes.io/name": Name}
-	return &appsv1.Deployment{
+	d := &appsv1.Deployment{
 		TypeMeta:   newTypeMeta("apps/v1", "Deployment"),
 		ObjectMeta: newObjectMeta(Name),
 		Spec: appsv1.DeploymentSpec{
@@ -128,6 +135,10 @@ func agentDeployment(a Agent) *appsv1.Deployment {
 			},
 		},
 	}
+	if a.Image == LocalImage {
+		placeLocalAgent(&d.Spec.Template.Spec)
+	}
+	return d
 }
 
 func agentContainer(a Agent) corev1.Container {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestAVariableReplacesTheDefaultOfAFlag(t *testing.T) {
+	for name, c := range map[string]struct {
+		variable string
+		args     []string
+		want     bool
+	}{
+		"no variable":           {"", nil, true},
+		"a variable":            {"false", nil, false},
+		"a flag takes priority": {"false", []string{"--containers"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("HOTSPARE_CONTAINERS", c.variable)
+			var got bool
+			flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
+			flags.BoolVar(&got, "containers", true, "")
+			if err := flags.Parse(c.args); err != nil {
+				t.Fatal(err)
+			}
+			if err := defaultToVariable(flags, "containers", "HOTSPARE_CONTAINERS"); err != nil || got != c.want {
+				t.Errorf("got %t, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestABadVariableIsNamed(t *testing.T) {
+	t.Setenv("HOTSPARE_CONTAINERS", "maybe")
+	flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
+	flags.Bool("containers", true, "")
+	if err := defaultToVariable(flags, "containers", "HOTSPARE_CONTAINERS"); err == nil || !strings.Contains(err.Error(), `$HOTSPARE_CONTAINERS: invalid argument "maybe"`) {
+		t.Errorf("the error is %v", err)
+	}
+}
