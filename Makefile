@@ -76,7 +76,7 @@ test-browser: build ## Run the tests of the console in Debian's Chromium, which 
 CONTAINERS_TEST := 14m
 
 .PHONY: test-containers
-test-containers: build ## Run the tests of local clusters with containers, as root, with containerd from Debian, which it installs.
+test-containers: build bin/helm ## Run the tests of local clusters with containers, as root, with containerd from Debian, which it installs.
 	@test/install test/containers
 	@go test -tags containers -shuffle=on -count=1 -timeout $(CONTAINERS_TEST) ./test/containers
 

@@ -34,30 +34,55 @@ func makeImage(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	config, err := json.Marshal(map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Env": []string{"PATH=/bin"}, "Cmd": []string{"testpod", "wait"}},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer)}},
-	})
-	if err != nil {
-		return "", err
-	}
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{imageName}, "Layers": []string{"layer.tar"}}})
-	if err != nil {
-		return "", err
-	}
 	path := filepath.Join(dir, "testpod.tar")
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	for name, content := range map[string][]byte{"config.json": config, "layer.tar": layer, "manifest.json": manifest} {
-		if err := addFile(w, name, content); err != nil {
-			return "", err
-		}
+	return path, writeImage(path, imageName, layer, map[string]any{"Env": []string{"PATH=/bin"}, "Cmd": []string{"testpod", "wait"}})
+}
+
+// makeProgramImage makes an archive of an image with one static program in /usr/bin, as the ones of
+// Containerfile, and returns its path.
+func makeProgramImage(dir, name, program string) (string, error) {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return "", err
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	if err := addFile(w, "usr/bin/"+filepath.Base(program), content); err != nil {
+		return "", err
 	}
 	if err := w.Close(); err != nil {
 		return "", err
 	}
-	return path, os.WriteFile(path, archive.Bytes(), 0o600)
+	path := filepath.Join(dir, filepath.Base(program)+".tar")
+	return path, writeImage(path, name, layer.Bytes(), map[string]any{
+		"Env": []string{"PATH=/usr/bin"}, "User": "65532:65532", "Entrypoint": []string{"/usr/bin/" + filepath.Base(program)},
+	})
+}
+
+// writeImage writes an archive of an image with one layer.
+func writeImage(path, name string, layer []byte, settings map[string]any) error {
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux", "config": settings,
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer)}},
+	})
+	if err != nil {
+		return err
+	}
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		return err
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for name, content := range map[string][]byte{"config.json": config, "layer.tar": layer, "manifest.json": manifest} {
+		if err := addFile(w, name, content); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path, archive.Bytes(), 0o600)
 }
 
 // makeLayer returns a tar of the image's files.

@@ -33,11 +33,7 @@ func TestPods(t *testing.T) {
 		"a Job with an init container": testJob,
 		"limits of memory":             testLimits,
 	} {
-		t.Run(name, func(t *testing.T) {
-			own := *c
-			own.t = t
-			test(t, &own)
-		})
+		t.Run(name, func(t *testing.T) { test(t, c.of(t)) })
 	}
 }
 
