@@ -80,6 +80,13 @@ test-containers: build bin/helm ## Run the tests of local clusters with containe
 	@test/install test/containers
 	@go test -tags containers -shuffle=on -count=1 -timeout $(CONTAINERS_TEST) ./test/containers
 
+KILLS ?= 30
+
+.PHONY: kills
+kills: build ## Kill processes of a local cluster with real pods KILLS times, 30, at random moments, as root.
+	@test/install test/containers
+	go test -tags containers -count=1 -v -timeout 60m -run TestNothingIsLeftOfKilledProcesses ./test/containers -args -kills=$(KILLS)
+
 .PHONY: screenshots
 screenshots: build ## Take the screenshots of the console in docs/img, in Debian's Chromium, which it installs.
 	@test/install test/browser

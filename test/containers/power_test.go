@@ -3,7 +3,9 @@
 package containers
 
 import (
+	"flag"
 	"fmt"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -47,8 +49,16 @@ spec:
 	t.Logf("running again after %s", time.Since(began).Round(100*time.Millisecond))
 }
 
-// TestNothingIsLeftOfKilledProcesses kills the processes of a cluster in turn, under load. The pods
-// run again each time, without any help, and with their data.
+// Flags of TestNothingIsLeftOfKilledProcesses.
+var (
+	kills    = flag.Int("kills", usualKills, "how many processes are killed; if more than usual, the hub is one of them")
+	killSeed = flag.Int64("kills.seed", time.Now().UnixNano(), "the seed of the choice of processes and moments")
+)
+
+const usualKills = 5
+
+// TestNothingIsLeftOfKilledProcesses kills processes of a cluster at random moments, under load. The
+// pods run again each time, without any help, and with their data.
 func TestNothingIsLeftOfKilledProcesses(t *testing.T) {
 	t.Parallel()
 	c := shared.newCluster(t, "victim", 1)
@@ -71,39 +81,61 @@ spec:
       volumes: [{name: host, hostPath: {path: /var/lib/kept, type: DirectoryOrCreate}}]
 `)
 	c.kubectl("rollout", "status", "deployment/load", "--timeout=60s")
-	lines := 0
-	for _, victim := range []string{"containerd-shim-runc-v2", "containerd", "worker-0", "master-0", "containerd"} {
-		c.kubectl("rollout", "restart", "deployment/load") // something is always in the making
+	t.Logf("-kills.seed=%d", *killSeed)
+	random := rand.New(rand.NewSource(*killSeed)) //nolint:gosec // a test
+	victims := []string{"containerd-shim-runc-v2", "containerd", "worker-0", "master-0"}
+	if *kills > usualKills {
+		victims = append(victims, hubVictim)
+	}
+	log := ""
+	for n := range *kills {
+		victim := victims[random.Intn(len(victims))]
+		if n < len(victims) {
+			victim = victims[n] // each at least once
+		}
+		c.eventually(time.Minute, "restarted", "rollout", "restart", "deployment/load") // something is always in the making
+		time.Sleep(time.Duration(random.Int63n(int64(3 * time.Second))))
+		began := time.Now()
 		killProcess(t, c, victim)
 		c.eventually(2*time.Minute, "successfully rolled out", "rollout", "status", "deployment/load", "--timeout=20s")
 		c.eventually(60*time.Second, "5", "get", "deployment", "load", "-o", "jsonpath={.status.availableReplicas}")
-		lines = countMoreLines(c, lines)
+		log = readMoreLines(c, log)
+		t.Logf("%2d: after %s was killed, all pods were ready again in %s", n+1, victim, time.Since(began).Round(100*time.Millisecond))
 	}
 }
 
-// countMoreLines returns the number of lines in the volume of the load when it has more than before.
+// hubVictim is the hub, as a victim.
+const hubVictim = "hub"
+
+// readMoreLines returns the file in the volume of the load when it has more than it had before.
 // Requests are repeated: the pod that answers may be one that is ending.
-func countMoreLines(c *cluster, before int) int {
+func readMoreLines(c *cluster, before string) string {
 	c.t.Helper()
 	var log string
 	var err error
 	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
-		if log, err = c.try(c.t.Context(), "", "exec", "deployment/load", "--", "cat", "/host/log"); err == nil {
-			if now := strings.Count(log, "\n"); now > before {
-				return now
+		log, err = c.try(c.t.Context(), "", "exec", "deployment/load", "--", "cat", "/host/log")
+		if err == nil && len(log) > len(before) {
+			if !strings.HasPrefix(log, before) {
+				c.t.Fatalf("the volume lost data; it had:\n%s\nit has:\n%s", before, log)
 			}
+			return log
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
-	c.t.Fatalf("the volume does not have more than %d lines: %v\n%s", before, err, log)
-	return 0
+	c.t.Fatalf("the volume does not have more than before: %v\n%s\nbefore:\n%s", err, log, before)
+	return ""
 }
 
 // killProcess kills a process of the cluster's machines: the process of a machine, by the end of its
 // name, or one with that name in the worker.
 func killProcess(t *testing.T, c *cluster, victim string) {
 	t.Helper()
+	if victim == hubVictim {
+		killHub(t, c.hub)
+		return
+	}
 	for _, dir := range machinesOf(t, c) {
 		id := machineProcess(dir)
 		if strings.HasSuffix(dir, victim) {
@@ -118,6 +150,29 @@ func killProcess(t *testing.T, c *cluster, victim string) {
 		}
 	}
 	t.Fatalf("there is no process %s", victim)
+}
+
+// killHub kills the hub, waits until its machines have ended, and starts it again.
+func killHub(t *testing.T, h *hub) {
+	t.Helper()
+	if err := h.up.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = h.up.Wait() // it was killed
+	deadline := time.Now().Add(30 * time.Second)
+	var left []string
+	for time.Now().Before(deadline) {
+		if left = processesOf(h.dir); len(left) == 0 {
+			break
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		t.Errorf("processes are left 30 s after the hub was killed:\n%s", strings.Join(left, "\n"))
+	}
+	if err := h.start(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func kill(t *testing.T, id int, name string) {
@@ -192,24 +247,7 @@ spec:
   - {name: main, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"], readinessProbe: {httpGet: {path: /hostname, port: 8080}, periodSeconds: 1}}
 `)
 	c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
-	if err := h.up.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = h.up.Wait() // it was killed
-	deadline := time.Now().Add(30 * time.Second)
-	var left []string
-	for time.Now().Before(deadline) {
-		if left = processesOf(h.dir); len(left) == 0 {
-			break
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	if len(left) > 0 {
-		t.Errorf("processes are left 30 s after the hub was killed:\n%s", strings.Join(left, "\n"))
-	}
-	if err := h.start(); err != nil {
-		t.Fatal(err)
-	}
+	killHub(t, h)
 	c.eventually(2*time.Minute, "1", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
 	c.eventually(2*time.Minute, "true", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].ready}")
 }
