@@ -87,6 +87,21 @@ kills: build ## Kill processes of a local cluster with real pods KILLS times, 30
 	@test/install test/containers
 	go test -tags containers -count=1 -v -timeout 60m -run TestNothingIsLeftOfKilledProcesses ./test/containers -args -kills=$(KILLS)
 
+# Kubernetes' own end-to-end tests: those of pods, networks and volumes that each cluster must pass. The
+# others of these need an image that is not made here, or a setting of the control plane.
+KUBERNETES_FOCUS ?= \[sig-(network|node|storage)\].*\[Conformance\]
+KUBERNETES_SKIP  ?= \[Serial\]|\[Disruptive\]|\[Slow\]|AllowPrivilegeEscalation
+
+.PHONY: kubernetes-tests
+kubernetes-tests: build ## Run Kubernetes' own end-to-end tests that match KUBERNETES_FOCUS on a local cluster with real pods, as root.
+	@test/install test/containers
+	@test/install test/kubernetes
+	@mkdir -p bin/kubernetes
+	@cd test/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../bin/kubernetes/agnhost k8s.io/kubernetes/test/images/agnhost
+	@cd test/kubernetes && go test -c -trimpath -ldflags '-s -w' -o ../../bin/kubernetes/e2e.test k8s.io/kubernetes/test/e2e
+	@go test -tags containers -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./test/containers -args \
+		-kubernetes.focus='$(KUBERNETES_FOCUS)' -kubernetes.skip='$(KUBERNETES_SKIP)'
+
 .PHONY: screenshots
 screenshots: build ## Take the screenshots of the console in docs/img, in Debian's Chromium, which it installs.
 	@test/install test/browser
