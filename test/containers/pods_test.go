@@ -32,6 +32,7 @@ func TestPods(t *testing.T) {
 		"volumes":                      testVolumes,
 		"a Job with an init container": testJob,
 		"limits of memory":             testLimits,
+		"a limit of processes":         testProcessLimit,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c.of(t)) })
 	}
@@ -285,5 +286,26 @@ spec:
 				}
 			}
 		}
+	}
+}
+
+// testProcessLimit starts processes in a pod until it cannot start more.
+func testProcessLimit(t *testing.T, c *cluster) {
+	c.apply(`apiVersion: v1
+kind: Pod
+metadata: {name: bomb}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: main
+    image: hotspare.test/testpod:1
+    command: [sh, -c, "i=0; while [ $i -lt 6000 ]; do sleep 1000 & i=$((i+1)); done; echo all of them"]
+`)
+	c.eventually(2*time.Minute, "Failed", "get", "pod", "bomb", "-o", "jsonpath={.status.phase}")
+	if out := c.kubectl("logs", "bomb"); !strings.Contains(out, "can't fork") || strings.Contains(out, "all of them") {
+		t.Errorf("the pod printed:\n%s", out)
+	}
+	if out := c.kubectl("exec", "client", "--", "echo", "alive"); out != "alive\n" {
+		t.Errorf("another pod printed %q", out)
 	}
 }

@@ -130,3 +130,28 @@ func TestANewGroupInheritsItsProcessors(t *testing.T) {
 		t.Errorf("the group has the processors %q: %v", got, err)
 	}
 }
+
+func TestTheControllerOfProcessesIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		content string
+		want    bool
+	}{
+		"enabled":       {"#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t3\t48\t1\npids\t8\t33\t1\n", true},
+		"disabled":      {"pids\t0\t1\t0\n", false},
+		"not compiled":  {"cpu\t3\t48\t1\n", false},
+		"a cut content": {"pids\t8", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "cgroups")
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := hasPIDController(path); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+	if hasPIDController(filepath.Join(t.TempDir(), "none")) {
+		t.Error("there is no file")
+	}
+}

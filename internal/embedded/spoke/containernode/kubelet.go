@@ -5,7 +5,9 @@ package containernode
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -128,6 +130,25 @@ func configureResources(c *kubeletconfig.KubeletConfiguration) {
 	c.CgroupDriver = "cgroupfs"
 	c.EvictionHard = map[string]string{"memory.available": "100Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"}
 	c.ImageGCHighThresholdPercent = 100
+	if hasPIDController("/proc/cgroups") {
+		c.PodPidsLimit = podProcesses
+	}
+}
+
+// podProcesses is how many processes and threads a pod may have, so that one cannot use up those of
+// this computer. It is the default of OpenShift.
+const podProcesses = 4096
+
+// hasPIDController reports whether the kernel can limit the number of processes; path is that of
+// /proc/cgroups.
+func hasPIDController(path string) bool {
+	raw, _ := os.ReadFile(path) // without it, there is no such controller
+	for line := range strings.Lines(string(raw)) {
+		if fields := strings.Fields(line); len(fields) == 4 && fields[0] == "pids" { // name, hierarchy, groups, enabled
+			return fields[3] == "1"
+		}
+	}
+	return false
 }
 
 // runProxy runs kube-proxy until ctx ends.
