@@ -69,12 +69,7 @@ func upCommand() *cobra.Command {
 			return runInForeground(cmd, o)
 		},
 	}
-	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the last used port, else any free port)")
-	cmd.Flags().StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
-		"loopback `address` that serves /metrics; port 0 selects the last used port, else any free port; 0 disables metrics")
-	cmd.Flags().StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
-		"loopback `address` that serves the console; port 0 selects the last used port, else any free port; 0 disables the console")
-	cmd.Flags().BoolVar(&o.Containers, "containers", true, "let workers of local clusters run containers, if this machine can: see hotspare doctor; $HOTSPARE_CONTAINERS replaces the default")
+	addServingFlags(cmd.Flags(), &o)
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install to install clusters on clouds, run as processes on this machine (default: local clusters only)")
 	cmd.Flags().StringVar(&o.Recipes, "recipes", "",
@@ -89,6 +84,17 @@ func upCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input is closed")
 	mustSucceed(cmd.Flags().MarkHidden("until-eof"))
 	return cmd
+}
+
+// addServingFlags adds the flags of the addresses, and of what local clusters serve.
+func addServingFlags(flags *pflag.FlagSet, o *up.Options) {
+	flags.IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the last used port, else any free port)")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
+		"loopback `address` that serves /metrics; port 0 selects the last used port, else any free port; 0 disables metrics")
+	flags.StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
+		"loopback `address` that serves the console; port 0 selects the last used port, else any free port; 0 disables the console")
+	flags.BoolVar(&o.Containers, "containers", true,
+		"let workers of local clusters run containers, if this machine can: see hotspare doctor; $HOTSPARE_CONTAINERS replaces the default")
 }
 
 // defaultToVariable sets a flag that was not given to the value of an environment variable, unless that
