@@ -23,21 +23,19 @@ type outsider struct {
 	kubeconfig string
 }
 
-// newOutsider creates a cluster and deletes its ClusterDeployment, which keeps the cluster.
-func (h *hub) newOutsider(t *testing.T) outsider {
+// newOutsider creates a cluster that another hub manages. The hub under test would stop the machines of
+// a cluster that no ClusterDeployment of its own names.
+func newOutsider(t *testing.T) outsider {
 	t.Helper()
+	h := own(t)
 	cd := h.standalone(t, "outside", hivev1.PowerRunning)
 	h.conditioned(t, cd, hivev1.ClusterReady, corev1.ConditionTrue)
 	o := outsider{h, cd, filepath.Join(t.TempDir(), "outside.kubeconfig")}
 	h.hotspare(t, "cluster", "kubeconfig", cd.Name, "-n", cd.Namespace, "-o", o.kubeconfig)
 
-	t.Log("while hotspare manages it, it cannot be adopted")
+	t.Log("the hub that manages it does not adopt it")
 	r := h.run(t, "", "adopt", "kubeconfig", "twice", "--admin-kubeconfig", o.kubeconfig, "-n", cd.Namespace)
 	refused(t, r, "ClusterDeployment "+cd.Namespace+"/outside manages this cluster already")
-
-	h.kubectl(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", `{"spec":{"preserveOnDelete":true}}`)
-	h.delete(t, get(t, h, cd.DeepCopy()))
-	h.gone(t, cd.DeepCopy())
 	return o
 }
 
@@ -47,15 +45,12 @@ func (o outsider) answers(t *testing.T) {
 	o.hub.kubectl(t, "--kubeconfig", o.kubeconfig, "get", "nodes")
 }
 
-// destroy gives the cluster back to the ClusterDeployment that it was created for, and destroys it.
+// destroy destroys the cluster with the hub that created it.
 func (o outsider) destroy(t *testing.T) {
 	t.Helper()
-	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: o.was.Namespace, Name: o.was.Name}, Spec: *o.was.Spec.DeepCopy()}
-	o.create(t, cd)
-	o.conditioned(t, cd, hivev1.ClusterProvisioned, corev1.ConditionTrue) // it has the finalizer
-	o.hub.delete(t, cd)
-	o.gone(t, cd)
-	machines := filepath.Join(o.machines(), cd.Spec.ClusterMetadata.InfraID)
+	o.hub.delete(t, get(t, o.hub, o.was.DeepCopy()))
+	o.gone(t, o.was.DeepCopy())
+	machines := filepath.Join(o.machines(), o.was.Spec.ClusterMetadata.InfraID)
 	if _, err := os.Stat(machines); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", machines, err)
 	}
@@ -64,7 +59,7 @@ func (o outsider) destroy(t *testing.T) {
 // An adopted cluster runs, serves a claim as a spare, and outlives both of its ClusterDeployments.
 func TestAnAdoptedClusterOutlivesItsClusterDeployment(t *testing.T) {
 	h := shared(t)
-	o := h.newOutsider(t)
+	o := newOutsider(t)
 
 	t.Log("outside pools it has a state, and survives the deletion")
 	ns := h.namespace(t)
