@@ -128,8 +128,10 @@ spec:
 	defer func() {
 		if c.t.Failed() {
 			for _, arguments := range [][]string{
-				{"get", "dataplane,fleetregion", "-n", "fleet", "-o", "yaml"}, {"describe", "pods", "-n", "hotspare-agent"},
-				{"logs", "-n", "hotspare-agent", "deployment/hotspare-agent"}, {"logs", "-n", "hotspare-system", "deployment/hotspare-manager", "--tail=30"},
+				{"get", "dataplane,fleetregion", "-n", "fleet", "-o", "yaml"},
+				{"describe", "pods", "-n", "hotspare-agent"},
+				{"logs", "-n", "hotspare-agent", "deployment/hotspare-agent"},
+				{"logs", "-n", "hotspare-system", "deployment/hotspare-manager", "--tail=30"},
 			} {
 				out, err := c.try(context.WithoutCancel(c.t.Context()), "", arguments...)
 				c.t.Logf("%s: %v\n%s", strings.Join(arguments, " "), err, out)
