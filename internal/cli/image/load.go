@@ -17,8 +17,9 @@ computer pull them. The clusters must run containers on their workers
 with imagePullPolicy Always; their pods need no change.
 
 FILE is an archive of docker save or podman save, or an OCI archive; it may be compressed
-with gzip. FOLDER contains an OCI image layout. Each image must support the architecture
-of this computer. An image replaces the one that has the same name.
+with gzip. FOLDER contains an OCI image layout. FILE can also be a program that is linked
+statically: its image contains only the program, and starts it. Each image must support
+the architecture of this computer. An image replaces the one that has the same name.
 
 The names of the images are those in the archive. If it contains none, specify the name
 with --name.`
@@ -27,11 +28,12 @@ func (a commands) loadCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "load FILE|FOLDER...",
-		Short: "Load images from archives or folders",
+		Short: "Load images from archives, folders or programs",
 		Long:  loadLong,
 		Example: `  docker save busybox:1.36 -o busybox.tar
   hotspare image load busybox.tar
-  hotspare image load ./layout --name registry.example.com/team/app:v1`,
+  hotspare image load ./layout --name registry.example.com/team/app:v1
+  hotspare image load ./server --name example.com/server:dev`,
 		Args: base.RequireNames("archive or folder"),
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the image, instead of the names in the archive")

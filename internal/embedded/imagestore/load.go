@@ -23,7 +23,7 @@ type LoadOptions struct {
 
 // Load copies the images of an archive or of a folder into the store and returns them. It reads
 // archives of docker save and OCI archives, also if they are compressed with gzip, and folders with
-// an OCI image layout. If it returns an error, it returns the images that it loaded nevertheless:
+// an OCI image layout. A program for Linux that is linked statically becomes an image. If it returns an error, it returns the images that it loaded nevertheless:
 // none, except if writing a later one failed, or removing what the former images with these names
 // needed.
 func (s *Store) Load(ctx context.Context, path string, o LoadOptions) ([]Image, error) {
@@ -38,15 +38,11 @@ func (s *Store) Load(ctx context.Context, path string, o LoadOptions) ([]Image, 
 }
 
 func (s *Store) load(ctx context.Context, path string, o LoadOptions) (images []Image, err error) {
-	src, err := s.openSource(ctx, path)
+	candidates, closeSource, err := s.readPath(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, src.close()) }()
-	candidates, err := readCandidates(src)
-	if err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, closeSource()) }()
 	named, err := nameImages(candidates, o.Name)
 	if err != nil {
 		return nil, err
@@ -57,6 +53,22 @@ func (s *Store) load(ctx context.Context, path string, o LoadOptions) (images []
 		}
 	}
 	return s.writeImages(ctx, named)
+}
+
+// readPath finds the images of an archive, a folder or a program. The caller calls closeSource after it
+// has copied them.
+func (s *Store) readPath(ctx context.Context, path string) (candidates []candidate, closeSource func() error, err error) {
+	if isProgram(path) {
+		return readProgram(path)
+	}
+	src, err := s.openSource(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if candidates, err = readCandidates(src); err != nil {
+		return nil, nil, errors.Join(err, src.close())
+	}
+	return candidates, src.close, nil
 }
 
 func (s *Store) openSource(ctx context.Context, path string) (source, error) {
