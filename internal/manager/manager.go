@@ -57,6 +57,8 @@ type Platforms struct {
 	Workers map[string]install.Workers
 	// Room contains the platforms that know how many more clusters fit.
 	Room map[string]clusterpool.Room
+	// Obstacles contains the platforms that may lack something that clusters need.
+	Obstacles map[string]clusterpool.Obstacle
 	// Recipes are the recipes of platform exec; nil if there are none.
 	Recipes clusterpool.Recipes
 	// GlobalPullSecret names a Secret with registries that all clusters get; an empty name means
@@ -184,7 +186,7 @@ func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, record
 func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
 	c, live, now := newFieldOwnerClient(mgr), mgr.GetAPIReader(), clock.RealClock{}
 	pools := &clusterpool.Reconciler{
-		Client: c, Live: live, Clock: now, Room: p.Room, Recipes: p.Recipes, Metrics: counts,
+		Client: c, Live: live, Clock: now, Room: p.Room, Obstacles: p.Obstacles, Recipes: p.Recipes, Metrics: counts,
 		Installers: slices.Sorted(maps.Keys(p.Executors)),
 		Events:     recorder("clusterpool"),
 		Suffix:     func() string { return utilrand.String(5) },

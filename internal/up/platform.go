@@ -65,6 +65,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Actuators: others.Actuators,
 		Workers:   map[string]install.Workers{localPlatform: installlocal.Workers{Store: store}},
 		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store, containersObstacle), execPlatform: recipes.executor.CountFits},
+		Obstacles: map[string]clusterpool.Obstacle{localPlatform: newContainersRequirement(containersObstacle)},
 		Recipes:   recipes.catalog,
 		News:      news,
 
@@ -89,6 +90,20 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	return nil
 }
 
+// newContainersRequirement returns a function that returns why no cluster of a pool that requires
+// containers can be created on this computer; "" if one can, or if the pool does not require them.
+func newContainersRequirement(containersObstacle func() string) clusterpool.Obstacle {
+	return func(p hivev1.Platform) string {
+		if p.Local == nil || p.Local.Containers != hivev1.LocalContainersAlways || p.Local.Workers != nil && *p.Local.Workers == 0 {
+			return ""
+		}
+		if obstacle := containersObstacle(); obstacle != "" {
+			return "spec.platform.local.containers is Always, but workers cannot run containers on this computer: " + obstacle
+		}
+		return ""
+	}
+}
+
 // newClusterRoom returns a function that returns how many more clusters fit on this computer, and what
 // prevents more.
 func newClusterRoom(store *local.Store, containersObstacle func() string) clusterpool.Room {
@@ -98,11 +113,7 @@ func newClusterRoom(store *local.Store, containersObstacle func() string) cluste
 			size.Workers = int(*p.Local.Workers)
 		}
 		if size.Workers > 0 && p.Local != nil && p.Local.Containers != hivev1.LocalContainersNever {
-			obstacle := containersObstacle()
-			if obstacle != "" && p.Local.Containers == hivev1.LocalContainersAlways {
-				return new(int), "workers cannot run containers on this computer: " + obstacle
-			}
-			size.Containers = obstacle == ""
+			size.Containers = containersObstacle() == ""
 		}
 		n, why := store.CountClusterFits(size)
 		return &n, why

@@ -3,6 +3,7 @@ package clusterpool
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,40 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	if err != nil || len(found.missing) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
 		!strings.Contains(text, `Secret "template", key "install-config.yaml"`) || strings.Contains(text, "hush") {
 		t.Errorf("got %v, %v", text, err)
+	}
+}
+
+func TestAnObstacleOfThePlatformIsMissingUntilItIsGone(t *testing.T) {
+	r, _, now := reconciler(t)
+	obstacle := "containerd is missing: install it"
+	r.Obstacles = map[string]Obstacle{"local": func(hivev1.Platform) string { return obstacle }}
+	of := func(platform hivev1.Platform, annotations map[string]string) *observation {
+		p := &hivev1.ClusterPool{}
+		p.Spec.Platform, p.Spec.Annotations = platform, annotations
+		return &observation{pool: p, cache: &poolCache{}}
+	}
+	has := func(s *observation) bool {
+		t.Helper()
+		found, err := r.findDependencies(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(found.missing, "containerd is missing: install it")
+	}
+	local := of(hivev1.Platform{Local: &hivev1.LocalPlatform{}}, nil)
+	if !has(local) {
+		t.Error("the obstacle is not among what is missing")
+	}
+	if has(of(hivev1.Platform{AWS: &runtime.RawExtension{}}, nil)) {
+		t.Error("it hinders clusters of another platform")
+	}
+	if has(of(hivev1.Platform{Local: &hivev1.LocalPlatform{}}, map[string]string{hivev1.AnnotationFake: "true"})) {
+		t.Error("it hinders fake clusters")
+	}
+	obstacle = ""
+	now.SetTime(now.Now().Add(dependenciesTTL + time.Second))
+	if has(local) {
+		t.Error("it stays when it is gone")
 	}
 }
 

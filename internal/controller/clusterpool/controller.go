@@ -46,6 +46,10 @@ import (
 // limit as text. A nil number means no limit.
 type Room func(p hivev1.Platform) (more *int, why string)
 
+// Obstacle returns what prevents the creation of clusters like p's on their platform, whatever room
+// there is, and what to do about it; "" if nothing does.
+type Obstacle func(p hivev1.Platform) string
+
 // Recipes says what the clusters of a pool of platform exec are created with.
 type Recipes interface {
 	// CheckPool returns what the clusters of a pool lack, one text each, and a version that changes when
@@ -67,6 +71,8 @@ type Reconciler struct {
 	// Room maps the key of a platform in spec.platform to its limits; platforms without known
 	// limits are absent.
 	Room map[string]Room
+	// Obstacles has the platforms that may lack something; others are absent.
+	Obstacles map[string]Obstacle
 	// Recipes are the recipes of platform exec; nil if there are none.
 	Recipes Recipes
 	// Suffix returns the random part of a cluster's name.

@@ -38,7 +38,7 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 	if known := s.cache.dependencies.Load(); known != nil && known.generation == p.Generation && now.Sub(known.at) < dependenciesTTL {
 		return *known, nil
 	}
-	found := dependencies{at: now, generation: p.Generation, missing: facts.InvalidFields(p, r.Installers)}
+	found := dependencies{at: now, generation: p.Generation, missing: append(facts.InvalidFields(p, r.Installers), r.findObstacles(p)...)}
 	var versions []string
 	for _, n := range facts.ListDependencies(p) {
 		words, version, err := r.checkDependency(ctx, p.Namespace, n)
@@ -66,6 +66,18 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 	}
 	s.cache.dependencies.Store(&found)
 	return found, nil
+}
+
+// findObstacles returns what the pool's platform lacks, one text each.
+func (r *Reconciler) findObstacles(p *hivev1.ClusterPool) []string {
+	check := r.Obstacles[p.Spec.Platform.Name()]
+	if check == nil || facts.IsFake(p) {
+		return nil
+	}
+	if obstacle := check(p.Spec.Platform); obstacle != "" {
+		return []string{obstacle}
+	}
+	return nil
 }
 
 // readReleaseImage returns the release image of a pool's image set; "" if there is no image set.
