@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +32,7 @@ type createOptions struct {
 	size, running, workers         int32
 	maxSize, maxConcurrent         int32 // negative: no limit
 	platform, imageSet, baseDomain string
+	containers                     string
 	lifetime                       time.Duration
 	fake, dryRun                   bool
 }
@@ -51,6 +54,7 @@ and apply it with "hotspare kubectl apply -f -".`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	d.addFlags(cmd)
+	base.MustSucceed(cmd.RegisterFlagCompletionFunc("containers", cobra.FixedCompletions(containerChoices, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := d.validate(); err != nil {
 			return base.UsageErrorFor(err, cmd)
@@ -71,6 +75,7 @@ func (d *createOptions) addFlags(cmd *cobra.Command) {
 	f.Int32Var(&d.running, "running", 0, "number of unclaimed clusters to keep running; the others hibernate")
 	f.StringVar(&d.platform, "platform", defaultPlatform, "platform to install clusters on")
 	f.Int32Var(&d.workers, "workers", 1, "number of worker machines of each cluster; with 0, pods run on the control plane")
+	f.StringVar(&d.containers, "containers", "", "whether workers run the containers of pods: Auto (if this machine can), Always or Never")
 	f.StringVar(&d.imageSet, "image-set", defaultImageSet, "ClusterImageSet to install")
 	f.StringVar(&d.baseDomain, "base-domain", defaultBaseDomain, "DNS domain of the clusters")
 	f.Int32Var(&d.maxSize, "max-size", -1, "maximum number of clusters, including claimed ones (-1: no limit)")
@@ -88,14 +93,19 @@ func (d *createOptions) validate() error {
 		return errors.New("--size, --running and --workers must not be negative")
 	case d.lifetime < 0:
 		return errors.New("--claim-lifetime must not be negative")
+	case d.containers != "" && !slices.Contains(containerChoices, d.containers):
+		return fmt.Errorf("--containers is %q: choose one of %s", d.containers, strings.Join(containerChoices, ", "))
 	}
 	return nil
 }
 
+// containerChoices are the values of --containers.
+var containerChoices = []string{string(hivev1.LocalContainersAuto), string(hivev1.LocalContainersAlways), string(hivev1.LocalContainersNever)}
+
 func (d *createOptions) buildPool(namespace, name string) *hivev1.ClusterPool {
 	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	p.Spec = hivev1.ClusterPoolSpec{
-		Platform:      hivev1.Platform{Local: &hivev1.LocalPlatform{Workers: &d.workers}},
+		Platform:      hivev1.Platform{Local: &hivev1.LocalPlatform{Workers: &d.workers, Containers: hivev1.LocalContainers(d.containers)}},
 		Size:          d.size,
 		RunningCount:  d.running,
 		MaxSize:       optionalLimit(d.maxSize),
