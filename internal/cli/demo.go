@@ -18,11 +18,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
 const demoLong = `Run a two-minute demo with real local clusters on this machine: it fills a pool, gets a
-cluster for a claim immediately, breaks a standby cluster, gets the next claim a cluster
-anyway, waits until the broken cluster is replaced, and hibernates and resumes a cluster.
+cluster for a claim immediately, runs a web server there if this machine can run
+containers (see "hotspare doctor"), breaks a standby cluster, gets the next claim a
+cluster anyway, waits until the broken cluster is replaced, and hibernates and resumes a
+cluster.
 Each step shows the command that you would type, and how long it took.
 
 The demo uses the hub of the data folder, in a separate namespace. If no hub is running,
@@ -33,7 +36,7 @@ everything that it created, even after Ctrl-C.`
 const demoNamespace = "hotspare-demo"
 
 func (a commands) demoCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "demo",
 		Short:             "Run a two-minute demo",
 		Long:              demoLong,
@@ -46,6 +49,8 @@ func (a commands) demoCommand() *cobra.Command {
 			return a.runDemo(cmd.Context())
 		},
 	}
+	cmd.AddCommand(a.demoServerCommand())
+	return cmd
 }
 
 func (a commands) runDemo(ctx context.Context) (err error) {
@@ -88,8 +93,12 @@ type demoRunner struct {
 	hubProcess *exec.Cmd
 	stdin      io.Closer
 	hubExited  chan struct{}
+	// privateDir is a temporary folder for kubeconfigs; "" if there is none yet.
+	privateDir string
 	// standbyName is the name of the standby cluster that the demo breaks.
 	standbyName string
+	// imageLoaded is set when the image of the web server may be in the data folder.
+	imageLoaded bool
 }
 
 // newDemoRunner finds a hub on this machine, or starts one with a temporary data folder.
@@ -226,14 +235,22 @@ const (
 func (s *demoRunner) cleanUpDemo(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCleanupTimeout)
 	defer cancel()
+	err := s.deletePrivateDir()
 	if s.hubProcess != nil {
-		return s.stopHub(ctx, why)
+		return errors.Join(err, s.stopHub(ctx, why))
 	}
 	if s.hub == nil {
-		return nil
+		return err
 	}
 	s.printLine("\nDeleting everything that the demo created.")
-	return s.deleteDemoNamespace(ctx)
+	return errors.Join(err, s.deleteDemoImage(ctx), s.deleteDemoNamespace(ctx))
+}
+
+func (s *demoRunner) deletePrivateDir() error {
+	if s.privateDir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.privateDir)
 }
 
 // stopHub stops the hub that the demo started. It keeps the data folder only after an error, for
@@ -255,7 +272,7 @@ func (s *demoRunner) stopHub(ctx context.Context, why error) error {
 		s.printLine("See " + filepath.Join(s.Flags.DataDir, "hotspare.log") + " for the cause, then delete that folder.")
 		return err
 	}
-	return errors.Join(err, os.RemoveAll(s.Flags.DataDir))
+	return errors.Join(err, usernamespace.Remover{Command: []string{s.self}}.RemoveAll(ctx, s.Flags.DataDir))
 }
 
 func (s *demoRunner) printLine(text string) { fmt.Fprintln(s.Stdout, text) }

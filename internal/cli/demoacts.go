@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,6 +38,11 @@ var demoSteps = []demoStep{
 		"A claim",
 		"You claim a cluster when you need one. One is already running, so you get it immediately.",
 		(*demoRunner).claimFirstCluster,
+	},
+	{
+		"A web server",
+		"The cluster runs containers. Its image is this program, loaded without Docker.",
+		(*demoRunner).runWebServer,
 	},
 	{
 		"The pool refills",
@@ -96,7 +99,7 @@ func (s *demoRunner) createPool(ctx context.Context) error {
 			return fmt.Errorf("creating namespace %s: %w", demoNamespace, err)
 		}
 	}
-	if err := s.runCommand(ctx, "pool create demo --size 2 --running 1 --workers 0"); err != nil {
+	if err := s.runCommand(ctx, "pool create demo --size 2 --running 1"); err != nil {
 		return err
 	}
 	return s.waitUntilSettled(ctx)
@@ -110,16 +113,15 @@ func (s *demoRunner) claimFirstCluster(ctx context.Context) error {
 	if err := s.runCommand(ctx, "claim create demo --name first --wait --timeout 5m --lifetime 1h"); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "hotspare-demo-")
-	if err != nil {
+	var err error
+	if s.privateDir, err = os.MkdirTemp("", "hotspare-demo-"); err != nil {
 		return fmt.Errorf("creating a private folder: %w", err)
 	}
-	file := filepath.Join(dir, "first.kubeconfig")
-	err = s.runCommand(ctx, "cluster kubeconfig first -o "+file)
-	if err == nil {
-		err = s.runCommand(ctx, "kubectl get nodes", "KUBECONFIG="+file)
+	_, file, _ := strings.Cut(s.firstKubeconfig(), "=")
+	if err := s.runCommand(ctx, "cluster kubeconfig first -o "+file); err != nil {
+		return err
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return s.runCommand(ctx, "kubectl get nodes", s.firstKubeconfig())
 }
 
 func (s *demoRunner) releaseFirstClaim(ctx context.Context) error {

@@ -32,7 +32,7 @@ func TestTheDemoOnARunningHub(t *testing.T) {
 	}
 	t.Logf("%s", out)
 	says(t, string(out),
-		"in namespace hotspare-demo.", " pool create demo --size 2 --running 1 --workers 0 -n hotspare-demo",
+		"in namespace hotspare-demo.", " pool create demo --size 2 --running 1 -n hotspare-demo", "Skipped: ", "--containers=false",
 		"claim first has cluster demo-", "control-plane", "has fault disk-lost", "claim second has cluster demo-",
 		"it does not start: ", "it counts as broken in ", "deleting 1", " is hibernating\n", " is running\n", "Commands to try next:")
 	broken, rescued := named(out, `local break (\S+) disk-lost`), named(out, `claim second has cluster (\S+)`)

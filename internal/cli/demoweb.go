@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"hotspare.io/hotspare/internal/cli/base"
+)
+
+const (
+	demoImage   = "hotspare.demo/web-server:1"
+	demoPort    = "8080"
+	demoTimeout = "2m"
+	// simulatedPods is the type of a condition of nodes that only report that pods run.
+	simulatedPods corev1.NodeConditionType = "SimulatedPods"
+)
+
+// runWebServer runs a web server in the first cluster and reads a page from it. If nodes of the cluster
+// only report that pods run, it says why.
+func (s *demoRunner) runWebServer(ctx context.Context) error {
+	obstacle, err := s.findContainersObstacle(ctx)
+	if err != nil {
+		return err
+	}
+	if obstacle != "" {
+		s.printLine("\n" + indent + "Skipped: " + obstacle)
+		return nil
+	}
+	s.imageLoaded = true
+	if err := s.runCommand(ctx, "image load "+s.self+" --name "+demoImage); err != nil {
+		return err
+	}
+	program := "/" + filepath.Base(s.self)
+	for _, command := range []string{
+		"kubectl create deployment web --image " + demoImage + " -- " + program + " demo web-server --address :" + demoPort,
+		"kubectl rollout status deployment web --timeout " + demoTimeout,
+	} {
+		if err := s.runCommand(ctx, command, s.firstKubeconfig()); err != nil {
+			return err
+		}
+	}
+	return s.fetchForwardedPage(ctx)
+}
+
+// findContainersObstacle returns why the containers of pods do not run in the first cluster; "" if they
+// do.
+func (s *demoRunner) findContainersObstacle(ctx context.Context) (string, error) {
+	child := exec.CommandContext(ctx, s.self, "kubectl", "get", "nodes", "-o", "json")
+	child.Env = s.childEnvironment(s.firstKubeconfig())
+	raw, err := child.Output()
+	if err != nil {
+		return "", fmt.Errorf("listing the nodes of the claimed cluster: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := json.Unmarshal(raw, &nodes); err != nil {
+		return "", fmt.Errorf("reading the nodes of the claimed cluster: %w", err)
+	}
+	return simulationCause(nodes.Items), nil
+}
+
+// simulationCause returns the message of the nodes that take pods but only report that they run; "" if
+// there is none.
+func simulationCause(nodes []corev1.Node) string {
+	for _, n := range nodes {
+		if len(n.Spec.Taints) > 0 {
+			continue
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == simulatedPods && c.Status == corev1.ConditionTrue {
+				return c.Message
+			}
+		}
+	}
+	return ""
+}
+
+// fetchForwardedPage forwards a local port to the web server, reads its page and prints it.
+func (s *demoRunner) fetchForwardedPage(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	arguments := []string{"kubectl", "port-forward", "deployment/web", ":" + demoPort}
+	fmt.Fprintf(s.Stdout, "\n%s$ %s %s %s &\n", indent, s.firstKubeconfig(), s.Name, strings.Join(arguments, " "))
+	child := exec.CommandContext(ctx, s.self, arguments...)
+	child.Env = s.childEnvironment(s.firstKubeconfig())
+	child.WaitDelay = time.Second
+	output, err := child.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("forwarding a port: %w", err)
+	}
+	var wrong strings.Builder
+	child.Stderr = &wrong
+	if err := child.Start(); err != nil {
+		return fmt.Errorf("forwarding a port: %w", err)
+	}
+	address := make(chan string, 1)
+	go func() {
+		defer close(address)
+		scanForPrefix(output, forwardingPrefix, func(line string) { address <- forwardedAddress(line) })
+	}()
+	err = s.printPage(ctx, address)
+	cancel()
+	_ = child.Wait() // it was killed
+	if err != nil {
+		return fmt.Errorf("%w %s", err, strings.TrimSpace(wrong.String()))
+	}
+	return nil
+}
+
+const forwardingPrefix = "Forwarding from "
+
+// forwardedAddress returns the local address in a line such as "Forwarding from 127.0.0.1:41231 -> 8080".
+func forwardedAddress(line string) string {
+	address, _, _ := strings.Cut(strings.TrimPrefix(line, forwardingPrefix), " ")
+	return address
+}
+
+// printPage reads the page at the address that it receives, and prints it.
+func (s *demoRunner) printPage(ctx context.Context, address <-chan string) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case to, ok := <-address:
+		if !ok {
+			return errors.New("forwarding a port to the web server:")
+		}
+		fmt.Fprintf(s.Stdout, "%s$ curl http://%s/\n", indent, to)
+		page, err := fetchPage(ctx, "http://"+to+"/")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.Stdout, "%s  %s\n", indent, strings.TrimSpace(page))
+		return nil
+	}
+}
+
+// maxPage is how much of a page is read.
+const maxPage = 4 << 10
+
+func fetchPage(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, demoServerTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", fmt.Errorf("reading the page of the web server: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("reading the page of the web server: %w", err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	page, err := io.ReadAll(io.LimitReader(response.Body, maxPage))
+	if err != nil {
+		return "", fmt.Errorf("reading the page of the web server: %w", err)
+	}
+	return string(page), nil
+}
+
+// firstKubeconfig returns the environment variable with the kubeconfig of the first claim.
+func (s *demoRunner) firstKubeconfig() string {
+	return "KUBECONFIG=" + filepath.Join(s.privateDir, "first.kubeconfig")
+}
+
+// deleteDemoImage deletes the image of the web server, if the demo has loaded it.
+func (s *demoRunner) deleteDemoImage(ctx context.Context) error {
+	if !s.imageLoaded {
+		return nil
+	}
+	child := exec.CommandContext(ctx, s.self, "image", "delete", demoImage)
+	child.Env = s.childEnvironment()
+	if output, err := child.CombinedOutput(); err != nil {
+		return base.WithRemedy(fmt.Errorf("deleting image %s: %w: %s", demoImage, err, strings.TrimSpace(string(output))),
+			"delete it with: "+s.FormatCommand("image delete "+demoImage))
+	}
+	return nil
+}
