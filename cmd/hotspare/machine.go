@@ -7,6 +7,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/spoke"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
 // machineCommand runs a local machine. hotspare up starts it; users do not.
@@ -25,6 +26,25 @@ func machineCommand() *cobra.Command {
 		},
 	}
 	run.Flags().StringVar(&dir, "dir", "", "the machine's folder")
-	cmd.AddCommand(run)
+	cmd.AddCommand(run, removeCommand())
+	return cmd
+}
+
+// removeCommand removes files in the user namespace in which hotspare starts it.
+func removeCommand() *cobra.Command {
+	var root, path string
+	cmd := &cobra.Command{
+		Use:   "remove",
+		Short: "Remove a file or a folder below another one",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if root == "" || path == "" {
+				return base.NewUsageError(errors.New("--root and --path are required"))
+			}
+			return usernamespace.RemoveBelow(root, path)
+		},
+	}
+	cmd.Flags().StringVar(&root, "root", "", "the folder that no link leaves")
+	cmd.Flags().StringVar(&path, "path", "", "what to remove, below --root")
 	return cmd
 }

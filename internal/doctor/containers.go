@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/explain/remedy"
@@ -32,22 +34,60 @@ func (f Facts) checkContainers() []result {
 		all = append(all, f.checkCapabilities())
 	}
 	all = append(all, f.checkPrograms()...)
-	return append(all, f.checkCgroups(), f.checkOverlay(), f.checkInotify(), f.checkOutside())
+	return append(all, f.checkCgroups(), f.checkOverlay(), f.checkInotify(), f.checkTUN())
 }
 
 func (f Facts) checkUser() result {
 	const check = "User"
-	do, solution := remedy.New(goal+"start hotspare as root.", ""), "start hotspare as root"
 	switch {
 	case f.UserID != 0:
-		return newResult(check, Containers, Problem, "user %d: real pods need root; rootless mode does not exist yet", f.UserID).
-			withRemedy(do, "hotspare does not run as root", solution)
+		return f.checkOrdinaryUser(check)
 	case f.UserNamespace:
-		return newResult(check, Containers, Problem, "root of a user namespace: real pods need root of the machine; rootless mode does not exist yet").
-			withRemedy(do, "hotspare runs as root of a user namespace only", solution+" of the machine")
+		do, solution := remedy.New(goal+"start hotspare as root of the machine, or as a user who is not root of a user namespace.", ""), "start hotspare as root of the machine"
+		return newResult(check, Containers, Problem, "root of a user namespace: real pods need root of the machine, or an ordinary user").
+			withRemedy(do, "hotspare runs as root of a user namespace only", solution)
 	default:
 		return newResult(check, Containers, OK, "root")
 	}
+}
+
+// checkOrdinaryUser checks whether a user who is not root can create user namespaces with 65536 IDs.
+func (f Facts) checkOrdinaryUser(check string) result {
+	if f.UserNamespaceError != "" {
+		cause := "user " + f.formatUser() + " cannot create a user namespace"
+		do := remedy.New(goal+"let users create namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "+
+			"kernel.apparmor_restrict_unprivileged_userns), or start hotspare as root.", "")
+		return newResult(check, Containers, Problem, "%s: %s", cause, f.UserNamespaceError).
+			withRemedy(do, cause, "start hotspare as root, or let users create namespaces")
+	}
+	for _, ids := range []struct {
+		is         Quantity
+		kind, flag string
+	}{{f.SubordinateUsers, "user", "uids"}, {f.SubordinateGroups, "group", "gids"}} {
+		if ids.is.Err != "" || ids.is.Value < neededSubordinates {
+			cause := fmt.Sprintf("user %s has fewer than %d subordinate %s IDs", f.formatUser(), neededSubordinates, ids.kind)
+			command := f.asRoot(fmt.Sprintf("usermod --add-sub%s 100000-165535 %s", ids.flag, f.formatUser()))
+			return newResult(check, Containers, Problem, "%s", cause).
+				withRemedy(remedy.New(goal+"give the user a range that no other user has.", command), cause, formatRun(command))
+		}
+	}
+	return newResult(check, Containers, Note, "user %s: pods have no limits of memory, CPU and processes", f.formatUser())
+}
+
+// neededSubordinates is how many subordinate IDs images need in addition to root.
+const neededSubordinates = 65535
+
+func (f Facts) formatUser() string { return cmp.Or(f.UserName, strconv.Itoa(f.UserID)) }
+
+// checkIDMap checks the programs that give a user namespace its IDs.
+func (f Facts) checkIDMap() result {
+	const check = "ID maps"
+	for _, name := range []string{NewUIDMap, NewGIDMap} {
+		if _, found := f.Programs[name]; !found {
+			return newMissing(check, name, "%s is missing", name)
+		}
+	}
+	return newResult(check, Containers, OK, "newuidmap and newgidmap")
 }
 
 // Bits of capabilities: see linux/capability.h.
@@ -127,6 +167,14 @@ func (f Facts) checkCgroups() result {
 // unsuitableFileSystems cannot contain the upper folder of an overlay.
 var unsuitableFileSystems = []string{"overlay", "nfs", "cifs", "smb2", "9p", "vfat", "fuse", "ecryptfs"}
 
+// minUserOverlayKernel is the first kernel that lets root of a user namespace mount overlay.
+var minUserOverlayKernel = version{major: 5, minor: 11}
+
+func (f Facts) isKernelBefore(v version) bool {
+	is, _, known := parseVersion(f.Kernel)
+	return known && is.isBefore(v)
+}
+
 func (f Facts) checkOverlay() result {
 	const check = "overlay"
 	switch fs := f.DataFolder.FileSystem; {
@@ -134,6 +182,10 @@ func (f Facts) checkOverlay() result {
 		cause := "the kernel has no file system overlay"
 		return newResult(check, Containers, Problem, "%s", cause).
 			withRemedy(remedy.New(goal+"use a kernel with overlay (CONFIG_OVERLAY_FS).", ""), cause, "use a kernel with overlay")
+	case f.UserID != 0 && f.isKernelBefore(minUserOverlayKernel):
+		cause := fmt.Sprintf("kernel %s lets only root use the file system overlay", f.Kernel)
+		return newResult(check, Containers, Problem, "%s", cause).
+			withRemedy(remedy.New(goal+"use kernel 5.11 or newer, or start hotspare as root.", ""), cause, "use kernel 5.11 or newer, or start hotspare as root")
 	case slices.Contains(unsuitableFileSystems, fs):
 		cause := fmt.Sprintf("images cannot be stored on %s, the file system of %s", fs, f.DataFolder.Path)
 		return newResult(check, Containers, Problem, "%s", cause).
@@ -165,19 +217,19 @@ func (f Facts) checkInotify() result {
 	return newResult(check, Containers, OK, "%d instances, %d watches", f.InotifyInstances.Value, f.InotifyWatches.Value)
 }
 
-// checkOutside checks the two ways from a worker's network to others: a router and a TUN device.
-func (f Facts) checkOutside() result {
-	const check = "Other networks"
-	switch {
-	case f.TUNError == "":
-		return newResult(check, Containers, OK, "/dev/net/tun can be opened")
-	case f.IPForwarding:
-		return newResult(check, Containers, OK, "IP forwarding is on")
-	default:
-		do := remedy.New("To let real pods reach other networks, turn on IP forwarding.", f.asRoot("sysctl -w net.ipv4.ip_forward=1"))
-		return newResult(check, Containers, Note, "IP forwarding is off, and /dev/net/tun cannot be opened (%s): real pods may reach only their own cluster", f.TUNError).
-			withRemedy(do, "", "")
+// checkTUN checks the device that connects a worker to the network of its cluster.
+func (f Facts) checkTUN() result {
+	const check, device = "TUN device", "/dev/net/tun"
+	if f.TUNError == "" {
+		return newResult(check, Containers, OK, "%s can be opened", device)
 	}
+	cause := device + " cannot be opened"
+	command := f.asRoot("modprobe tun")
+	if f.UserID != 0 {
+		command = f.asRoot("chmod 666 " + device) // as udev does on most distributions
+	}
+	return newResult(check, Containers, Problem, "%s: %s", cause, f.TUNError).
+		withRemedy(remedy.New(goal+"make the device usable.", command), cause, formatRun(command))
 }
 
 // subtractWords returns the words that are not in the other list.

@@ -5,13 +5,53 @@ import "testing"
 func TestFindingsAboutContainers(t *testing.T) {
 	checkFindings(t, map[string]findingCase{
 		"another user": {
-			change:   asUser,
-			want:     []string{"Problem User: user 1000: real pods need root; rootless mode does not exist yet"},
-			obstacle: "hotspare does not run as root: start hotspare as root",
+			change: asUser,
+			want:   []string{"Note User: user you: pods have no limits of memory, CPU and processes"},
+		},
+		"a user without a name": {
+			change: both(asUser, func(f *Facts) { f.UserName = "" }),
+			want:   []string{"Note User: user 1000: pods have no limits of memory, CPU and processes"},
+		},
+		"a user who cannot create namespaces": {
+			change:   both(asUser, func(f *Facts) { f.UserNamespaceError = "operation not permitted" }),
+			want:     []string{"Problem User: user you cannot create a user namespace: operation not permitted"},
+			obstacle: "user you cannot create a user namespace: start hotspare as root, or let users create namespaces",
+		},
+		"a user with few subordinate user IDs": {
+			change:   both(asUser, func(f *Facts) { f.SubordinateUsers.Value = 65534 }),
+			want:     []string{"Problem User: user you has fewer than 65535 subordinate user IDs"},
+			obstacle: `user you has fewer than 65535 subordinate user IDs: run "sudo usermod --add-subuids 100000-165535 you"`,
+		},
+		"a user without subordinate group IDs": {
+			change:   both(asUser, func(f *Facts) { f.SubordinateGroups = Quantity{Err: "open /etc/subgid: no such file or directory"} }),
+			want:     []string{"Problem User: user you has fewer than 65535 subordinate group IDs"},
+			obstacle: `user you has fewer than 65535 subordinate group IDs: run "sudo usermod --add-subgids 100000-165535 you"`,
+		},
+		"a user without newgidmap": {
+			change:   both(asUser, without(NewGIDMap)),
+			want:     []string{"Note User: user you: pods have no limits of memory, CPU and processes", "Problem ID maps: newgidmap is missing"},
+			obstacle: `newgidmap is missing: run "sudo apt-get install uidmap"`,
+		},
+		"root without newuidmap": {change: without(NewUIDMap, NewGIDMap)},
+		"a user with an old kernel": {
+			change: both(asUser, func(f *Facts) { f.Kernel = "5.10.0-30-amd64" }),
+			want: []string{
+				"Note User: user you: pods have no limits of memory, CPU and processes",
+				"Problem overlay: kernel 5.10.0-30-amd64 lets only root use the file system overlay",
+			},
+			obstacle: "kernel 5.10.0-30-amd64 lets only root use the file system overlay: use kernel 5.11 or newer, or start hotspare as root",
+		},
+		"a user who cannot open the TUN device": {
+			change: both(asUser, func(f *Facts) { f.TUNError = "permission denied" }),
+			want: []string{
+				"Note User: user you: pods have no limits of memory, CPU and processes",
+				"Problem TUN device: /dev/net/tun cannot be opened: permission denied",
+			},
+			obstacle: `/dev/net/tun cannot be opened: run "sudo chmod 666 /dev/net/tun"`,
 		},
 		"root of a user namespace": {
 			change:   func(f *Facts) { f.UserNamespace = true },
-			want:     []string{"Problem User: root of a user namespace: real pods need root of the machine; rootless mode does not exist yet"},
+			want:     []string{"Problem User: root of a user namespace: real pods need root of the machine, or an ordinary user"},
 			obstacle: "hotspare runs as root of a user namespace only: start hotspare as root of the machine",
 		},
 		"root without CAP_SYS_ADMIN": {
@@ -104,20 +144,17 @@ func TestFindingsAboutContainers(t *testing.T) {
 			change: func(f *Facts) { f.InotifyWatches = Quantity{Err: "no such file or directory"} },
 			want:   []string{"Note inotify: max_user_watches cannot be read: no such file or directory"},
 		},
-		"no IP forwarding, but a TUN device": {change: func(f *Facts) { f.IPForwarding = false }},
-		"IP forwarding, but no TUN device":   {change: func(f *Facts) { f.TUNError = "no such file or directory" }},
-		"neither IP forwarding nor a TUN device": {
-			change: func(f *Facts) { f.IPForwarding, f.TUNError = false, "permission denied" },
-			want: []string{
-				"Note Other networks: IP forwarding is off, and /dev/net/tun cannot be opened (permission denied): real pods may reach only their own cluster",
-			},
+		"no TUN device": {
+			change:   func(f *Facts) { f.TUNError = "no such file or directory" },
+			want:     []string{"Problem TUN device: /dev/net/tun cannot be opened: no such file or directory"},
+			obstacle: `/dev/net/tun cannot be opened: run "modprobe tun"`,
 		},
 		"three causes": {
 			change: func(f *Facts) {
 				f.UserNamespace, f.Cgroups.ReadOnly, f.Overlay = true, true, Unsupported
 			},
 			want: []string{
-				"Problem User: root of a user namespace: real pods need root of the machine; rootless mode does not exist yet",
+				"Problem User: root of a user namespace: real pods need root of the machine, or an ordinary user",
 				"Problem cgroups: version 2, mounted read-only, as in a container without privileges",
 				"Problem overlay: the kernel has no file system overlay",
 			},

@@ -11,9 +11,16 @@ type Facts struct {
 	Kernel string
 	// UserID is the effective user ID of the process.
 	UserID int
+	// UserName is the name of that user; "" if it is unknown.
+	UserName string
 	// UserNamespace is set if the process is in a user namespace that maps user IDs.
 	UserNamespace bool
-	Capabilities  Capabilities
+	// UserNamespaceError is the reason why the user, who is not root, cannot start a program in a user
+	// namespace with namespaces of its own; "" if the user can.
+	UserNamespaceError string
+	// SubordinateUsers and SubordinateGroups are how many subordinate IDs the user has: see subuid(5).
+	SubordinateUsers, SubordinateGroups Quantity
+	Capabilities                        Capabilities
 	// Programs are the programs that exist, by their names: see the constants.
 	Programs map[string]Program
 	// CNIFolders are the folders with CNI plugins that exist.
@@ -23,8 +30,6 @@ type Facts struct {
 	Overlay Support
 	// TUNError is the reason why /dev/net/tun cannot be opened; "" if it can.
 	TUNError string
-	// IPForwarding is set if the kernel forwards IPv4 packets between interfaces.
-	IPForwarding bool
 	// InotifyInstances and InotifyWatches are the limits of one user.
 	InotifyInstances, InotifyWatches Quantity
 	DataFolder                       DataFolder
@@ -43,6 +48,9 @@ const (
 	Runc           = "runc"
 	IPTables       = "iptables"
 	NFT            = "nft"
+	// These are needed only if the user is not root.
+	NewUIDMap = "newuidmap"
+	NewGIDMap = "newgidmap"
 )
 
 // CNIPlugins are the names of the CNI plugins that real pods need, sorted.

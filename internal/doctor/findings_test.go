@@ -20,11 +20,12 @@ func capable() Facts {
 			Runc:           {Path: "/usr/sbin/runc", Version: "runc version 1.1.5+ds1"},
 			IPTables:       {Path: "/usr/sbin/iptables", Version: "iptables v1.8.9 (nf_tables)"},
 			NFT:            {Path: "/usr/sbin/nft", Version: "nftables v1.0.6 (Lester Gooch #5)"},
+			NewUIDMap:      {Path: "/usr/bin/newuidmap"},
+			NewGIDMap:      {Path: "/usr/bin/newgidmap"},
 		},
 		CNIFolders:       []CNIFolder{{Path: "/usr/lib/cni", Plugins: slices.Clone(CNIPlugins)}},
 		Cgroups:          Cgroups{Version: 2, Controllers: []string{"cpuset", "cpu", "io", "memory", "pids"}},
 		Overlay:          Supported,
-		IPForwarding:     true,
 		InotifyInstances: Quantity{Value: 128},
 		InotifyWatches:   Quantity{Value: 8192},
 		DataFolder:       DataFolder{Path: "/root/.hotspare", Exists: true, FileSystem: "ext4", Free: Quantity{Value: 40 * gigabyte}},
@@ -64,7 +65,10 @@ func onlyPlugins(names ...string) func(*Facts) {
 	return func(f *Facts) { f.CNIFolders = []CNIFolder{{Path: "/opt/cni/bin", Plugins: names}} }
 }
 
-func asUser(f *Facts) { f.UserID, f.Capabilities = 1000, Capabilities{} }
+func asUser(f *Facts) {
+	f.UserID, f.UserName, f.Capabilities = 1000, "you", Capabilities{}
+	f.SubordinateUsers, f.SubordinateGroups = Quantity{Value: 65536}, Quantity{Value: 65536}
+}
 
 func allMissing(f *Facts) { f.Programs, f.CNIFolders = nil, nil }
 
@@ -80,7 +84,7 @@ func TestAMachineWithEverythingHasNoObstacle(t *testing.T) {
 	want := []string{
 		"Hub System", "Hub Data folder", "Hub Memory", "Hub Open files", "Hub Loopback",
 		"Containers User", "Containers Capabilities", "Containers containerd", "Containers runc", "Containers CNI plugins",
-		"Containers Packet filter", "Containers cgroups", "Containers overlay", "Containers inotify", "Containers Other networks",
+		"Containers Packet filter", "Containers cgroups", "Containers overlay", "Containers inotify", "Containers TUN device",
 	}
 	if diff := cmp.Diff(want, checks); diff != "" {
 		t.Errorf("the checks differ (-want +got):\n%s", diff)
@@ -149,8 +153,8 @@ func TestMessagesOfMetNeeds(t *testing.T) {
 		"Packet filter: nft 1.0.6 (/usr/sbin/nft)":                                            change(without(IPTables)),
 		"cgroups: version 2":                                                                  capable(),
 		"inotify: 128 instances, 8192 watches":                                                capable(),
-		"Other networks: IP forwarding is on":                                                 change(func(f *Facts) { f.TUNError = "permission denied" }),
-		"Other networks: /dev/net/tun can be opened":                                          capable(),
+		"TUN device: /dev/net/tun can be opened":                                              capable(),
+		"ID maps: newuidmap and newgidmap":                                                    change(asUser),
 		"Capabilities: CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_SYS_RESOURCE":                     capable(),
 	} {
 		if !slices.ContainsFunc(Findings(f), func(one Finding) bool { return one.Level == OK && one.Check+": "+one.Message == want }) {

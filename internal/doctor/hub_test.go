@@ -52,9 +52,9 @@ func TestFindingsAboutTheHub(t *testing.T) {
 			change: both(asUser, func(f *Facts) { f.LoopbackError = "cannot assign requested address" }),
 			want: []string{
 				"Problem Loopback: programs cannot connect on 127.0.0.1: cannot assign requested address",
-				"Problem User: user 1000: real pods need root; rootless mode does not exist yet",
+				"Note User: user you: pods have no limits of memory, CPU and processes",
 			},
-			obstacle: `programs cannot connect on 127.0.0.1, and hotspare does not run as root: run "sudo ip link set lo up", and start hotspare as root`,
+			obstacle: `programs cannot connect on 127.0.0.1: run "sudo ip link set lo up"`,
 		},
 	})
 }

@@ -15,6 +15,7 @@ const (
 	runcPart
 	cniPart
 	filterPart
+	idMapPart // for users who are not root
 )
 
 // packageManager installs the packages of a family of distributions.
@@ -23,26 +24,26 @@ type packageManager struct {
 	ids     []string
 	command string
 	// names are the names of the packages, by part.
-	names [4]string
+	names [5]string
 	// hint is a sentence for the user; it may be empty.
 	hint string
 }
 
 var packageManagers = []packageManager{
-	{ids: []string{"debian", "ubuntu"}, command: "apt-get install", names: [4]string{"containerd", "runc", "containernetworking-plugins", "iptables"}},
-	{ids: []string{"fedora"}, command: "dnf install", names: [4]string{"containerd", "runc", "containernetworking-plugins", "iptables-nft"}},
+	{ids: []string{"debian", "ubuntu"}, command: "apt-get install", names: [5]string{"containerd", "runc", "containernetworking-plugins", "iptables", "uidmap"}},
+	{ids: []string{"fedora"}, command: "dnf install", names: [5]string{"containerd", "runc", "containernetworking-plugins", "iptables-nft", "shadow-utils"}},
 	{
 		// containerd.io contains runc, and conflicts with the package of that name.
-		ids: []string{"rhel", "centos"}, command: "dnf install", names: [4]string{"containerd.io", "containerd.io", "containernetworking-plugins", "iptables-nft"},
+		ids: []string{"rhel", "centos"}, command: "dnf install", names: [5]string{"containerd.io", "containerd.io", "containernetworking-plugins", "iptables-nft", "shadow-utils"},
 		hint: "containerd.io is in Docker's package repository: https://docs.docker.com/engine/install/rhel/",
 	},
-	{ids: []string{"arch"}, command: "pacman -S", names: [4]string{"containerd", "runc", "cni-plugins", "iptables"}},
-	{ids: []string{"alpine"}, command: "apk add", names: [4]string{"containerd", "runc", "cni-plugins", "iptables"}},
-	{ids: []string{"opensuse", "suse", "sles"}, command: "zypper install", names: [4]string{"containerd", "runc", "cni-plugins", "iptables"}},
+	{ids: []string{"arch"}, command: "pacman -S", names: [5]string{"containerd", "runc", "cni-plugins", "iptables", "shadow"}},
+	{ids: []string{"alpine"}, command: "apk add", names: [5]string{"containerd", "runc", "cni-plugins", "iptables", "shadow-subids"}},
+	{ids: []string{"opensuse", "suse", "sles"}, command: "zypper install", names: [5]string{"containerd", "runc", "cni-plugins", "iptables", "shadow"}},
 }
 
 // programsOfParts are the names of the parts for distributions whose packages are unknown.
-var programsOfParts = [4]string{"containerd with containerd-shim-runc-v2", "runc", "the CNI plugins (https://github.com/containernetworking/plugins)", "iptables"}
+var programsOfParts = [5]string{"containerd with containerd-shim-runc-v2", "runc", "the CNI plugins (https://github.com/containernetworking/plugins)", "iptables", "newuidmap and newgidmap"}
 
 // findPackageManager returns the package manager of the distribution, or else that of the closest
 // distribution from which it derives.

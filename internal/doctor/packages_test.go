@@ -17,7 +17,7 @@ func TestRemediesNameTheCommandOfTheDistribution(t *testing.T) {
 		want remedy.Remedy
 	}{
 		"Debian":            {Distribution{ID: "debian"}, 0, remedy.Remedy{Text: text, Command: "apt-get install containerd runc containernetworking-plugins iptables"}},
-		"Debian, no root":   {Distribution{ID: "debian"}, 1, remedy.Remedy{Text: text, Command: "sudo apt-get install containerd runc containernetworking-plugins iptables"}},
+		"Debian, no root":   {Distribution{ID: "debian"}, 1, remedy.Remedy{Text: text, Command: "sudo apt-get install containerd runc containernetworking-plugins iptables uidmap"}},
 		"Ubuntu":            {Distribution{ID: "ubuntu", Like: []string{"debian"}}, 0, remedy.Remedy{Text: text, Command: "apt-get install containerd runc containernetworking-plugins iptables"}},
 		"Linux Mint":        {Distribution{ID: "linuxmint", Like: []string{"ubuntu", "debian"}}, 0, remedy.Remedy{Text: text, Command: "apt-get install containerd runc containernetworking-plugins iptables"}},
 		"Fedora":            {Distribution{ID: "fedora"}, 0, remedy.Remedy{Text: text, Command: "dnf install containerd runc containernetworking-plugins iptables-nft"}},
@@ -34,7 +34,10 @@ func TestRemediesNameTheCommandOfTheDistribution(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := capable()
-			f.Distribution, f.UserID = c.of, c.user
+			if c.user != 0 {
+				asUser(&f)
+			}
+			f.Distribution = c.of
 			allMissing(&f)
 			seen := 0
 			for _, one := range Findings(f) {
@@ -46,8 +49,12 @@ func TestRemediesNameTheCommandOfTheDistribution(t *testing.T) {
 					t.Errorf("%s: the remedy differs (-want +got):\n%s", one.Check, diff)
 				}
 			}
-			if seen != 4 {
-				t.Errorf("%d findings are about packages, want 4", seen)
+			want := 4
+			if c.user != 0 {
+				want = 5
+			}
+			if seen != want {
+				t.Errorf("%d findings are about packages, want %d", seen, want)
 			}
 			todo := "install what is missing"
 			if c.want.Command != "" {

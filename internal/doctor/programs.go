@@ -21,6 +21,9 @@ const severalPlugins = "the CNI plugins"
 // all that is missing.
 func (f Facts) checkPrograms() []result {
 	all := []result{f.checkContainerd(), f.checkRunc(), f.checkCNI(), f.checkPacketFilter()}
+	if f.UserID != 0 {
+		all = append(all, f.checkIDMap())
+	}
 	var parts []part
 	for p, r := range all { // in the order of the constants of part
 		if len(r.missing) > 0 {

@@ -88,11 +88,10 @@ func TestFindingsAboutPrograms(t *testing.T) {
 		"three are missing, and the user is not root": {
 			change: both(without(Containerd, Runc), onlyPlugins("host-local", "loopback", "portmap"), asUser),
 			want: []string{
-				"Problem User: user 1000: real pods need root; rootless mode does not exist yet",
+				"Note User: user you: pods have no limits of memory, CPU and processes",
 				"Problem containerd: missing", "Problem runc: missing", "Problem CNI plugins: /opt/cni/bin lacks the plugin ptp",
 			},
-			obstacle: `containerd, runc and the CNI plugin ptp are missing, and hotspare does not run as root: ` +
-				`run "sudo apt-get install containerd runc containernetworking-plugins", and start hotspare as root`,
+			obstacle: `containerd, runc and the CNI plugin ptp are missing: run "sudo apt-get install containerd runc containernetworking-plugins"`,
 		},
 		"containerd is old": {
 			change:   prints(Containerd, "containerd github.com/containerd/containerd 1.4.13~ds1 1.4.13~ds1-1~deb11u4"),

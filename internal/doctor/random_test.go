@@ -95,7 +95,8 @@ func randomFacts(r *rand.Rand) Facts {
 		func() { f.Cgroups = Cgroups{Version: r.IntN(3), ReadOnly: r.IntN(2) == 0, Err: oneOf(r, "", garbage)} },
 		func() { f.Overlay = oneOf(r, Unsupported, Support("")) },
 		func() { f.TUNError = garbage },
-		func() { f.IPForwarding = false },
+		func() { f.UserID, f.UserNamespaceError = 1000, garbage },
+		func() { f.SubordinateUsers, f.SubordinateGroups = randomQuantity(r), randomQuantity(r) },
 		func() { f.InotifyInstances = randomQuantity(r) },
 		func() { f.InotifyWatches = randomQuantity(r) },
 		func() {
@@ -105,7 +106,7 @@ func randomFacts(r *rand.Rand) Facts {
 		func() { f.OpenFiles = randomQuantity(r) },
 		func() { f.LoopbackError = garbage },
 	}
-	for _, name := range []string{Containerd, ContainerdShim, Runc, IPTables, NFT} {
+	for _, name := range []string{Containerd, ContainerdShim, Runc, IPTables, NFT, NewUIDMap, NewGIDMap} {
 		changes = append(changes,
 			func() { delete(f.Programs, name) },
 			func() {

@@ -95,8 +95,8 @@ type LocalPlatform struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s|[0-9]{1,12}([.][0-9]+)?ms|[0-9]{1,15}([.][0-9]+)?(us|µs)|[0-9]{1,18}ns)+)$') || duration(self) >= duration('1m')",messageExpression="'\"' + self + '\" is shorter than one minute, and nodes cannot renew their certificates in less: write at least 1m, such as 24h'"
 	CertificateDuration Duration `json:"certificateDuration,omitempty"`
 	// Containers is whether the worker machines run the containers of pods: each worker is then a
-	// real node with a kubelet, which needs Linux, the rights of root, and the programs that hotspare
-	// doctor lists. Otherwise the nodes only report that pods run. With Auto, the default, the
+	// real node with a kubelet, which needs Linux and the programs and rights that hotspare doctor
+	// lists. Otherwise the nodes only report that pods run. With Auto, the default, the
 	// workers run containers if this computer can when the cluster is created, and otherwise their
 	// nodes say what is missing. With Always, no cluster is created until it can. With Never, nodes
 	// only report that pods run, which takes less memory.

@@ -16,6 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 	"hotspare.io/hotspare/internal/infraid"
 )
 
@@ -84,7 +85,7 @@ object on the hub.`,
 			if i < 0 {
 				return base.WithRemedy(fmt.Errorf("no machines of %q found in %s", args[0], a.machinesDir()), "see: "+a.FormatCommand("local list"))
 			}
-			if err := a.removeUnknownCluster(all[i]); err != nil {
+			if err := a.removeUnknownCluster(ctx, all[i]); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(a.Stdout, "removed the machines of %s\n", all[i].InfraID)
@@ -93,7 +94,7 @@ object on the hub.`,
 	}
 }
 
-func (a commands) removeUnknownCluster(c localCluster) error {
+func (a commands) removeUnknownCluster(ctx context.Context, c localCluster) error {
 	switch {
 	case c.Of != "":
 		return fmt.Errorf("%s is known to the hub as %s: delete that object instead", c.InfraID, c.Of)
@@ -106,7 +107,7 @@ func (a commands) removeUnknownCluster(c localCluster) error {
 		err = os.Rename(filepath.Join(a.machinesDir(), c.InfraID), filepath.Join(trash, c.InfraID))
 	}
 	if err == nil {
-		err = errors.Join(os.RemoveAll(trash), os.RemoveAll(filepath.Join(base.ResolveDataDir(a.Flags.DataDir), "installs", c.InfraID)))
+		err = errors.Join(removeMachines(ctx, trash), os.RemoveAll(filepath.Join(base.ResolveDataDir(a.Flags.DataDir), "installs", c.InfraID)))
 	}
 	if err != nil {
 		return fmt.Errorf("removing the machines of %s: %w", c.InfraID, err)
@@ -167,4 +168,14 @@ func isLockHeld(path string) (bool, error) {
 		return false, err
 	}
 	return false, lock.Release()
+}
+
+// removeMachines removes a folder of machines, whose containers may have written files that belong to
+// other users.
+func removeMachines(ctx context.Context, dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	return usernamespace.Remover{Command: []string{self}}.RemoveAll(ctx, dir)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
 // DestroyCluster stops the machines of a cluster and removes them with their disks. It waits until
@@ -32,9 +33,15 @@ func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
 			return fmt.Errorf("removing the machines of %s: %w", infraID, err)
 		}
 		if trash != "" {
-			return os.RemoveAll(trash)
+			return s.removeAll(ctx, trash)
 		}
 	}
+}
+
+// removeAll removes a folder of machines. Containers may have written files there that belong to other
+// users.
+func (s *Store) removeAll(ctx context.Context, dir string) error {
+	return usernamespace.Remover{Command: s.command}.RemoveAll(ctx, dir)
 }
 
 // waitForClusterExit waits until no machine of a cluster has a process.

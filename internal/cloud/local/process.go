@@ -15,6 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
 // parentPipe is an environment variable that makes a machine stop when its standard input ends.
@@ -101,7 +102,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	if _, err := cmd.StdinPipe(); err != nil { // cmd keeps the pipe open until the process ends
 		return newFailedResult(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := startIsolated(ctx, cmd, p); err != nil {
 		return newFailedResult(err)
 	}
 	ran, err := s.waitForProcessExit(cmd, p)
@@ -128,6 +129,26 @@ func (s *Store) machineCommand(ctx context.Context, p *process) *exec.Cmd {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = s.grace
 	return cmd
+}
+
+// startIsolated starts a machine's command. Without the rights of root, a machine that runs containers
+// gets the IDs of its user namespace, for which its program waits.
+func startIsolated(ctx context.Context, cmd *exec.Cmd, p *process) error {
+	inUserNamespace := p.RunsContainers() && usernamespace.IsNeeded()
+	if inUserNamespace {
+		usernamespace.Configure(cmd)
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if !inUserNamespace {
+		return nil
+	}
+	if err := usernamespace.Map(ctx, cmd.Process.Pid); err != nil {
+		_, _ = cmd.Process.Kill(), cmd.Wait() // the error says why it cannot run
+		return err
+	}
+	return nil
 }
 
 // removeControlGroups removes what a machine that runs containers leaves in the kernel. An error is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/go-logr/logr"
@@ -32,7 +31,7 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) recoverMachines(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.removeIncomplete(); err != nil {
+	if err := s.removeIncomplete(ctx); err != nil {
 		return fmt.Errorf("cleaning up the machine store: %w", err)
 	}
 	ids, err := s.ListClusters()
@@ -58,14 +57,14 @@ func (s *Store) recoverMachines(ctx context.Context) error {
 
 // removeIncomplete removes partially created and partially deleted machines. The caller must hold
 // s.mu, so that no machine is being created at the same time.
-func (s *Store) removeIncomplete() error {
+func (s *Store) removeIncomplete(ctx context.Context) error {
 	for _, prefix := range []string{newPrefix, trashPrefix} {
 		rubbish, err := filepath.Glob(filepath.Join(s.dir, prefix+"*"))
 		if err != nil {
 			return err
 		}
 		for _, dir := range rubbish {
-			if err := os.RemoveAll(dir); err != nil {
+			if err := s.removeAll(ctx, dir); err != nil {
 				return err
 			}
 		}

@@ -120,7 +120,7 @@ func (s *Store) RemoveWorker(ctx context.Context, infraID, name string) error {
 	if err := endLockHolder(machine.LockPath(filepath.Join(trash, name)), s.grace); err != nil {
 		return err
 	}
-	return os.RemoveAll(trash)
+	return s.removeAll(ctx, trash)
 }
 
 // moveWorkerToTrash moves a worker out of the store and returns its new folder, or "" if the worker

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -42,12 +43,22 @@ func (h host) readFacts(ctx context.Context, dataFolder string) doctor.Facts {
 	f := doctor.Facts{
 		OS:            runtime.GOOS,
 		UserID:        os.Geteuid(),
+		UserName:      readUserName(),
 		DataFolder:    readDataFolder(dataFolder),
 		OpenFiles:     readOpenFileLimit(),
 		LoopbackError: formatError(checkLoopback(ctx)),
 	}
 	h.addSystemFacts(ctx, &f)
 	return f
+}
+
+// readUserName returns the name of the current user; "" if the user has none.
+func readUserName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }
 
 // formatError returns the text of an error; "" for nil.

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"hotspare.io/hotspare/internal/doctor"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
 // cniFolders are the folders in which distributions install CNI plugins.
@@ -23,14 +26,17 @@ func (h host) addSystemFacts(ctx context.Context, f *doctor.Facts) {
 	kernel, _ := h.readFile("/proc/sys/kernel/osrelease") // "" stands for an unknown kernel
 	f.Kernel = strings.TrimSpace(kernel)
 	f.UserNamespace = h.isUserNamespace()
+	if f.UserID != 0 {
+		f.UserNamespaceError = formatError(h.tryUserNamespace(ctx))
+		f.SubordinateUsers = newQuantity(h.countSubordinates("/etc/subuid", f))
+		f.SubordinateGroups = newQuantity(h.countSubordinates("/etc/subgid", f))
+	}
 	f.Capabilities = h.readCapabilities()
 	f.Programs = h.readPrograms(ctx)
 	f.CNIFolders = h.readCNIFolders()
 	f.Cgroups = h.readCgroups()
 	f.Overlay = h.readOverlay(f.Kernel)
 	f.TUNError = formatError(h.openTUN())
-	forwarding, err := h.readNumber("/proc/sys/net/ipv4/ip_forward")
-	f.IPForwarding = err == nil && forwarding != 0
 	f.InotifyInstances = newQuantity(h.readNumber("/proc/sys/fs/inotify/max_user_instances"))
 	f.InotifyWatches = newQuantity(h.readNumber("/proc/sys/fs/inotify/max_user_watches"))
 	f.Memory = newQuantity(h.readMemory())
@@ -116,6 +122,35 @@ func (h host) readCapabilities() doctor.Capabilities {
 func (h host) isUserNamespace() bool {
 	text, err := h.readFile("/proc/self/uid_map")
 	return err == nil && strings.Join(strings.Fields(text), " ") != "0 0 4294967295"
+}
+
+// tryUserNamespace starts a program in new namespaces, as root of one that maps this user only.
+func (h host) tryUserNamespace(ctx context.Context) error {
+	path := h.findProgram("true")
+	if path == "" {
+		return nil // nothing to try it with
+	}
+	cmd := exec.CommandContext(ctx, path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
+	}
+	err := cmd.Run()
+	var cause *os.PathError
+	if errors.As(err, &cause) {
+		return cause.Err
+	}
+	return err
+}
+
+// countSubordinates returns how many subordinate IDs a file delegates to the user.
+func (h host) countSubordinates(file string, f *doctor.Facts) (int64, error) {
+	text, err := h.readFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return usernamespace.FindRange(text, f.UserName, f.UserID).Count, nil
 }
 
 func (h host) readCNIFolders() []doctor.CNIFolder {

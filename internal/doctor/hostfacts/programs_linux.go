@@ -25,6 +25,8 @@ var programs = map[string]bool{
 	doctor.Runc:           true,
 	doctor.IPTables:       true,
 	doctor.NFT:            true,
+	doctor.NewUIDMap:      false, // they have no flag --version
+	doctor.NewGIDMap:      false,
 }
 
 // readPrograms finds the programs, and asks them for their versions at the same time.

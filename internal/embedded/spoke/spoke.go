@@ -14,6 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/spoke/faultinject"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
 // ParentPipe is an environment variable. The value 1 means that standard input is a pipe whose
@@ -31,6 +32,9 @@ func Run(ctx context.Context, dir string) error {
 		return err
 	}
 	if config.RunsContainers() {
+		if err := usernamespace.Enter(); err != nil {
+			return fmt.Errorf("starting machine %s: %w", config.Name, err)
+		}
 		if err := enterContainerNode(dir, config); err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ disabled_plugins = [
   sandbox_image = "{{.PauseImage}}"
   restrict_oom_score_adj = true
   disable_apparmor = true
+  disable_cgroup = {{.DisableCgroup}}
   disable_hugetlb_controller = true
   tolerate_missing_hugetlb_controller = true
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -63,7 +64,10 @@ disabled_plugins = [
 // writeConfiguration writes the files in /etc that the node's programs read.
 func writeConfiguration(o Options, p programs) error {
 	var containerd bytes.Buffer
-	err := containerdConfig.Execute(&containerd, struct{ Socket, PauseImage, Plugins string }{containerdSocket, pauseImage, p.plugins})
+	err := containerdConfig.Execute(&containerd, struct {
+		Socket, PauseImage, Plugins string
+		DisableCgroup               bool
+	}{containerdSocket, pauseImage, p.plugins, !hasCgroups()})
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", containerdConfigPath, err)
 	}

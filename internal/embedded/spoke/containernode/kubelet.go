@@ -130,7 +130,10 @@ func configureResources(c *kubeletconfig.KubeletConfiguration) {
 	c.CgroupDriver = "cgroupfs"
 	c.EvictionHard = map[string]string{"memory.available": "100Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"}
 	c.ImageGCHighThresholdPercent = 100
-	if hasPIDController("/proc/cgroups") {
+	switch {
+	case !hasCgroups():
+		c.CgroupsPerQOS, c.EnforceNodeAllocatable = false, nil
+	case hasPIDController("/proc/cgroups"):
 		c.PodPidsLimit = podProcesses
 	}
 }

@@ -195,8 +195,13 @@ func (r *rootBuilder) addKernelFolders(groups []machine.CgroupHierarchy) {
 // cgroupRoot is where hierarchies of control groups are mounted.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// addCgroups mounts the hierarchies of this computer as the namespace of control groups shows them.
+// addCgroups mounts the hierarchies of this computer as the namespace of control groups shows them, or
+// as they are if groups is nil.
 func (r *rootBuilder) addCgroups(groups []machine.CgroupHierarchy) {
+	if groups == nil {
+		r.bind(cgroupRoot, cgroupRoot, unix.MS_REC) // to read: the rights of a user do not allow more
+		return
+	}
 	if !slices.ContainsFunc(groups, func(h machine.CgroupHierarchy) bool { return h.Path == cgroupRoot }) {
 		r.mount("tmpfs", cgroupRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755")
 	}

@@ -25,6 +25,7 @@ import (
 
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/spoke/informerloop"
+	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
 const (
@@ -51,8 +52,13 @@ func Run(ctx context.Context, client kubernetes.Interface, machines string) erro
 	if err != nil {
 		return nil //nolint:nilerr // stopped before it was done; the next start does it
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	p := provisioner{machines: machines, remover: usernamespace.Remover{Command: []string{self}}}
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("volumes"))
-	controller.NewProvisionController(ctx, client, Provisioner, provisioner{machines: machines}, controller.LeaderElection(false)).Run(ctx)
+	controller.NewProvisionController(ctx, client, Provisioner, p, controller.LeaderElection(false)).Run(ctx)
 	return nil
 }
 
@@ -75,6 +81,7 @@ func ensureClass(ctx context.Context, client kubernetes.Interface) error {
 // it has chosen, and follows no link that a pod may have made.
 type provisioner struct {
 	machines string
+	remover  usernamespace.Remover
 }
 
 // accessModes are the supported access modes: all pods with a volume run on its node.
@@ -128,12 +135,14 @@ func newVolume(o controller.ProvisionOptions) *corev1.PersistentVolume {
 }
 
 // Delete deletes the folder of a volume. A folder or a machine that does not exist is success.
-func (p provisioner) Delete(_ context.Context, volume *corev1.PersistentVolume) error {
+func (p provisioner) Delete(ctx context.Context, volume *corev1.PersistentVolume) error {
 	node := nodeOf(volume)
 	if node == "" {
 		return fmt.Errorf("volume %s has no node: its nodeAffinity must require one value of %s", volume.Name, corev1.LabelHostname)
 	}
-	err := p.withNode(node, volume.Name, func(node *os.Root, folder string) error { return node.RemoveAll(folder) })
+	err := p.withNode(node, volume.Name, func(node *os.Root, folder string) error {
+		return p.remover.RemoveFrom(ctx, node, folder)
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
