@@ -155,14 +155,14 @@ func (a commands) explainClaim(ctx context.Context, h *base.Hub, c *hivev1.Clust
 }
 
 // explainOrphanedClaim explains a claim whose pool does not exist.
-func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) {
+func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, formatCommand remedy.CommandFormatter) {
 	t.Claim = &poolforecast.Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	if t.Claim.State != clusterstate.Waiting {
 		t.Claim.Message = "its pool was deleted"
 		return
 	}
 	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
-	t.appendRemedy(c.Name, remedy.New("Create the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+	t.appendRemedy(c.Name, remedy.New("Create the pool, or release the claim.", formatCommand(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
 }
 
 func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment) (objectExplanation, error) {
@@ -189,12 +189,12 @@ func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.Cl
 }
 
 // explainMember explains the phase of a cluster in its pool.
-func (t *objectExplanation) explainMember(f poolforecast.Forecast, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) {
+func (t *objectExplanation) explainMember(f poolforecast.Forecast, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) {
 	i := slices.IndexFunc(f.PlannedClusters(), func(c poolforecast.PlannedCluster) bool { return c.Name == cd.Name })
 	if i < 0 {
 		return
 	}
-	v := f.ExplainCluster(f.PlannedClusters()[i], next)
+	v := f.ExplainCluster(f.PlannedClusters()[i], formatCommand)
 	t.Cluster = &v
 	t.Amiss = base.EmptyIfNil(listUnhealthyConditions(cd))
 	t.appendRemedy(cd.Name, v.ToDo)

@@ -171,7 +171,7 @@ func (a commands) buildDataPlaneTable(w io.Writer, v fleetforecast.Fleet, namesp
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
 			t.AddNamespacedRow(namespaces, r.Namespace, []string{
-				p.Name, r.Name, p.Phase, a.FormatAge(p.Created), base.ValueOrNone(p.Heard()), base.FormatNumber(p.Instances), base.ValueOrNone(p.DescribeUnits()), p.Message,
+				p.Name, r.Name, p.Phase, a.FormatAge(p.Created), base.ValueOrNone(p.AgentState()), base.FormatNumber(p.Instances), base.ValueOrNone(p.DescribeUnits()), p.Message,
 			})
 		}
 	}

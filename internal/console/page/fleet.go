@@ -174,7 +174,7 @@ func newRegion(r fleetforecast.Region, now time.Time) Region {
 
 func newPlane(p fleetforecast.Plane, now time.Time) Plane {
 	out := Plane{Plane: p, Tone: toneFor(p.Phase), PhaseAge: PastMoment(p.Since, now)}
-	if p.Heard() == fleetforecast.AgentSilent {
+	if p.AgentState() == fleetforecast.AgentSilent {
 		out.Tone = toneBad
 	}
 	for _, r := range p.Rooms {

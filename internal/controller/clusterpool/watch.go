@@ -54,11 +54,11 @@ func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []rec
 const deferralDelay = 100 * time.Millisecond
 
 // enqueuePool enqueues the pool of an object, after deferralDelay if the event is not urgent.
-func enqueuePool(pool handler.MapFunc, unhurried func(before, now client.Object) bool) handler.EventHandler {
+func enqueuePool(pool handler.MapFunc, canWait func(before, now client.Object) bool) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, before, now client.Object) {
 		wait := time.Duration(0)
-		if unhurried(before, now) {
+		if canWait(before, now) {
 			wait = deferralDelay
 		}
 		for _, o := range []client.Object{before, now} {

@@ -28,7 +28,7 @@ type Failure struct {
 // listFailures returns the region's instances that failed on their data planes, and those of which
 // a data plane refuses an object, sorted by name. It reads their status as their controller has
 // written it.
-func (e Evaluation) listFailures(planes []Plane, spell remedy.CommandFormatter) []Failure {
+func (e Evaluation) listFailures(planes []Plane, formatCommand remedy.CommandFormatter) []Failure {
 	gone := map[string]bool{}
 	for _, p := range planes {
 		gone[p.Name] = p.Gone
@@ -49,7 +49,7 @@ func (e Evaluation) listFailures(planes []Plane, spell remedy.CommandFormatter) 
 			DataPlane: i.Status.DataPlaneName, Phase: string(i.Status.Phase), Reason: ready.Reason, Message: strings.TrimSuffix(ready.Message, "."),
 		}
 		if !gone[f.DataPlane] { // if the cluster is gone, the data plane's remedy says what to do
-			f.ToDo = failureRemedy(i, ready.Reason, spell)
+			f.ToDo = failureRemedy(i, ready.Reason, formatCommand)
 		}
 		out = append(out, f)
 	}
@@ -57,13 +57,13 @@ func (e Evaluation) listFailures(planes []Plane, spell remedy.CommandFormatter) 
 	return out
 }
 
-func failureRemedy(i *v1alpha1.ServiceInstance, reason string, spell remedy.CommandFormatter) *remedy.Remedy {
-	edit := spell(i.Namespace, "kubectl edit serviceinstance %s", i.Name)
-	again := spell(i.Namespace, "kubectl delete serviceinstance %s", i.Name)
+func failureRemedy(i *v1alpha1.ServiceInstance, reason string, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+	edit := formatCommand(i.Namespace, "kubectl edit serviceinstance %s", i.Name)
+	again := formatCommand(i.Namespace, "kubectl delete serviceinstance %s", i.Name)
 	switch {
 	case reason == v1alpha1.ReasonNotApplied && i.Status.Phase != v1alpha1.InstanceFailed:
 		return remedy.New("Its data plane refuses an object of the instance, and its agent retries: correct the field that condition Ready names.",
-			spell(i.Namespace, "kubectl describe serviceinstance %s", i.Name))
+			formatCommand(i.Namespace, "kubectl describe serviceinstance %s", i.Name))
 	case reason == v1alpha1.ReasonNotApplied, reason == v1alpha1.ReasonInvalidParameters:
 		return remedy.New("Correct its spec.parameters, or delete the instance.", edit)
 	case reason == v1alpha1.ReasonNamespaceTaken:

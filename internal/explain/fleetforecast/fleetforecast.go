@@ -113,7 +113,7 @@ type Instance struct {
 }
 
 // buildRegionView returns the view of a region and of the decisions about it.
-func (e Evaluation) buildRegionView(spell remedy.CommandFormatter) Region {
+func (e Evaluation) buildRegionView(formatCommand remedy.CommandFormatter) Region {
 	r := e.Region
 	v := Region{
 		Namespace: r.Namespace, Name: r.Name, Provider: r.Spec.Provider, Region: r.Spec.Region,
@@ -129,11 +129,11 @@ func (e Evaluation) buildRegionView(spell remedy.CommandFormatter) Region {
 		v.Next = e.Plan.Next.Round(time.Second).String()
 	}
 	for _, t := range e.Plan.Types {
-		v.Types = append(v.Types, e.buildTypeView(t, spell))
+		v.Types = append(v.Types, e.buildTypeView(t, formatCommand))
 	}
-	v.DataPlanes = e.buildPlaneViews(spell)
-	v.Instances = e.buildInstanceViews(spell)
-	v.Failures = e.listFailures(v.DataPlanes, spell)
+	v.DataPlanes = e.buildPlaneViews(formatCommand)
+	v.Instances = e.buildInstanceViews(formatCommand)
+	v.Failures = e.listFailures(v.DataPlanes, formatCommand)
 	v.Reserved = e.Reserved
 	return v
 }
@@ -153,11 +153,11 @@ func (e Evaluation) summarizeBriefly() string {
 	return words
 }
 
-func (e Evaluation) buildTypeView(report scaling.TypeReport, spell remedy.CommandFormatter) Type {
+func (e Evaluation) buildTypeView(report scaling.TypeReport, formatCommand remedy.CommandFormatter) Type {
 	t := e.findType(report.Name)
 	return Type{
 		TypeReport: report, BiggestUnits: slices.Max(append([]int{0}, t.Sizes...)), SlackUnits: t.Slack, Limit: t.Limit,
-		MinDataPlanes: t.MinPlanes, MaxDataPlanes: t.MaxPlanes, ToDo: e.typeRemedy(report, spell),
+		MinDataPlanes: t.MinPlanes, MaxDataPlanes: t.MaxPlanes, ToDo: e.typeRemedy(report, formatCommand),
 	}
 }
 
@@ -172,7 +172,7 @@ func (e Evaluation) findType(name string) scaling.Type {
 
 // buildPlaneViews returns a view of each data plane of the region. Lost clusters come first, then
 // the phases in the order of planePhases.
-func (e Evaluation) buildPlaneViews(spell remedy.CommandFormatter) []Plane {
+func (e Evaluation) buildPlaneViews(formatCommand remedy.CommandFormatter) []Plane {
 	objects := map[string]*v1alpha1.DataPlane{}
 	for _, dp := range e.Planes {
 		if dp.Namespace == e.Region.Namespace {
@@ -197,7 +197,7 @@ func (e Evaluation) buildPlaneViews(spell remedy.CommandFormatter) []Plane {
 			at := p.Created.Add(up.Timeout)
 			v.GivenUp = &at
 		}
-		v.ToDo = e.planeRemedy(p, v, spell)
+		v.ToDo = e.planeRemedy(p, v, formatCommand)
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b Plane) int {
@@ -336,7 +336,7 @@ var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 }
 
 // buildInstanceViews returns a view of each instance without a data plane, oldest first.
-func (e Evaluation) buildInstanceViews(spell remedy.CommandFormatter) []Instance {
+func (e Evaluation) buildInstanceViews(formatCommand remedy.CommandFormatter) []Instance {
 	objects := map[string]*v1alpha1.ServiceInstance{}
 	for _, i := range e.Instances {
 		objects[types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String()] = i
@@ -352,7 +352,7 @@ func (e Evaluation) buildInstanceViews(spell remedy.CommandFormatter) []Instance
 			Name: p.Instance, Type: i.Type, Size: o.Spec.Size, Units: i.Units, Created: i.Created, DataPlane: p.DataPlane, Decision: p.Decision,
 		}
 		if p.Decision.Action == scaling.Wait {
-			v.ToDo = e.instanceRemedy(o, i, p.Decision, spell)
+			v.ToDo = e.instanceRemedy(o, i, p.Decision, formatCommand)
 		}
 		out = append(out, v)
 	}

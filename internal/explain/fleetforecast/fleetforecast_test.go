@@ -285,7 +285,7 @@ func TestTheFateOfADataPlane(t *testing.T) {
 			c.make(h)
 			p := h.laptop().DataPlanes[0]
 			verb, reason := p.RemovalDecision()
-			got := fmt.Sprintf("%s %s: %s %s: %s", verb, reason, p.Heard(), p.DescribeUnits(), p.DescribeOutcome(now))
+			got := fmt.Sprintf("%s %s: %s %s: %s", verb, reason, p.AgentState(), p.DescribeUnits(), p.DescribeOutcome(now))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -36,7 +36,7 @@ func (h *Hub) RegionsInNamespace(namespace string) []*v1alpha1.FleetRegion {
 
 // EvaluateFleet decides about regions and returns a view of them. A region that cannot be decoded,
 // or is being deleted, is Parked with the reason; the others are not affected.
-func (h *Hub) EvaluateFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell remedy.CommandFormatter) Fleet {
+func (h *Hub) EvaluateFleet(regions []*v1alpha1.FleetRegion, now time.Time, formatCommand remedy.CommandFormatter) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
 		e, err := h.evaluateRegion(r, now)
@@ -46,7 +46,7 @@ func (h *Hub) EvaluateFleet(regions []*v1alpha1.FleetRegion, now time.Time, spel
 		case err != nil:
 			e.Parked = err.Error()
 		}
-		v.Regions = append(v.Regions, e.buildRegionView(spell))
+		v.Regions = append(v.Regions, e.buildRegionView(formatCommand))
 	}
 	return v
 }

@@ -31,7 +31,7 @@ type OtherPlane struct {
 // ListOtherPlanes returns the data planes that the view v does not contain: those that belong to no
 // region, or to one about which nothing is decided. Deleting a FleetRegion leaves its data planes
 // as they are, and their clusters still cost money.
-func (h *Hub) ListOtherPlanes(v Fleet, spell remedy.CommandFormatter) []OtherPlane {
+func (h *Hub) ListOtherPlanes(v Fleet, formatCommand remedy.CommandFormatter) []OtherPlane {
 	covered := map[types.NamespacedName]bool{}
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
@@ -41,7 +41,7 @@ func (h *Hub) ListOtherPlanes(v Fleet, spell remedy.CommandFormatter) []OtherPla
 	var out []OtherPlane
 	for _, dp := range h.Planes {
 		if !covered[types.NamespacedName{Namespace: dp.Namespace, Name: dp.Name}] {
-			out = append(out, h.buildOtherPlane(dp, spell))
+			out = append(out, h.buildOtherPlane(dp, formatCommand))
 		}
 	}
 	slices.SortFunc(out, func(a, b OtherPlane) int {
@@ -50,7 +50,7 @@ func (h *Hub) ListOtherPlanes(v Fleet, spell remedy.CommandFormatter) []OtherPla
 	return out
 }
 
-func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, spell remedy.CommandFormatter) OtherPlane {
+func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, formatCommand remedy.CommandFormatter) OtherPlane {
 	o := OtherPlane{
 		Namespace: dp.Namespace, Name: dp.Name, Ownership: cmp.Or(dp.Spec.Ownership, v1alpha1.Managed), Phase: string(dp.Status.Phase),
 		Created: dp.CreationTimestamp.Time,
@@ -68,7 +68,7 @@ func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, spell remedy.CommandFormat
 	if hasCluster(dp) {
 		o.Why += ", and its cluster is kept"
 	}
-	o.ToDo = o.orphanRemedy(dp, spell)
+	o.ToDo = o.orphanRemedy(dp, formatCommand)
 	return o
 }
 
@@ -83,17 +83,17 @@ func hasCluster(dp *v1alpha1.DataPlane) bool {
 
 // orphanRemedy returns what a person can do about a data plane without a region; nil when it is
 // being deleted.
-func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell remedy.CommandFormatter) *remedy.Remedy {
+func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	if dp.DeletionTimestamp != nil || dp.Status.Phase == v1alpha1.PhaseCleanup {
 		return nil
 	}
 	create := fmt.Sprintf("Create a FleetRegion of provider %s and region %s in namespace %s", dp.Spec.Provider, dp.Spec.Region, dp.Namespace)
-	remove := spell(dp.Namespace, "kubectl delete dataplane %s", dp.Name)
+	remove := formatCommand(dp.Namespace, "kubectl delete dataplane %s", dp.Name)
 	switch {
 	case o.Instances > 0:
 		return remedy.New(create+" again: without one, the status of the instances on the data plane is not updated. "+
 			"To release its cluster instead, delete the instances, then the DataPlane.",
-			spell(dp.Namespace, "kubectl apply -f fleetregion.yaml"))
+			formatCommand(dp.Namespace, "kubectl apply -f fleetregion.yaml"))
 	case o.Ownership == v1alpha1.Registered:
 		return remedy.New(create+" to use it; or delete it, which leaves its cluster to you.", remove)
 	case dp.Status.Phase == v1alpha1.PhaseFailed:

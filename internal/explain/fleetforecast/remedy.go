@@ -14,9 +14,9 @@ import (
 
 // typeRemedy returns what a person can do about a type that lacks something; nil when it does not,
 // or when it is on the way.
-func (e Evaluation) typeRemedy(t scaling.TypeReport, spell remedy.CommandFormatter) *remedy.Remedy {
+func (e Evaluation) typeRemedy(t scaling.TypeReport, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	r := e.Region
-	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
+	edit := formatCommand(r.Namespace, "kubectl edit fleetregion %s", r.Name)
 	if size, wrong := e.wrongReserve(t.Name); wrong {
 		return remedy.New(fmt.Sprintf("No instance is reserved: type %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
 	}
@@ -29,16 +29,16 @@ func (e Evaluation) typeRemedy(t scaling.TypeReport, spell remedy.CommandFormatt
 		return remedy.New(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
 	case d.Reason == scaling.Blocked && e.missingPool(t.Name) != "":
 		pool := e.missingPool(t.Name)
-		return remedy.New(fmt.Sprintf("Create ClusterPool %s, or use another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
+		return remedy.New(fmt.Sprintf("Create ClusterPool %s, or use another in spec.clusterSource.", pool), formatCommand(r.Namespace, "pool create %s --size 2", pool))
 	case d.Reason == scaling.Blocked:
 		return remedy.New("Check the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == scaling.NoUnits:
-		return remedy.New("Find out why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
+		return remedy.New("Find out why the newest data plane has no units.", formatCommand(r.Namespace, "kubectl describe dataplanes"))
 	case d.Reason == scaling.BackingOff && len(e.listFailedPlanes(t.Name)) > 0:
 		return remedy.New("Wait, or retry now by deleting the failed data planes.",
-			spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
+			formatCommand(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
 	case d.Reason == scaling.BiggestFitsNowhere:
-		return remedy.New("Raise maxNodes of its node pool, or remove the size.", spell("", "kubectl edit instancetype %s", t.Name))
+		return remedy.New("Raise maxNodes of its node pool, or remove the size.", formatCommand("", "kubectl edit instancetype %s", t.Name))
 	case d.Reason == scaling.Undecided:
 		return remedy.New("Create or correct the InstanceType, or remove the type from spec.instanceTypes.", edit)
 	}
@@ -81,37 +81,37 @@ func (e Evaluation) listFailedPlanes(kind string) []string {
 
 // planeRemedy returns what a person can do about a data plane with a problem. A failed data plane
 // is covered by its type's remedy.
-func (e Evaluation) planeRemedy(p scaling.Plane, v Plane, spell remedy.CommandFormatter) *remedy.Remedy {
+func (e Evaluation) planeRemedy(p scaling.Plane, v Plane, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	namespace := e.Region.Namespace
 	switch {
 	case p.Unreadable != "":
-		return remedy.New("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
+		return remedy.New("Correct the field.", formatCommand(namespace, "kubectl edit dataplane %s", p.Name))
 	case v.Gone && v.Instances > 0:
 		return remedy.New("Its cluster is deleted or is being deleted: delete the instances on it, and create others.",
 			"kubectl get serviceinstances -A -o wide | grep "+p.Name)
 	case v.Gone && !p.Managed:
-		return remedy.New("Its cluster cannot be reached any more: restore its kubeconfig, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return remedy.New("Its cluster cannot be reached any more: restore its kubeconfig, or delete the DataPlane.", formatCommand(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Gone:
 		return remedy.NewWait("Its cluster no longer exists, and no instance is on it: the data plane is being removed.")
 	case len(p.Unlisted) > 0 && p.Managed && !p.Discard:
 		return remedy.New("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to discard them.",
-			spell(namespace, "kubectl describe dataplane %s", p.Name))
+			formatCommand(namespace, "kubectl describe dataplane %s", p.Name))
 	case p.Silent && p.Phase == scaling.Ready && !p.Deleting:
-		return remedy.New("Its free units are not used until its agent reports again: check the agent.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+		return remedy.New("Its free units are not used until its agent reports again: check the agent.", formatCommand(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Decision != nil && v.Decision.DryRun:
-		return remedy.New("To remove it, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
+		return remedy.New("To remove it, set spec.scaleDown.mode of the region to Auto.", formatCommand(namespace, "kubectl edit fleetregion %s", e.Region.Name))
 	}
 	return nil
 }
 
 // instanceRemedy returns what a person can do about an instance that waits.
-func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instance, d scaling.Decision, spell remedy.CommandFormatter) *remedy.Remedy {
+func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instance, d scaling.Decision, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	r := e.Region
-	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
-	again := spell(o.Namespace, "kubectl delete serviceinstance %s", o.Name)
+	edit := formatCommand(r.Namespace, "kubectl edit fleetregion %s", r.Name)
+	again := formatCommand(o.Namespace, "kubectl delete serviceinstance %s", o.Name)
 	switch d.Reason {
 	case scaling.NoCapacity:
-		return e.roomRemedy(i, again, spell)
+		return e.roomRemedy(i, again, formatCommand)
 	case scaling.LimitReached:
 		return remedy.New(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
 	case scaling.TooBig:
@@ -129,7 +129,7 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instan
 	case scaling.PlaneIsLeaving:
 		return remedy.NewWait("The instance is placed in the next pass.")
 	case scaling.Unreadable:
-		return remedy.New("Correct the field.", spell(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
+		return remedy.New("Correct the field.", formatCommand(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
 	default:
 		return nil
 	}
@@ -137,7 +137,7 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i scaling.Instan
 
 // roomRemedy returns the remedy for an instance for which there is no room; usually a data plane is
 // being created.
-func (e Evaluation) roomRemedy(i scaling.Instance, again string, spell remedy.CommandFormatter) *remedy.Remedy {
+func (e Evaluation) roomRemedy(i scaling.Instance, again string, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	if i.Pin != "" {
 		return remedy.New(fmt.Sprintf("Wait until %s has room, or delete the instance and create it again without spec.dataPlaneName.", i.Pin), again)
 	}
@@ -152,7 +152,7 @@ func (e Evaluation) roomRemedy(i scaling.Instance, again string, spell remedy.Co
 		return remedy.NewWait(fmt.Sprintf("%s in flight: %s.", humanize.FormatPlural(t.InFlight, "data plane is", "data planes are"),
 			humanize.JoinFirstWords(e.listInFlightPlanes(i.Type))))
 	default:
-		if do := e.typeRemedy(t, spell); do != nil {
+		if do := e.typeRemedy(t, formatCommand); do != nil {
 			return do
 		}
 		return remedy.NewWait(fmt.Sprintf("No data plane is created for it: %s.", t.Decision.Message))

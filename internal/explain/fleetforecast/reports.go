@@ -14,7 +14,7 @@ import (
 // RecordedFleet returns the view of EvaluateFleet for a user who may not read everything that a
 // decision depends on. It computes no decision: it shows what the hub's controllers last wrote into
 // the objects that exist. The used units are those that agents report.
-func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell remedy.CommandFormatter) Fleet {
+func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, formatCommand remedy.CommandFormatter) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
 		e := Evaluation{Objects: h.regionObjects(r)}
@@ -26,7 +26,7 @@ func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, spel
 			e.Parked = beingDeletedMessage
 		}
 		e.Plan = e.recordedPlan()
-		one := e.buildRegionView(spell)
+		one := e.buildRegionView(formatCommand)
 		one.Reserved = []Reserve{}
 		if one.Parked == "" {
 			one.Plan, one.Brief = r.Status.Plan, r.Status.Plan

@@ -80,14 +80,14 @@ func (v Plane) IsInFlight() bool {
 	return v.Ownership != v1alpha1.Registered && isInFlightPhase(v.Phase)
 }
 
-// Results of Heard.
+// Values of AgentState.
 const (
 	AgentLive   = "yes"
 	AgentSilent = "silent"
 )
 
-// Heard returns whether the data plane's agent reports; empty before its first report.
-func (v Plane) Heard() string {
+// AgentState returns whether the data plane's agent reports; empty before its first report.
+func (v Plane) AgentState() string {
 	switch {
 	case v.Live == nil:
 		return ""

@@ -13,13 +13,13 @@ type StatusExplanation struct {
 }
 
 // ExplainStatus explains the entry's status.
-func (e Entry) ExplainStatus(spell remedy.CommandFormatter) StatusExplanation {
-	edit := spell(e.Namespace, "kubectl edit clusterdeploymentcustomization %s", e.Name)
-	editPool := spell(e.Namespace, "kubectl edit clusterpool %s", e.Pool)
+func (e Entry) ExplainStatus(formatCommand remedy.CommandFormatter) StatusExplanation {
+	edit := formatCommand(e.Namespace, "kubectl edit clusterdeploymentcustomization %s", e.Name)
+	editPool := formatCommand(e.Namespace, "kubectl edit clusterpool %s", e.Pool)
 	switch e.Status {
 	case "":
 		return StatusExplanation{notSeen, []remedy.Remedy{
-			{Text: "Wait a moment. If it stays so, see the pool's plan and conditions:", Command: spell(e.Namespace, "pool describe %s", e.Pool)},
+			{Text: "Wait a moment. If it stays so, see the pool's plan and conditions:", Command: formatCommand(e.Namespace, "pool describe %s", e.Pool)},
 		}}
 	case hivev1.InventoryAvailable:
 		return StatusExplanation{Meaning: "free: the next cluster of this pool may take it"}
@@ -39,7 +39,7 @@ func (e Entry) ExplainStatus(spell remedy.CommandFormatter) StatusExplanation {
 		}}
 	case hivev1.InventoryMissing:
 		return StatusExplanation{"in spec.inventory, but it does not exist or is being deleted", []remedy.Remedy{
-			{Text: "Create it:", Command: spell(e.Namespace, "kubectl apply -f customization.yaml")},
+			{Text: "Create it:", Command: formatCommand(e.Namespace, "kubectl apply -f customization.yaml")},
 			{Text: "or remove it from spec.inventory:", Command: editPool},
 		}}
 	case hivev1.InventoryUnavailable:
@@ -47,9 +47,9 @@ func (e Entry) ExplainStatus(spell remedy.CommandFormatter) StatusExplanation {
 			{Text: "Wait until it is free, or list more customizations:", Command: editPool},
 		}}
 	case hivev1.InventoryToBeDeleted:
-		return StatusExplanation{"being deleted, or no longer in spec.inventory; a cluster of this pool still uses it", e.releaseRemedies("deletes", spell)}
+		return StatusExplanation{"being deleted, or no longer in spec.inventory; a cluster of this pool still uses it", e.releaseRemedies("deletes", formatCommand)}
 	case hivev1.InventoryToBeUpdated:
-		return StatusExplanation{"changed since the cluster that uses it was created", e.releaseRemedies("replaces", spell)}
+		return StatusExplanation{"changed since the cluster that uses it was created", e.releaseRemedies("replaces", formatCommand)}
 	default:
 		return StatusExplanation{}
 	}
@@ -57,11 +57,11 @@ func (e Entry) ExplainStatus(spell remedy.CommandFormatter) StatusExplanation {
 
 // releaseRemedies returns what ends the use of an entry whose cluster must be replaced or deleted:
 // the pool handles an unclaimed cluster, the owner of the claim a claimed one.
-func (e Entry) releaseRemedies(fate string, spell remedy.CommandFormatter) []remedy.Remedy {
+func (e Entry) releaseRemedies(fate string, formatCommand remedy.CommandFormatter) []remedy.Remedy {
 	if e.Claim == "" {
 		return []remedy.Remedy{{Text: "Nothing: the pool " + fate + " the cluster.", Wait: true}}
 	}
 	return []remedy.Remedy{
-		{Text: "Nothing: its cluster stays as it is until its claim is released:", Command: spell(e.Namespace, "claim release %s", e.Claim)},
+		{Text: "Nothing: its cluster stays as it is until its claim is released:", Command: formatCommand(e.Namespace, "claim release %s", e.Claim)},
 	}
 }

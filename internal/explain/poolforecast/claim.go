@@ -31,7 +31,7 @@ func (f Forecast) unservedClaims() []*hivev1.ClusterClaim {
 }
 
 // ExplainClaim explains what a claim waits for, and until when.
-func (f Forecast) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormatter) Claim {
+func (f Forecast) ExplainClaim(c *hivev1.ClusterClaim, formatCommand remedy.CommandFormatter) Claim {
 	v := Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	for _, w := range f.Plan.Report.Queue {
 		if w.Claim == c.Name {
@@ -42,7 +42,7 @@ func (f Forecast) ExplainClaim(c *hivev1.ClusterClaim, next remedy.CommandFormat
 		}
 	}
 	v.Message = f.describeWait(c, v)
-	v.ToDo = f.claimRemedy(c, v, next)
+	v.ToDo = f.claimRemedy(c, v, formatCommand)
 	return v
 }
 

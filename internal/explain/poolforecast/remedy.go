@@ -17,41 +17,41 @@ import (
 )
 
 // editPoolRemedy returns a remedy that consists of editing the pool.
-func (f Forecast) editPoolRemedy(text string, next remedy.CommandFormatter) *remedy.Remedy {
-	return remedy.New(text, next(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
+func (f Forecast) editPoolRemedy(text string, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+	return remedy.New(text, formatCommand(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
 }
 
 // poolRemedies returns the remedies for the pool itself.
-func (f Forecast) poolRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) poolRemedies(formatCommand remedy.CommandFormatter) []remedy.Remedy {
 	namespace, name, set := f.Pool.Namespace, f.Pool.Name, f.Facts.Settings
 	if set.Deleting {
-		return f.poolDeletionRemedies(next)
+		return f.poolDeletionRemedies(formatCommand)
 	}
 	var out []remedy.Remedy
 	if set.RunningCount > set.Size {
 		out = append(out, *remedy.New(fmt.Sprintf("runningCount is %d, and at most its size, %d, will run: set both to the same value.", set.RunningCount, set.Size),
-			next(namespace, "pool scale %s --size %d", name, set.RunningCount)))
+			formatCommand(namespace, "pool scale %s --size %d", name, set.RunningCount)))
 	}
 	if c := condition.Find(f.Told.Conditions, hivev1.PoolInventoryValid); c != nil && c.Reason != hivev1.ReasonInventoryValid && c.Reason != hivev1.ReasonInitialized {
-		out = append(out, *remedy.New("Some of its inventory cannot be used: see why, and what to do.", next(namespace, "inventory list %s", name)))
+		out = append(out, *remedy.New("Some of its inventory cannot be used: see why, and what to do.", formatCommand(namespace, "inventory list %s", name)))
 	}
 	if unmet := f.blockedInstalls(); len(unmet) > 0 {
 		what := humanize.FormatCount(len(unmet), "install") + " cannot begin. Create what RequirementsMet names, or correct the pool: the install then continues automatically."
-		out = append(out, *f.editPoolRemedy(what, next))
+		out = append(out, *f.editPoolRemedy(what, formatCommand))
 	}
 	if f.Plan.Report.Short == 0 {
-		return append(out, f.deletionRemedies(next)...)
+		return append(out, f.deletionRemedies(formatCommand)...)
 	}
-	return append(out, f.shortageRemedies(next)...)
+	return append(out, f.shortageRemedies(formatCommand)...)
 }
 
 // deletionRemedies returns the remedies for clusters whose deletion is postponed.
-func (f Forecast) deletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) deletionRemedies(formatCommand remedy.CommandFormatter) []remedy.Remedy {
 	switch n := f.Facts.Settings.MaxConcurrent; {
 	case len(f.Plan.Report.Refused) == 0:
 		return nil
 	case n != nil && *n == 0:
-		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is created or deleted: raise it.", next)}
+		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is created or deleted: raise it.", formatCommand)}
 	case len(f.Plan.Report.Failing) > 0:
 		return nil // those have their own remedies
 	default:
@@ -61,20 +61,20 @@ func (f Forecast) deletionRemedies(next remedy.CommandFormatter) []remedy.Remedy
 
 // shortageRemedies returns the remedies for a pool that has fewer clusters than it should, and does
 // not create them.
-func (f Forecast) shortageRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) shortageRemedies(formatCommand remedy.CommandFormatter) []remedy.Remedy {
 	namespace, name, rep := f.Pool.Namespace, f.Pool.Name, f.Plan.Report
 	switch {
 	case f.Facts.Settings.Blocked != "":
-		return []remedy.Remedy{*f.editPoolRemedy("Create what is missing, or change what the pool refers to: the pool then continues automatically.", next)}
+		return []remedy.Remedy{*f.editPoolRemedy("Create what is missing, or change what the pool refers to: the pool then continues automatically.", formatCommand)}
 	case rep.Full && rep.By == pool.ByMaxSize:
-		return []remedy.Remedy{*f.editPoolRemedy("Raise maxSize, or release claims: claimed clusters count.", next)}
+		return []remedy.Remedy{*f.editPoolRemedy("Raise maxSize, or release claims: claimed clusters count.", formatCommand)}
 	case rep.Full && rep.By == pool.ByPlatform:
 		return []remedy.Remedy{*remedy.New("The platform has no room: release claims, or keep fewer clusters here or in another pool.",
-			next(namespace, "pool scale %s --size %d", name, max(0, f.Facts.Settings.Size-rep.Short)))}
+			formatCommand(namespace, "pool scale %s --size %d", name, max(0, f.Facts.Settings.Size-rep.Short)))}
 	case rep.Full && rep.By == pool.ByInventory:
-		return []remedy.Remedy{*remedy.New("Add customizations to its inventory, or repair those that are broken.", next(namespace, "inventory list %s", name))}
+		return []remedy.Remedy{*remedy.New("Add customizations to its inventory, or repair those that are broken.", formatCommand(namespace, "inventory list %s", name))}
 	case f.Facts.Settings.MaxConcurrent != nil && *f.Facts.Settings.MaxConcurrent == 0:
-		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is created or deleted: raise it.", next)}
+		return []remedy.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is created or deleted: raise it.", formatCommand)}
 	default:
 		return []remedy.Remedy{*remedy.NewWait("More are created when those in progress finish: " + rep.Hindrance + ".")}
 	}
@@ -82,7 +82,7 @@ func (f Forecast) shortageRemedies(next remedy.CommandFormatter) []remedy.Remedy
 
 // poolDeletionRemedies returns the remedies for a pool that is being deleted and waits for its
 // claims.
-func (f Forecast) poolDeletionRemedies(next remedy.CommandFormatter) []remedy.Remedy {
+func (f Forecast) poolDeletionRemedies(formatCommand remedy.CommandFormatter) []remedy.Remedy {
 	var holders []string
 	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
 		if f.Claims[name].DeletionTimestamp == nil {
@@ -92,41 +92,41 @@ func (f Forecast) poolDeletionRemedies(next remedy.CommandFormatter) []remedy.Re
 	if len(holders) == 0 {
 		return []remedy.Remedy{*remedy.NewWait("It is deleted when its clusters are.")}
 	}
-	return []remedy.Remedy{*remedy.New("It is deleted when its claims are released.", next(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
+	return []remedy.Remedy{*remedy.New("It is deleted when its claims are released.", formatCommand(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
 }
 
 // clusterRemedy returns the remedy for an unhealthy cluster.
-func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next remedy.CommandFormatter) *remedy.Remedy {
+func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	namespace := clusterstate.HomeNamespace(cd)
 	switch {
 	case m.Unreadable != "":
-		return remedy.New("Correct the field.", next(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
+		return remedy.New("Correct the field.", formatCommand(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
 	case condition.IsTrue(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError):
-		return remedy.New("Its deletion fails: see its condition DeprovisionLaunchError.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("Its deletion fails: see its condition DeprovisionLaunchError.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case !m.Installed && conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
-		return remedy.New("See its condition RequirementsMet.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("See its condition RequirementsMet.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case v.Cause == pool.InstallFailed, m.Failing:
-		return remedy.New("If the next cluster fails too, see the log.", next(namespace, "cluster logs %s", cd.Name))
+		return remedy.New("If the next cluster fails too, see the log.", formatCommand(namespace, "cluster logs %s", cd.Name))
 	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
-		return remedy.New("If the next cluster fails too, see why.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("If the next cluster fails too, see why.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case m.PowerFailed:
-		return remedy.New("If it happens again, see why.", next(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("If it happens again, see why.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	default:
 		return nil
 	}
 }
 
 // claimRemedy returns the remedy for a claim.
-func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, next remedy.CommandFormatter) *remedy.Remedy {
+func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	switch {
 	case c.Unreadable != "":
-		return remedy.New("Correct the field.", next(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
+		return remedy.New("Correct the field.", formatCommand(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
 	case v.State == clusterstate.Hibernating:
-		return remedy.New("Resume its cluster.", next(c.Namespace, "cluster resume %s --wait", c.Name))
+		return remedy.New("Resume its cluster.", formatCommand(c.Namespace, "cluster resume %s --wait", c.Name))
 	case v.State == clusterstate.Lost:
-		return remedy.New("Its cluster was deleted: release it, and create another.", next(c.Namespace, "claim release %s", c.Name))
+		return remedy.New("Its cluster was deleted: release it, and create another.", formatCommand(c.Namespace, "claim release %s", c.Name))
 	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
-		return remedy.New("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
+		return remedy.New("Release it, and claim from another pool.", formatCommand(c.Namespace, "claim release %s", c.Name))
 	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0):
 		return nil // the pool needs the remedy
 	case v.State == clusterstate.Waiting, v.State == clusterstate.Resuming, v.State == clusterstate.Assigned:

@@ -63,30 +63,30 @@ type Action struct {
 }
 
 // BuildView returns the view of a pool and of what was decided about it.
-func (f Forecast) BuildView(now time.Time, next remedy.CommandFormatter) View {
+func (f Forecast) BuildView(now time.Time, formatCommand remedy.CommandFormatter) View {
 	v := View{
 		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
 		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Action{},
 	}
 	if f.Pool.Unreadable != "" {
 		v.Plan = "not reconciled: " + f.Pool.Unreadable
-		v.ToDo = append(v.ToDo, Action{f.Pool.Name, *f.editPoolRemedy("Correct the field: until then hotspare does nothing for this pool.", next)})
+		v.ToDo = append(v.ToDo, Action{f.Pool.Name, *f.editPoolRemedy("Correct the field: until then hotspare does nothing for this pool.", formatCommand)})
 		return v
 	}
 	v.Plan, v.Steps, v.Counts, v.Amiss = f.SummarizePlan(), emptyIfNil(f.Plan.Steps), f.CountMembersAndClaims(), emptyIfNil(f.UnhealthyConditions())
 	if f.Plan.Next > 0 {
 		v.Next = f.Plan.Next.Round(time.Second).String()
 	}
-	for _, do := range f.poolRemedies(next) {
+	for _, do := range f.poolRemedies(formatCommand) {
 		v.ToDo = append(v.ToDo, Action{f.Pool.Name, do})
 	}
 	for _, c := range f.PlannedClusters() {
-		w := f.ExplainCluster(c, next)
+		w := f.ExplainCluster(c, formatCommand)
 		v.Clusters = append(v.Clusters, w)
 		v.addRemedy(w.Name, w.ToDo)
 	}
 	for _, c := range f.unservedClaims() {
-		w := f.ExplainClaim(c, next)
+		w := f.ExplainClaim(c, formatCommand)
 		v.Claims = append(v.Claims, w)
 		v.addRemedy(w.Name, w.ToDo)
 	}
@@ -117,7 +117,7 @@ func (f Forecast) stepForCluster(cluster string) pool.Step {
 }
 
 // ExplainCluster explains the state of a cluster in the pool, and its next change.
-func (f Forecast) ExplainCluster(c PlannedCluster, next remedy.CommandFormatter) Cluster {
+func (f Forecast) ExplainCluster(c PlannedCluster, formatCommand remedy.CommandFormatter) Cluster {
 	m, cd := f.findMember(c.Name), f.Clusters[c.Name]
 	v := Cluster{PlannedCluster: c, Created: m.Created}
 	if c.Phase == pool.Broken {
@@ -128,7 +128,7 @@ func (f Forecast) ExplainCluster(c PlannedCluster, next remedy.CommandFormatter)
 		parts = append(parts, fate)
 	}
 	v.Message = strings.Join(parts, "; ")
-	v.ToDo = clusterRemedy(v, m, cd, next)
+	v.ToDo = clusterRemedy(v, m, cd, formatCommand)
 	return v
 }
 

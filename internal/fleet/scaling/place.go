@@ -148,9 +148,9 @@ func (i *Instance) NewPlaneWouldRefuse() bool {
 	return len(i.Refusals) >= maxRefusals || slices.ContainsFunc(i.Refusals, func(r Refusal) bool { return r.Vacant })
 }
 
-// stillRefuses reports whether the data plane would refuse the instance again: it has refused it,
+// wouldRefuseAgain reports whether the data plane would refuse the instance again: it has refused it,
 // and has since reported neither more room nor other versions.
-func (d *draft) stillRefuses(s *slot, i *Instance) bool {
+func (d *draft) wouldRefuseAgain(s *slot, i *Instance) bool {
 	r := i.refusalBy(s.plane.Name)
 	switch {
 	case r == nil:
@@ -166,7 +166,7 @@ func (d *draft) stillRefuses(s *slot, i *Instance) bool {
 // is then of a placement that the instance has lost.
 func (d *draft) hasRefusedSinceBooking(p *plane, i *Instance) bool {
 	n := slices.IndexFunc(p.Rooms, func(r Room) bool { return r.Type == i.Type })
-	return n >= 0 && d.stillRefuses(&p.slots[n], i)
+	return n >= 0 && d.wouldRefuseAgain(&p.slots[n], i)
 }
 
 // JoinReadyVersions returns the names of the ready versions, sorted and joined with commas.
@@ -203,7 +203,7 @@ func (d *draft) chooseSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
 		if s.freeUnits() < i.Units {
 			continue
 		}
-		if d.stillRefuses(s, i) {
+		if d.wouldRefuseAgain(s, i) {
 			refusals = append(refusals, s.plane.Name)
 			continue
 		}
@@ -270,7 +270,7 @@ func (d *draft) choosePinnedSlot(a *typeTotals, i *Instance) (*slot, Reason, str
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s accepts no instances now: see its conditions and its spec.schedulable", p.Name)
 	case p.Managed && a.Limit != nil && a.committed+i.Units > *a.Limit:
 		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are in use in the region", a.committed, formatCount(*a.Limit, "unit"), a.Name)
-	case d.stillRefuses(&p.slots[n], i):
+	case d.wouldRefuseAgain(&p.slots[n], i):
 		p.retryPending = true
 		return nil, Refused, fmt.Sprintf("the instance was refused by %s, which is asked again when it reports more room or other versions", p.Name)
 	case p.slots[n].freeUnits() < i.Units:
