@@ -327,6 +327,19 @@ func (d *draft) cheapestFirst(members []*Member) []*Member {
 	return out
 }
 
+// StaleReason returns why a stale member is replaced; poolChanged is the reason if neither its
+// customization nor its recipe is outdated.
+func (m Member) StaleReason(s Settings, poolChanged string) string {
+	switch {
+	case m.Outdated != "":
+		return m.Outdated
+	case m.Version == s.Version && m.hasOldRecipe(s):
+		return "its recipe, ClusterClass or template has changed"
+	default:
+		return poolChanged
+	}
+}
+
 // replaceStale deletes stale clusters: first installs, then, in a settled pool on which no claim
 // waits, one installed cluster at a time.
 func (d *draft) replaceStale() {

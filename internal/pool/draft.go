@@ -38,9 +38,6 @@ type draft struct {
 	roomReason string
 }
 
-// unlimited stands for "no limit": it is larger than any pool.
-const unlimited = 1 << 30
-
 func newDraft(s Snapshot) *draft {
 	d := &draft{
 		Snapshot: s, all: sortByAge(s.Members), buckets: map[Phase][]*Member{},
@@ -92,13 +89,6 @@ func (d *draft) claimsByCluster() map[string]string {
 		}
 	}
 	return out
-}
-
-func limitOrUnlimited(n *int) int {
-	if n == nil {
-		return unlimited
-	}
-	return *n
 }
 
 // remainingRoom returns the number of clusters that may be added, the limit that determines it, and

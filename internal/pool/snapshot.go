@@ -86,6 +86,16 @@ type Settings struct {
 	ResumeTimeout time.Duration
 }
 
+// unlimited stands for "no limit": it is larger than any pool.
+const unlimited = 1 << 30
+
+func limitOrUnlimited(n *int) int {
+	if n == nil {
+		return unlimited
+	}
+	return *n
+}
+
 // A Member is one observed cluster of the pool.
 type Member struct {
 	Name    string
@@ -326,19 +336,6 @@ func (m Member) isStale(s Settings) bool {
 // known.
 func (m Member) hasOldRecipe(s Settings) bool {
 	return m.Recipe != "" && s.Recipe != "" && m.Recipe != s.Recipe
-}
-
-// StaleReason returns why a stale member is replaced; poolChanged is the reason if neither its
-// customization nor its recipe is outdated.
-func (m Member) StaleReason(s Settings, poolChanged string) string {
-	switch {
-	case m.Outdated != "":
-		return m.Outdated
-	case m.Version == s.Version && m.hasOldRecipe(s):
-		return "its recipe, ClusterClass or template has changed"
-	default:
-		return poolChanged
-	}
 }
 
 // couldSucceedNow reports whether the install of m makes no progress and a new one would use other
