@@ -57,8 +57,8 @@ type Run struct {
 // Result is the result of a run.
 type Result struct {
 	Outcome Outcome
-	// Answer is the program's standard output, at most MaxAnswer bytes. That of the program logs is in
-	// Log instead.
+	// Answer is the program's standard output, at most MaxAnswer bytes. The output of the program logs
+	// is in Log instead.
 	Answer []byte
 	// Code is the exit code, or -1 if a signal ended the program.
 	Code int

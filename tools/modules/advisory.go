@@ -17,8 +17,8 @@ type advisory struct {
 
 type advisories []advisory
 
-// readAdvisories reads lines "MODULE FIXED ID SOURCE DATE": which version fixed it, where
-// it is told, and when somebody last looked there.
+// readAdvisories reads lines "MODULE FIXED ID SOURCE DATE": the version that fixed it,
+// where it is published, and when somebody last looked there.
 func readAdvisories(path string) (advisories, error) {
 	var out advisories
 	err := lines(path, func(words []string) error {

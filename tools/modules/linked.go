@@ -51,7 +51,7 @@ func linkedBy(packages []string) ([]*module, error) {
 	return out, nil
 }
 
-// gather adds the modules of packages, as go list tells them.
+// gather adds the modules of packages, as go list prints them.
 func gather(in io.Reader, found map[string]*module) error {
 	for dec := json.NewDecoder(in); ; {
 		var p struct {

@@ -22,7 +22,7 @@ type Bar struct {
 
 // A UnitSegment is a segment of a bar.
 type UnitSegment struct {
-	// What is the kind of the units: Used, Free, InFlight or Pending.
+	// The kind of the units: Used, Free, InFlight or Pending.
 	What  string
 	X, W  string
 	Units int

@@ -141,7 +141,7 @@ func copyTunnel(from net.Conn, received io.Reader, to net.Conn) {
 	copies.Wait()
 }
 
-// closeWrite tells the other side that nothing more is sent.
+// closeWrite closes the direction in which this side sends.
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite() // it may be closed already

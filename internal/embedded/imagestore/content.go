@@ -25,8 +25,8 @@ type blob struct {
 // imageContent are the blobs of an image that a source contains.
 type imageContent struct {
 	root v1.Descriptor
-	// blobs are all blobs without duplicates, each after the blobs that it points to. Of a platform
-	// that is not complete, there are none.
+	// blobs are all blobs without duplicates, each after the blobs that it points to. A platform
+	// that is not complete has none.
 	blobs     []blob
 	platforms []v1.Platform
 	missing   []missingPlatform

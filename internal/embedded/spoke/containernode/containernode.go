@@ -8,8 +8,8 @@
 // their mounts, their interfaces and their firewall rules. The kernel removes all of it when that
 // process ends, however it ends. Only the control groups outlive it; see machine.RemoveCgroups.
 //
-// The node has a root folder of its own. Of this computer it contains the programs, read-only, and
-// the devices; everything else is empty at each start, except /var, which is a folder on the
+// The node has a root folder of its own. It contains this computer's programs, read-only, and
+// devices; everything else is empty at each start, except /var, which is a folder on the
 // machine's disk.
 package containernode
 

@@ -15,7 +15,7 @@ type Membership struct {
 }
 
 // Join requests the node's certificate as Run does, and waits without a limit for the API and for
-// its approval. Of the options, it uses Name, Dir and Bootstrap.
+// its approval. It uses Name, Dir and Bootstrap of the options.
 func Join(ctx context.Context, o Options) (*Membership, error) {
 	i, err := newIdentity(ctx, o)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // RecipesDir is the folder of an image that contains one folder for each recipe.
 const RecipesDir = "/recipes"
 
-// NewCommand returns the command `recipe-manager`. Jobs run it, not people. Of h, it uses the client, the
-// environment and the time limits.
+// NewCommand returns the command `recipe-manager`. Jobs run it, not people. It uses the client, the
+// environment and the time limits of h.
 func NewCommand(h pod.Host) *cobra.Command {
 	cmd := &cobra.Command{Use: "recipe-manager", Short: "Run a program of a recipe in a pod on the hub", Hidden: true}
 	cmd.AddCommand(
