@@ -111,7 +111,7 @@ func (s *demoRunner) fetchForwardedPage(ctx context.Context) error {
 	cancel()
 	_ = child.Wait() // it was killed
 	if err != nil {
-		return fmt.Errorf("%w %s", err, strings.TrimSpace(wrong.String()))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(wrong.String()))
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *demoRunner) printPage(ctx context.Context, address <-chan string) error
 		return context.Cause(ctx)
 	case to, ok := <-address:
 		if !ok {
-			return errors.New("forwarding a port to the web server:")
+			return errors.New("no port was forwarded to the web server")
 		}
 		fmt.Fprintf(s.Stdout, "%s$ curl http://%s/\n", indent, to)
 		page, err := fetchPage(ctx, "http://"+to+"/")

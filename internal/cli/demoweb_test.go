@@ -32,7 +32,7 @@ func TestTheAddressOfAForwardedPort(t *testing.T) {
 }
 
 func TestTheWebServerOfTheDemoNamesItsPodAndCountsRequests(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,10 @@ var packageManagers = []packageManager{
 }
 
 // programsOfParts are the names of the parts for distributions whose packages are unknown.
-var programsOfParts = [5]string{"containerd with containerd-shim-runc-v2", "runc", "the CNI plugins (https://github.com/containernetworking/plugins)", "iptables", "newuidmap and newgidmap"}
+var programsOfParts = [5]string{
+	"containerd with containerd-shim-runc-v2", "runc", "the CNI plugins (https://github.com/containernetworking/plugins)", "iptables",
+	"newuidmap and newgidmap",
+}
 
 // findPackageManager returns the package manager of the distribution, or else that of the closest
 // distribution from which it derives.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -40,7 +41,7 @@ func (r Remover) RemoveFrom(ctx context.Context, root *os.Root, path string) err
 	if !errors.Is(err, fs.ErrPermission) || !IsNeeded() || len(r.Command) == 0 {
 		return err
 	}
-	args := append(r.Command[1:len(r.Command):len(r.Command)], "machine", "remove", "--root", root.Name(), "--path", path)
+	args := slices.Concat(r.Command[1:], []string{"machine", "remove", "--root", root.Name(), "--path", path})
 	cmd := exec.CommandContext(ctx, r.Command[0], args...)
 	Configure(cmd)
 	var output strings.Builder
