@@ -162,7 +162,7 @@ func (l *lab) forEach(members []*member, limit int, do func(ctx context.Context,
 func repeat(ctx context.Context, do func() (bool, error)) error {
 	for {
 		done, err := do()
-		if kind := fault.KindOf(err); err != nil && kind != fault.Wait && kind != fault.Conflict {
+		if err != nil && fault.KindOf(err) == fault.Denied {
 			return err
 		}
 		if done {
@@ -184,7 +184,7 @@ func (l *lab) install(ctx context.Context, m *member) (err error) {
 	return repeat(ctx, func() (bool, error) {
 		res, err := l.executor.Install(ctx, m.req, m.md)
 		if res.Phase == install.Failed {
-			return false, fmt.Errorf("%s: %s", res.Reason, res.Log)
+			return false, fault.NewDenied("%s: %s", res.Reason, res.Log)
 		}
 		return res.Phase == install.Succeeded && len(res.Kubeconfig) > 0, err
 	})
