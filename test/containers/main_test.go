@@ -190,7 +190,8 @@ spec:
 
 func (h *hub) apply(t *testing.T, manifest string) {
 	t.Helper()
-	cmd := h.command(t.Context(), "kubectl", "apply", "-f", "-")
+	// Server-side: the hub may create the image set at the same moment.
+	cmd := h.command(t.Context(), "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-")
 	cmd.Stdin = strings.NewReader(manifest)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("applying: %v\n%s", err, out)
