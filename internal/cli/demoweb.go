@@ -84,36 +84,79 @@ func simulationCause(nodes []corev1.Node) string {
 	return ""
 }
 
-// fetchForwardedPage forwards a local port to the web server, reads its page and prints it.
+// fetchForwardedPage forwards a local port to the web server, reads its page and prints it. The server may
+// still be starting: its Deployment has no probe.
 func (s *demoRunner) fetchForwardedPage(ctx context.Context) error {
+	fmt.Fprintf(s.Stdout, "\n%s$ %s %s %s &\n", indent, s.firstKubeconfig(), s.Name, strings.Join(forwardArguments, " "))
+	ctx, cancel := context.WithTimeout(ctx, demoPageTimeout)
+	defer cancel()
+	ticker := s.Clock.NewTicker(demoPageInterval)
+	defer ticker.Stop()
+	for {
+		address, page, err := s.forwardAndFetch(ctx)
+		if err == nil {
+			fmt.Fprintf(s.Stdout, "%s$ curl http://%s/\n%s  %s\n", indent, address, indent, strings.TrimSpace(page))
+			return nil
+		}
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// Limits of the wait for the web server.
+const (
+	demoPageTimeout  = time.Minute
+	demoPageInterval = time.Second
+)
+
+var forwardArguments = []string{"kubectl", "port-forward", "deployment/web", ":" + demoPort}
+
+// forwardAndFetch forwards a local port to the web server until it has read the page. It returns the
+// local address.
+func (s *demoRunner) forwardAndFetch(ctx context.Context) (address, page string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	arguments := []string{"kubectl", "port-forward", "deployment/web", ":" + demoPort}
-	fmt.Fprintf(s.Stdout, "\n%s$ %s %s %s &\n", indent, s.firstKubeconfig(), s.Name, strings.Join(arguments, " "))
-	child := exec.CommandContext(ctx, s.self, arguments...)
+	child := exec.CommandContext(ctx, s.self, forwardArguments...)
 	child.Env = s.childEnvironment(s.firstKubeconfig())
 	child.WaitDelay = time.Second
 	output, err := child.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("forwarding a port: %w", err)
+		return "", "", fmt.Errorf("forwarding a port: %w", err)
 	}
 	var wrong strings.Builder
 	child.Stderr = &wrong
 	if err := child.Start(); err != nil {
-		return fmt.Errorf("forwarding a port: %w", err)
+		return "", "", fmt.Errorf("forwarding a port: %w", err)
 	}
-	address := make(chan string, 1)
+	addresses := make(chan string, 1)
 	go func() {
-		defer close(address)
-		scanForPrefix(output, forwardingPrefix, func(line string) { address <- forwardedAddress(line) })
+		defer close(addresses)
+		scanForPrefix(output, forwardingPrefix, func(line string) { addresses <- forwardedAddress(line) })
 	}()
-	err = s.printPage(ctx, address)
+	address, page, err = fetchFrom(ctx, addresses)
 	cancel()
 	_ = child.Wait() // it was killed
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(wrong.String()))
+		return "", "", fmt.Errorf("%w: %s", err, strings.TrimSpace(wrong.String()))
 	}
-	return nil
+	return address, page, nil
+}
+
+// fetchFrom reads the page at the address that it receives.
+func fetchFrom(ctx context.Context, addresses <-chan string) (address, page string, err error) {
+	select {
+	case <-ctx.Done():
+		return "", "", context.Cause(ctx)
+	case to, ok := <-addresses:
+		if !ok {
+			return "", "", errors.New("no port was forwarded to the web server")
+		}
+		page, err := fetchPage(ctx, "http://"+to+"/")
+		return to, page, err
+	}
 }
 
 const forwardingPrefix = "Forwarding from "
@@ -122,25 +165,6 @@ const forwardingPrefix = "Forwarding from "
 func forwardedAddress(line string) string {
 	address, _, _ := strings.Cut(strings.TrimPrefix(line, forwardingPrefix), " ")
 	return address
-}
-
-// printPage reads the page at the address that it receives, and prints it.
-func (s *demoRunner) printPage(ctx context.Context, address <-chan string) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case to, ok := <-address:
-		if !ok {
-			return errors.New("no port was forwarded to the web server")
-		}
-		fmt.Fprintf(s.Stdout, "%s$ curl http://%s/\n", indent, to)
-		page, err := fetchPage(ctx, "http://"+to+"/")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(s.Stdout, "%s  %s\n", indent, strings.TrimSpace(page))
-		return nil
-	}
 }
 
 // maxPage is how much of a page is read.
