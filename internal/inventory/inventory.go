@@ -15,9 +15,9 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Attempts is how many clusters in a row may fail to install with a customization before it counts
+// MaxAttempts is how many clusters in a row may fail to install with a customization before it counts
 // as broken by the cloud. The enhancement leaves the number open.
-const Attempts = 3
+const MaxAttempts = 3
 
 // A Snapshot is everything that a plan depends on.
 type Snapshot struct {
@@ -102,7 +102,7 @@ func Decide(s Snapshot) Plan {
 	}
 	k.retainRecorded()
 	for _, name := range k.customizationNames() {
-		k.addEntry(name)
+		k.decideEntry(name)
 	}
 	k.listFree()
 	k.assignFree()
@@ -180,13 +180,13 @@ func (k *planner) customizationNames() []string {
 	return slices.Compact(out)
 }
 
-// addEntry adds the entry of one customization.
-func (k *planner) addEntry(name string) {
+// decideEntry decides the entry of one customization.
+func (k *planner) decideEntry(name string) {
 	c, exists := k.Customizations[name]
 	e, known := k.Recorded[name]
 	e.Message = ""
 	if !known {
-		e = Entry{Attempts: Attempts}
+		e = Entry{Attempts: MaxAttempts}
 	}
 	e.Cluster = k.pending[name]
 	used := e.Cluster != ""
@@ -200,7 +200,7 @@ func (k *planner) addEntry(name string) {
 		e.Version = user.Version
 	case exists && !used:
 		if e.Version != c.Version || k.Recorded[name].Status == hivev1.InventoryMissing && !c.Deleting {
-			e.resetAttempts()
+			e.restoreAttempts()
 		}
 		e.Version = c.Version
 	}
@@ -212,13 +212,13 @@ func (k *planner) addEntry(name string) {
 func (e *Entry) countOutcome(user Cluster) {
 	switch {
 	case user.Installed:
-		e.resetAttempts()
+		e.restoreAttempts()
 	case user.Failed && e.Failed != user.Name:
 		e.Attempts, e.Failed, e.Failure = max(0, e.Attempts-1), user.Name, user.Failure
 	}
 }
 
-func (e *Entry) resetAttempts() { e.Attempts, e.Failed, e.Failure = Attempts, "", "" }
+func (e *Entry) restoreAttempts() { e.Attempts, e.Failed, e.Failure = MaxAttempts, "", "" }
 
 func (k *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hivev1.InventoryStatus, string) {
 	c, exists := k.Customizations[name]

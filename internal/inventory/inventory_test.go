@@ -48,7 +48,7 @@ func of(name, version string) Cluster {
 }
 
 func TestKeep(t *testing.T) {
-	const full = Attempts
+	const full = MaxAttempts
 	for name, tc := range map[string]struct {
 		s    Snapshot
 		want string

@@ -42,7 +42,7 @@ func anything(r *rand.Rand) Snapshot {
 	}
 	for _, name := range some(r, append(names, "gone")...) {
 		s.Recorded[name] = Entry{
-			Version: one(r, "", "1", "2"), Attempts: r.IntN(Attempts + 1), Cluster: one(r, holders...), Failed: one(r, "", "p1", "p0"),
+			Version: one(r, "", "1", "2"), Attempts: r.IntN(MaxAttempts + 1), Cluster: one(r, holders...), Failed: one(r, "", "p1", "p0"),
 			Status: hivev1.InventoryStatus(one(r, string(hivev1.InventoryAvailable), string(hivev1.InventoryReserved), string(hivev1.InventoryMissing))),
 		}
 	}
@@ -108,9 +108,9 @@ func (s Snapshot) wrongEntries(b Plan) string {
 	for name, e := range b.Entries {
 		was, known := s.Recorded[name]
 		switch {
-		case e.Attempts < 0 || e.Attempts > Attempts:
+		case e.Attempts < 0 || e.Attempts > MaxAttempts:
 			return fmt.Sprintf("%s has %d attempts left", name, e.Attempts)
-		case known && e.Attempts < was.Attempts-1 || !known && e.Attempts < Attempts-1:
+		case known && e.Attempts < was.Attempts-1 || !known && e.Attempts < MaxAttempts-1:
 			return fmt.Sprintf("%s has %d attempts left after %d", name, e.Attempts, was.Attempts)
 		case e.Status == hivev1.InventoryBrokenByCloud && e.Attempts > 0:
 			return fmt.Sprintf("%s counts as broken and has %d attempts left", name, e.Attempts)

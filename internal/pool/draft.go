@@ -67,7 +67,7 @@ func newDraft(s Snapshot) *draft {
 			d.waiting = append(d.waiting, c)
 		}
 	}
-	slices.SortFunc(d.waiting, claimsOldestFirst)
+	slices.SortFunc(d.waiting, compareWaitingClaims)
 	d.room, d.roomLimit, d.roomReason = d.remainingRoom()
 	d.underWay += len(s.Pending)
 	d.budget = limitOrUnlimited(s.Settings.MaxConcurrent) - d.underWay
@@ -84,7 +84,7 @@ func (d *draft) claimsByCluster() map[string]string {
 		if c.Cluster == "" || c.Deleting {
 			continue
 		}
-		if other, again := out[c.Cluster]; !again || claimsOldestFirst(c, d.claims[other]) < 0 {
+		if other, again := out[c.Cluster]; !again || compareWaitingClaims(c, d.claims[other]) < 0 {
 			out[c.Cluster] = c.Name
 		}
 	}

@@ -15,11 +15,11 @@ type Wait struct {
 	Ready time.Time `json:"ready,omitzero"`
 }
 
-// estimateQueue returns the positions of the waiting claims. The first claim gets the cluster that
+// estimateWaits returns the positions of the waiting claims. The first claim gets the cluster that
 // is likely to run first, and so on: clusters that resume, that are being installed, or that this
 // plan starts or creates. Each is estimated to take the median of what the pool's other members
 // took.
-func (d *draft) estimateQueue() []Wait {
+func (d *draft) estimateWaits() []Wait {
 	if len(d.waiting) == 0 || d.Settings.Deleting {
 		return nil // a pool that is being deleted serves no claims: their condition says so, and they get no position
 	}

@@ -37,7 +37,7 @@ func (d *draft) buildReport() Report {
 		}
 		r.Orphans[m.Name] = m.Claim
 	}
-	r.Queue = d.estimateQueue()
+	r.Queue = d.estimateWaits()
 	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.deferredDeletions)), d.describeConcurrency(), d.failingDeletions()
 	r.Progress = d.computeProgress(r)
 	r.Words = d.summarizePlan(r)

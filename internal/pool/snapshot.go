@@ -371,7 +371,7 @@ func oldestFirst(a, b *Member) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-func claimsOldestFirst(a, b Claim) int {
+func compareWaitingClaims(a, b Claim) int {
 	if c := a.Created.Compare(b.Created); c != 0 {
 		return c
 	}

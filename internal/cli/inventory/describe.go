@@ -123,7 +123,7 @@ func (a commands) buildEntryFacts(e inventoryview.Entry) *base.Table {
 		addMultilineFact(t, "Message", e.Message)
 	}
 	if e.Attempts != nil {
-		t.AddRow("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, inventory.Attempts))
+		t.AddRow("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, inventory.MaxAttempts))
 	}
 	addMultilineFact(t, "To do", formatRemedies(sense.Remedy))
 	return t

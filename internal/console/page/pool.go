@@ -209,14 +209,14 @@ func newPool(p *hivev1.ClusterPool, s Snapshot, now time.Time) Pool {
 			out.LongestWait = PastMoment(c.CreationTimestamp.Time, now)
 		}
 	}
-	slices.SortFunc(out.Claims, compareClaims)
+	slices.SortFunc(out.Claims, compareClaimsForDisplay)
 	out.Problems = findPoolProblems(p, now)
 	return out
 }
 
-// compareClaims sorts claims: waiting claims in the order in which they are served, then the others
+// compareClaimsForDisplay sorts claims: waiting claims in the order in which they are served, then the others
 // by age.
-func compareClaims(a, b Claim) int {
+func compareClaimsForDisplay(a, b Claim) int {
 	return cmp.Or(
 		cmp.Compare(waitingRank(a), waitingRank(b)),
 		a.Age.At.Compare(b.Age.At),

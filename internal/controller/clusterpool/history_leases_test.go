@@ -197,7 +197,7 @@ func (j *judge) taking(c change[*hivev1.ClusterDeploymentCustomization], holder 
 func (j *judge) books(c change[*hivev1.ClusterPool]) {
 	for name, e := range c.after.Status.Inventory {
 		was, known := c.before.Status.Inventory[name]
-		if e.Attempts < 0 || e.Attempts > inventory.Attempts {
+		if e.Attempts < 0 || e.Attempts > inventory.MaxAttempts {
 			j.broke("pool %s has %d attempts left with %s", c.after.Name, e.Attempts, name)
 		}
 		if e.Status == hivev1.InventoryBrokenByCloud && e.Attempts > 0 {
@@ -212,7 +212,7 @@ func (j *judge) books(c change[*hivev1.ClusterPool]) {
 		}
 		before := was.Attempts
 		if !known {
-			before = inventory.Attempts
+			before = inventory.MaxAttempts
 		}
 		if e.Attempts >= before {
 			continue

@@ -167,7 +167,7 @@ func (e Entry) Tries() string {
 	if e.Attempts == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d/%d", *e.Attempts, inventory.Attempts)
+	return fmt.Sprintf("%d/%d", *e.Attempts, inventory.MaxAttempts)
 }
 
 // DescribeHolder describes the holder of the customization's lease, such as "cluster foo of pool

@@ -48,7 +48,7 @@ func DescribeWaiting(verdicts []Decision) string {
 			continue
 		}
 		if n++; n <= maxListed {
-			told = append(told, fmt.Sprintf("%s (%s)", truncateName(v.Request.Name), v.Reason))
+			told = append(told, fmt.Sprintf("%s (%s)", shortenForMessage(v.Request.Name), v.Reason))
 		}
 	}
 	switch {
@@ -62,8 +62,8 @@ func DescribeWaiting(verdicts []Decision) string {
 	return fmt.Sprintf("%d certificate requests are not approved: %s.", n, strings.Join(told, ", "))
 }
 
-// truncateName shortens a name that others have chosen to a readable length.
-func truncateName(name string) string {
+// shortenForMessage shortens a name that others have chosen to a readable length.
+func shortenForMessage(name string) string {
 	if len(name) <= maxNameLength {
 		return name
 	}
