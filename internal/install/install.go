@@ -68,6 +68,16 @@ func (e *UnauthorizedError) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error, whose fault.Kind says when to retry.
 func (e *UnauthorizedError) Unwrap() error { return e.Err }
 
+// PrepareFailedError is the error that Prepare returns when the installer has failed to prepare an attempt,
+// until the installer succeeds.
+type PrepareFailedError struct{ Err error }
+
+// Error returns why the installer has failed.
+func (e *PrepareFailedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error, whose fault.Kind says when to retry.
+func (e *PrepareFailedError) Unwrap() error { return e.Err }
+
 // Metadata identifies what an attempt creates, as metadata.json does. Raw is that file.
 type Metadata struct {
 	ClusterID string

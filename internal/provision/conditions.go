@@ -54,8 +54,7 @@ func reportFailure(p *Plan, last *Attempt) {
 		fmt.Sprintf("Attempt %d failed; another attempt follows.", last.Number))
 	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped,
 		fmt.Sprintf("Attempt %d failed; another attempt follows.", last.Number))
-	p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, last.Reason,
-		fmt.Sprintf("Attempt %d failed: %s; ClusterProvision %s has the log.", last.Number, strings.TrimRight(last.Message, "."), last.Name))
+	p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, last.Reason, strings.TrimRight(last.Message, ".")+".")
 	reportAuthentication(p, last)
 }
 

@@ -174,10 +174,18 @@ func attemptBackoffLeft(now time.Time, last *Attempt) time.Duration {
 // reportPrepareFailure reports that an attempt could not be prepared.
 func reportPrepareFailure(p *Plan, a Answer) {
 	if a.Outcome == Refused {
-		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, hivev1.ReasonInstallConfigValidationFailed, a.Message)
+		reportRefused(p, a)
 		return
 	}
 	reportWaiting(p, a)
+	if a.PrepareFailed {
+		p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, hivev1.ReasonPrepareFailed, a.Message)
+	}
+}
+
+// reportRefused reports that the request is invalid, where a person looks for what an install lacks.
+func reportRefused(p *Plan, a Answer) {
+	p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, hivev1.ReasonInstallConfigValidationFailed, a.Message)
 }
 
 // reportWaiting reports why an attempt makes no progress, and looks again later.
@@ -189,8 +197,10 @@ func reportWaiting(p *Plan, a Answer) {
 	if a.Unauthorized {
 		p.setCondition(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError, a.Message)
 	}
-	p.Next = deniedRetryInterval
 	if a.Outcome == Waiting {
 		p.Next = a.After
+		return
 	}
+	p.Next = deniedRetryInterval
+	reportRefused(p, a)
 }

@@ -210,6 +210,37 @@ func consoleReads(typ string) bool {
 	return typ == hivev1.ClusterAuthenticationFailure || typ == hivev1.ClusterInstallLaunchError
 }
 
+func TestWhereAPersonFindsWhyAnInstallMakesNoProgress(t *testing.T) {
+	failedToPrepare := func(s *Snapshot) {
+		s.Prepare = &Answer{Outcome: Waiting, Message: "m", After: time.Minute, PrepareFailed: true}
+	}
+	for name, tt := range map[string]struct {
+		in           edits
+		needs, fails string
+		next         time.Duration
+	}{
+		"preparing fails, and is repeated":              {edits{failedToPrepare}, "True/AllRequirementsMet", "True/PrepareFailed", time.Minute},
+		"preparing the next attempt fails":              {edits{attempts("0:failed@1h†"), failedToPrepare}, "True/AllRequirementsMet", "True/PrepareFailed", time.Minute},
+		"preparing takes time":                          {edits{prepares(Waiting)}, "True/AllRequirementsMet", "", time.Minute},
+		"the request is invalid before the attempt":     {edits{prepares(Refused)}, "False/InstallConfigValidationFailed", "", 0},
+		"the request is invalid for the attempt":        {edits{attempts("0:provisioning"), installs(Refused)}, "False/InstallConfigValidationFailed", "False/Provisioning", deniedRetryInterval},
+		"the attempt goes on":                           {edits{attempts("0:provisioning"), installs(Running)}, "True/AllRequirementsMet", "False/Provisioning", pollInterval},
+		"the attempt is prepared after it could not be": {edits{attempts("0:provisioning")}, "True/AllRequirementsMet", "False/Provisioning", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Decide(snapshot(tt.in...))
+			got := map[string]string{}
+			for _, c := range p.Conditions {
+				got[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
+			}
+			if got[hivev1.ClusterRequirementsMet] != tt.needs || got[hivev1.ClusterProvisionFailed] != tt.fails || p.Next != tt.next {
+				t.Errorf("RequirementsMet %s, ProvisionFailed %s, next %s, want %s, %s, %s",
+					got[hivev1.ClusterRequirementsMet], got[hivev1.ClusterProvisionFailed], p.Next, tt.needs, tt.fails, tt.next)
+			}
+		})
+	}
+}
+
 func TestConditionsThatTheConsoleOfACMReads(t *testing.T) {
 	unauthorized := func(s *Snapshot) { s.Attempts[len(s.Attempts)-1].Reason = hivev1.ReasonInvalidCredentials }
 	launch := func(a *Answer) { a.NotLaunched = true }

@@ -114,6 +114,8 @@ type Answer struct {
 	// Reason is one word and Message a sentence, both for conditions. They contain no secrets.
 	Reason  string
 	Message string
+	// PrepareFailed: the installer has failed to prepare the attempt, and will try again.
+	PrepareFailed bool
 	// NotLaunched: the answer waits for a pod of the installer that cannot start.
 	NotLaunched bool
 	// Unauthorized: the platform refused the credentials.

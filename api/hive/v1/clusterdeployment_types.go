@@ -434,6 +434,8 @@ const (
 	ReasonPlatformAuthError      = "PlatformAuthError"
 	// ReasonInvalidCredentials is the reason of ProvisionFailed for such an attempt.
 	ReasonInvalidCredentials = "InvalidCredentials"
+	// ReasonPrepareFailed is the reason of ProvisionFailed while the installer fails to prepare an attempt.
+	ReasonPrepareFailed = "PrepareFailed"
 
 	// ClusterInstallLaunchError is True while a pod of the installer cannot start.
 	ClusterInstallLaunchError = "InstallLaunchError"

@@ -239,7 +239,7 @@ func TestAFailedAttempt(t *testing.T) {
 
 	res := w.mustPass()
 	t.Run("is reported without secrets", func(t *testing.T) {
-		wantEqual(t, "True/QuotaExceeded: Attempt 0 failed: no room for c1-0-1 with REDACTED; ClusterProvision "+first.Name+" has the log.",
+		wantEqual(t, "True/QuotaExceeded: no room for c1-0-1 with REDACTED.",
 			w.says(hivev1.ClusterProvisionFailed))
 		wantEqual(t, "False/Provisioning: Attempt 0 failed; another attempt follows.", w.says(hivev1.ClusterProvisioned))
 		if told := strings.Join(w.told(), "\n"); strings.Contains(told, "hunter2") {

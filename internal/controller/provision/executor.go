@@ -58,7 +58,7 @@ const installWaitsPrefix = "The install waits: "
 
 // withInstallWaitsPrefix adds installWaitsPrefix to the message of an answer.
 func withInstallWaitsPrefix(a provision.Answer) *provision.Answer {
-	if a.Outcome == provision.Waiting {
+	if a.Outcome == provision.Waiting && !a.PrepareFailed {
 		a.Message = installWaitsPrefix + a.Message
 	}
 	return &a
@@ -80,8 +80,9 @@ func (p *pass) toAnswer(res install.Result, err error) (provision.Answer, error)
 			Message: p.redactSecrets(err.Error()),
 			After:   cmp.Or(fault.RetryAfter(err), defaultRetryDelay),
 
-			NotLaunched:  errors.As(err, new(*install.NotLaunchedError)),
-			Unauthorized: errors.As(err, new(*install.UnauthorizedError)),
+			PrepareFailed: errors.As(err, new(*install.PrepareFailedError)),
+			NotLaunched:   errors.As(err, new(*install.NotLaunchedError)),
+			Unauthorized:  errors.As(err, new(*install.UnauthorizedError)),
 		}, nil
 	case fault.Denied:
 		return provision.Answer{Outcome: provision.Refused, Message: p.redactSecrets(err.Error())}, nil

@@ -60,13 +60,14 @@ func (p *pass) createAttempt(ctx context.Context, s provision.Step) error {
 func (p *pass) confirmNewInfraID(ctx context.Context, s provision.Step, infraID string) error {
 	for _, cp := range p.attempts {
 		if *cp.Spec.InfraID == infraID && cp.Spec.Attempt != s.Attempt {
-			return fault.NewWait(time.Minute, "the installer returned infraID %s for attempt %d, and attempt %d has used it: each attempt needs another infraID",
-				infraID, s.Attempt, cp.Spec.Attempt)
+			return &install.PrepareFailedError{Err: fault.NewWait(time.Minute,
+				"the installer returned infraID %s for attempt %d, and attempt %d has used it: each attempt needs another infraID",
+				infraID, s.Attempt, cp.Spec.Attempt)}
 		}
 	}
 	err := ownership.ConfirmOwner(ctx, p.Client, p.cluster, infraID)
 	if fault.KindOf(err) == fault.Denied { // nothing is recorded yet, so the installer may return another one
-		return fault.NewWait(time.Minute, "the installer returned an infraID that is in use: %s", err.Error())
+		return &install.PrepareFailedError{Err: fault.NewWait(time.Minute, "the installer returned an infraID that is in use: %s", err.Error())}
 	}
 	return err
 }

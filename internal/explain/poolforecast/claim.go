@@ -98,6 +98,8 @@ func (f Forecast) describeQueuePosition(position int) string {
 		words += ", and no more are created: " + f.Plan.Report.Hindrance
 	case len(f.blockedInstalls()) > 0:
 		words += ", since " + f.blockedInstalls()[0] + " cannot be installed: see what it lacks"
+	case len(f.failingInstalls()) > 0:
+		words += ", since the install of " + f.failingInstalls()[0] + " has failed, and is retried"
 	}
 	return words
 }
@@ -107,6 +109,17 @@ func (f Forecast) blockedInstalls() []string {
 	var out []string
 	for _, c := range f.PlannedClusters() {
 		if c.Phase == pool.Installing && f.findMember(c.Name).RequirementsUnmet != "" && f.stepForCluster(c.Name).Verb != pool.Delete {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// failingInstalls names the installs whose last attempt has failed, and that the plan does not replace.
+func (f Forecast) failingInstalls() []string {
+	var out []string
+	for _, c := range f.PlannedClusters() {
+		if c.Phase == pool.Installing && f.findMember(c.Name).Failing && f.stepForCluster(c.Name).Verb != pool.Delete {
 			out = append(out, c.Name)
 		}
 	}

@@ -66,3 +66,19 @@ func TestWhatIsSaidOnceThePoolIsCorrected(t *testing.T) {
 		t.Errorf("the cluster: %s\nwant:        %s", v.Clusters[0].Message, want)
 	}
 }
+
+func TestWhatIsSaidWhileTheOnlyInstallFails(t *testing.T) {
+	v := outlook(t, func(_ *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+		condition.Set(&cd.Status.Conditions, hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, "", noon)
+		condition.Set(&cd.Status.Conditions, hivev1.ClusterProvisionFailed, corev1.ConditionTrue, hivev1.ReasonPrepareFailed, "prepare exited with code 1: the region is unknown.", noon)
+	})
+	if want := "its last install attempt failed, and is retried: prepare exited with code 1: the region is unknown"; !strings.HasPrefix(v.Clusters[0].Message, want) {
+		t.Errorf("the cluster: %s\nwant:        %s", v.Clusters[0].Message, want)
+	}
+	if want := "no free cluster runs; none is on the way, since the install of p-1 has failed, and is retried"; v.Claims[0].Message != want {
+		t.Errorf("the claim: %s\nwant:      %s", v.Claims[0].Message, want)
+	}
+	if len(v.ToDo) != 1 || v.ToDo[0].Of != "p-1" || v.ToDo[0].Wait || v.ToDo[0].Command != "hotspare cluster logs p-1 -n ci" {
+		t.Errorf("to do: %+v, want only the cluster's log", v.ToDo)
+	}
+}

@@ -105,7 +105,9 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, forma
 		return remedy.New("Its deletion fails: see its condition DeprovisionLaunchError.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case !m.Installed && conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
 		return remedy.New("See its condition RequirementsMet.", formatCommand(namespace, "cluster describe %s", cd.Name))
-	case v.Cause == pool.InstallFailed, m.Failing:
+	case m.Failing && v.Cause == "":
+		return remedy.New("If the next attempt fails too, see the log.", formatCommand(namespace, "cluster logs %s", cd.Name))
+	case v.Cause == pool.InstallFailed:
 		return remedy.New("If the next cluster fails too, see the log.", formatCommand(namespace, "cluster logs %s", cd.Name))
 	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
 		return remedy.New("If the next cluster fails too, see why.", formatCommand(namespace, "cluster describe %s", cd.Name))
@@ -127,8 +129,8 @@ func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, formatCommand rem
 		return remedy.New("Its cluster was deleted: release it, and create another.", formatCommand(c.Namespace, "claim release %s", c.Name))
 	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
 		return remedy.New("Release it, and claim from another pool.", formatCommand(c.Namespace, "claim release %s", c.Name))
-	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0):
-		return nil // the pool needs the remedy
+	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0 || len(f.failingInstalls()) > 0):
+		return nil // the pool, or its cluster, needs the remedy
 	case v.State == clusterstate.Waiting, v.State == clusterstate.Resuming, v.State == clusterstate.Assigned:
 		return remedy.NewWait("It is served automatically.")
 	default:

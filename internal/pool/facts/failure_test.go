@@ -8,11 +8,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// What is told of a failure is read when the cluster and its log are gone.
-func TestAFailureIsToldWithoutItsLog(t *testing.T) {
+func TestAnInstallFailureIsItsConditionWhileItIsTrue(t *testing.T) {
 	for message, want := range map[string]string{
-		"Attempt 0 failed: port 6443 is taken; ClusterProvision p-1-0-abcde has the log.":                  "port 6443 is taken",
-		"Attempt 12 failed: it failed: ask; ClusterProvision x says so; ClusterProvision p-1 has the log.": "it failed: ask; ClusterProvision x says so",
 		"Quota is exceeded.": "Quota is exceeded",
 		"":                   "",
 	} {

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -104,15 +103,8 @@ func installFailure(cd *hivev1.ClusterDeployment) string {
 	if c == nil || c.Status != corev1.ConditionTrue {
 		return ""
 	}
-	if words := attemptFailedPattern.FindStringSubmatch(c.Message); words != nil {
-		return words[1]
-	}
 	return strings.TrimRight(c.Message, ".")
 }
-
-// attemptFailedPattern matches the message in which internal/provision reports a failed attempt.
-// Hive's message is different.
-var attemptFailedPattern = regexp.MustCompile(`(?s)^Attempt \d+ failed: (.*); ClusterProvision \S+ has the log\.$`)
 
 // CustomizationOf returns the name of the customization of its pool's inventory that a cluster was
 // made with; "" if there is none.
