@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -26,7 +27,10 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	if err != nil {
 		return fmt.Errorf("creating a file for the output: %w", err)
 	}
-	defer os.Remove(said.Name()) //nolint:errcheck // a temporary file
+	defer said.Close()                             //nolint:errcheck // a temporary file
+	if err := os.Remove(said.Name()); err != nil { // now: nothing is left if this process is killed
+		return fmt.Errorf("removing the name of the file for the output: %w", err)
+	}
 	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress, "--console-address", o.ConsoleAddress}
 	if !o.Containers {
 		args = append(args, "--containers=false")
@@ -49,11 +53,11 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	child := exec.Command(self, args...) //nolint:noctx // the process outlives this command
 	child.Stdout, child.Stderr = said, said
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // do not forward Ctrl-C of this terminal
-	if err := errors.Join(child.Start(), said.Close()); err != nil {
+	if err := child.Start(); err != nil {
 		return fmt.Errorf("starting hotspare in the background: %w", err)
 	}
 	began := time.Now()
-	if err := waitUntilReady(cmd, child, o.Dir, said.Name()); err != nil {
+	if err := waitUntilReady(cmd, child, o.Dir, said); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
@@ -65,7 +69,7 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 
 // waitUntilReady waits until the child is ready. If the child exits before, the error contains its
 // output.
-func waitUntilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
+func waitUntilReady(cmd *cobra.Command, child *exec.Cmd, dir string, said io.ReaderAt) error {
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -86,10 +90,13 @@ func waitUntilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error
 }
 
 // readText returns the content of a file; "" if it cannot be read.
-func readText(path string) string {
-	raw, err := os.ReadFile(path)
+func readText(file io.ReaderAt) string {
+	raw, err := io.ReadAll(io.NewSectionReader(file, 0, maxOutput))
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(raw))
 }
+
+// maxOutput is how much of the output of a process that has failed is repeated, in bytes.
+const maxOutput = 1 << 20

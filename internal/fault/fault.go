@@ -8,6 +8,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,6 +72,20 @@ func NewCapacity(d time.Duration, format string, args ...any) error {
 	return &kindError{kind: Capacity, after: d, err: fmt.Errorf(format, args...)}
 }
 
+// WithRetry returns err with its kind, and with the delay after which to look again. It returns nil if err
+// is nil.
+func WithRetry(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &kindError{kind: KindOf(err), after: d, err: err}
+}
+
+// OneLine returns the text of err in one line, as conditions and tables need it.
+func OneLine(err error) string { return lineBreaks.Replace(err.Error()) }
+
+var lineBreaks = strings.NewReplacer(":\n", ": ", "\n", "; ")
+
 // KindOf returns the most serious kind among err and everything it wraps or joins. API errors of
 // the kinds conflict and not-found are recognized without a mark.
 func KindOf(err error) Kind {
@@ -121,7 +136,7 @@ func kindRank(k Kind) int {
 	return map[Kind]int{Gone: 0, Conflict: 1, Wait: 2, Capacity: 3, Unknown: 4, Denied: 5}[k]
 }
 
-// RetryAfter returns the delay before looking again, for Wait and Capacity; otherwise 0.
+// RetryAfter returns the delay before looking again; 0 if err names none.
 func RetryAfter(err error) time.Duration {
 	_, d := kindAndDelay(err)
 	return d

@@ -1,7 +1,6 @@
 package power
 
 import (
-	"strings"
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -24,7 +23,7 @@ func NewFailure(err error) *Failure {
 	if err == nil {
 		return nil
 	}
-	return &Failure{Kind: fault.KindOf(err), After: fault.RetryAfter(err), Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
+	return &Failure{Kind: fault.KindOf(err), After: fault.RetryAfter(err), Message: fault.OneLine(err)}
 }
 
 func (f Failure) unobservedMessage() string {

@@ -77,7 +77,7 @@ func (c Cluster) call(ctx context.Context, v Verb) (answer []byte, again bool, e
 func (c Cluster) callOnce(ctx context.Context, v Verb) ([]byte, error) {
 	answer, again, err := c.call(ctx, v)
 	if err == nil && again {
-		err = c.newFailure(v, fmt.Sprintf("%s exited with code %d: only %s, %s, %s, %s and %s can be called again", v, exitInProgress, Create, Destroy, Start, Stop, LoadImage))
+		err = c.newFailure(v, fmt.Sprintf("%s exited with code %d: only %s can be called again", v, exitInProgress, joinNames(repeatableVerbs)))
 	}
 	return answer, err
 }

@@ -38,7 +38,7 @@ const (
 	Failed Outcome = "Failed"
 )
 
-func outcomeOf(code int) Outcome {
+func outcomeOfExitCode(code int) Outcome {
 	switch code {
 	case exitDone:
 		return Done

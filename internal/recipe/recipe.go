@@ -1,8 +1,10 @@
 package recipe
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -51,6 +53,9 @@ const (
 
 // Verbs lists all verbs in the order of a cluster's lifecycle.
 var Verbs = []Verb{Prepare, Create, Observe, Kubeconfig, Stop, Start, LoadImage, Logs, Destroy}
+
+// repeatableVerbs lists the verbs that may exit with 10, so that they are called again.
+var repeatableVerbs = []Verb{Create, Destroy, Start, Stop, LoadImage}
 
 // defaultTimeouts are the time limits for one run of a verb. A verb that needs more time exits with 10
 // and is called again.
@@ -286,12 +291,31 @@ func (r *Recipe) findVerbs() (errs []error) {
 			errs = append(errs, fmt.Errorf("program %s is not a regular file: replace it by a program, or delete it", v))
 		case info.Mode().Perm()&0o111 == 0:
 			errs = append(errs, fmt.Errorf("program %s is not executable: run chmod +x %s", v, path))
+		case interpreterEndsWithCR(path):
+			errs = append(errs, fmt.Errorf("the first line of program %s ends with a carriage return, which its interpreter would receive: run sed -i 's/\\r$//' %s", v, path))
 		default:
 			r.verbs[v] = true
 		}
 	}
 	return append(errs, checkVerbs(found)...)
 }
+
+// interpreterEndsWithCR reports whether the line that names the interpreter of a program ends with a carriage
+// return, as editors on Windows write it. A program that cannot be read now has another fault later.
+func interpreterEndsWithCR(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	first := make([]byte, maxInterpreterLine)
+	n, _ := io.ReadFull(f, first)
+	line, _, _ := bytes.Cut(first[:n], []byte("\n"))
+	return bytes.HasPrefix(line, []byte("#!")) && bytes.HasSuffix(line, []byte("\r"))
+}
+
+// maxInterpreterLine is how much of the first line the kernel reads, in bytes.
+const maxInterpreterLine = 256
 
 // checkVerbs returns the faults of a set of programs.
 func checkVerbs(found map[Verb]bool) (errs []error) {

@@ -39,6 +39,7 @@ func TestWhatIsWrongWithARecipeIsNamed(t *testing.T) {
 		"no destroy":                  {programs{"destroy": ""}, "program destroy is missing"},
 		"stop without start":          {programs{"start": ""}, "has only one of the programs start and stop"},
 		"stop without observe":        {programs{"observe": ""}, "program observe is missing"},
+		"Windows' line ends":          {programs{"stop": "#!/bin/sh -eu\r\ntrue\r\n"}, "the first line of program stop ends with a carriage return"},
 		"an unknown timeout":          {programs{FileName: directories[FileName] + "timeouts: {creat: 1m}\n"}, `"creat" is not a verb: use one of prepare, create`},
 		"a timeout of nothing":        {programs{FileName: directories[FileName] + "timeouts: {create: 0s}\n"}, "timeouts.create: 0s is too short"},
 		"a path as program":           {yaml("[sh]", "[/bin/sh]"), `"/bin/sh" is not the name of a program`},

@@ -145,8 +145,7 @@ func (r Run) wait(limit context.Context, p *process) (killed, err error) {
 		case <-p.ended:
 			return nil, p.err
 		case <-limit.Done():
-			killed = fmt.Errorf("%s did not end within %s: exit with code %d to be called again, or increase timeouts.%s in %s",
-				r.Verb, r.Recipe.Timeout(r.Verb), exitInProgress, r.Verb, FileName)
+			killed = fmt.Errorf("%s did not end within %s: %s", r.Verb, r.Recipe.Timeout(r.Verb), timeoutRemedy(r.Verb))
 		case <-count.C:
 			if most := valueOr(r.MaxProcesses, maxProcesses); p.countProcesses() > most {
 				killed = fmt.Errorf("%s started more than %d processes", r.Verb, most)
@@ -160,6 +159,15 @@ func (r Run) wait(limit context.Context, p *process) (killed, err error) {
 	}
 	p.terminate(valueOr(r.StopGrace, stopGrace))
 	return killed, p.err
+}
+
+// timeoutRemedy returns what to do about a program that exceeds its time limit.
+func timeoutRemedy(v Verb) string {
+	increase := fmt.Sprintf("increase timeouts.%s in %s", v, FileName)
+	if slices.Contains(repeatableVerbs, v) {
+		return fmt.Sprintf("exit with code %d to be called again, or %s", exitInProgress, increase)
+	}
+	return increase
 }
 
 // valueOr returns value, or fallback if value is zero.
@@ -217,7 +225,7 @@ func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *bounded
 		return Result{}, r.wrapError("running", err)
 	}
 	out := Result{Answer: answer.copyBytes(), Code: state.ExitCode()}
-	out.Outcome = outcomeOf(out.Code)
+	out.Outcome = outcomeOfExitCode(out.Code)
 	var tooLarge error
 	if r.Verb != Destroy { // the state is deleted next, and an error would keep the cluster
 		tooLarge = checkStateSize(r.Dir, r.Verb)
@@ -249,9 +257,9 @@ func describeExit(v Verb, outcome Outcome, code int, lastLine string) string {
 	case NoRoom:
 		what = fmt.Sprintf("%s reported that the platform has no capacity for the cluster (exit code %d)", v, exitNoRoom)
 	case Failed:
-		what = fmt.Sprintf("%s exited with code %d", v, code)
+		what, fallback = fmt.Sprintf("%s exited with code %d", v, code), ", and printed no reason to standard error"
 		if code < 0 {
-			what = string(v) + " failed"
+			what, fallback = string(v)+" failed", ""
 		}
 	default:
 		return ""

@@ -185,6 +185,16 @@ func TestAProgramThatCannotRun(t *testing.T) {
 	}
 }
 
+func TestAProgramThatTakesTooLongIsAdvisedToExitWith10IfItMay(t *testing.T) {
+	t.Parallel()
+	for _, v := range Verbs {
+		advised := strings.Contains(timeoutRemedy(v), "exit with code 10")
+		if outcomeAllowed := v == Create || v == Destroy || v == Start || v == Stop || v == LoadImage; advised != outcomeAllowed || !strings.Contains(timeoutRemedy(v), "timeouts."+string(v)) {
+			t.Errorf("%s: %s", v, timeoutRemedy(v))
+		}
+	}
+}
+
 func TestAnErrorContainsTheLastLineOfTheProgram(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, want string }{
@@ -192,11 +202,11 @@ func TestAnErrorContainsTheLastLineOfTheProgram(t *testing.T) {
 		"a rejection":            {"echo 'zone x does not exist' >&2; exit 20", "create rejected the request (exit code 20): zone x does not exist"},
 		"a lack of capacity":     {"printf 'no hosts' >&2; exit 30", "create reported that the platform has no capacity for the cluster (exit code 30): no hosts"},
 		"a rejection in silence": {"exit 20", "create rejected the request (exit code 20): see the log of the cluster for what to change"},
-		"a failure in silence":   {"exit 1", "create exited with code 1"},
+		"a failure in silence":   {"exit 1", "create exited with code 1, and printed no reason to standard error"},
 		"a secret":               {"echo 'password: hunter2' >&2; exit 1", "create exited with code 1: password: REDACTED"},
 		"a long line":            {"head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", "create exited with code 1: " + strings.Repeat("x", maxLastLine) + "…"},
 		"a private key":          {"echo '-----BEGIN RSA PRIVATE KEY-----' >&2; echo MIIE >&2; exit 1", "create exited with code 1: REDACTED"},
-		"standard output":        {"echo answer; exit 1", "create exited with code 1"},
+		"standard output":        {"echo answer; exit 1", "create exited with code 1, and printed no reason to standard error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
 )
 
 // CheckState is the result of a check.
@@ -141,8 +145,10 @@ func (s *Suite) runCheck(ctx context.Context, c suiteCheck) Check {
 	switch {
 	case errors.As(err, &skipped):
 		check.State, check.Detail = CheckSkipped, err.Error()
+	case ctx.Err() != nil && err != nil:
+		check.State, check.Detail = CheckFailed, "interrupted"
 	case err != nil:
-		check.State, check.Detail = CheckFailed, strings.ReplaceAll(err.Error(), "\n", "; ")
+		check.State, check.Detail = CheckFailed, fault.OneLine(err)
 	}
 	if s.Report != nil {
 		s.Report(check)
@@ -156,9 +162,18 @@ func (s *Suite) newCluster() Cluster {
 	name := fmt.Sprintf("test-%d", s.clusters)
 	c := Cluster{
 		Recipe: s.Recipe, Dir: filepath.Join(s.Dir, name), Secrets: s.Secrets, Log: s.Log,
-		Input: Input{Namespace: name, Name: name, UID: fmt.Sprintf("%s-%x", name, s.Random.Uint64()), With: s.with},
+		Input: Input{Namespace: name, Name: name, UID: s.newUID(), With: s.with},
 	}
 	return c
+}
+
+// newUID returns a UID as Kubernetes has them.
+func (s *Suite) newUID() string {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:], s.Random.Uint64())
+	binary.BigEndian.PutUint64(raw[8:], s.Random.Uint64())
+	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80 // version 4 of RFC 9562
+	return uuid.UUID(raw).String()
 }
 
 // prepareCluster returns another cluster and calls prepare. It also returns the cluster with an error:
@@ -228,18 +243,18 @@ func (s *Suite) callUntilDone(ctx context.Context, c Cluster, v Verb) error {
 // reachState calls a verb until all machines are in state want.
 func (s *Suite) reachState(ctx context.Context, c Cluster, v Verb, want cloud.State) error {
 	var last cloud.Machines
+	var observeErr error
 	err := s.poll(ctx, fmt.Sprintf("all machines to be %s after %s", want, v), func() (bool, error) {
 		if _, err := s.call(ctx, c, v); err != nil {
 			return false, err
 		}
-		ms, _, err := c.Observe(ctx)
-		last = ms
-		return ms.AllIn(want), err
+		last, _, observeErr = c.Observe(ctx)
+		return last.AllIn(want), observeErr
 	})
-	if err != nil {
+	if err != nil && observeErr == nil {
 		return fmt.Errorf("%w; observe prints %s", err, describeMachines(last))
 	}
-	return nil
+	return err
 }
 
 // poll repeats try until it returns true or an error, or until Patience has passed.
@@ -251,7 +266,7 @@ func (s *Suite) poll(ctx context.Context, goal string, try func() (done bool, er
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("waited %s for %s", s.Patience, goal)
+			return fmt.Errorf("waited %s (--patience) for %s", s.Patience, goal)
 		}
 		select {
 		case <-ctx.Done():

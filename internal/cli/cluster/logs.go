@@ -188,7 +188,7 @@ func (a commands) printInstallLogs(ctx context.Context, h *base.Hub, cd *hivev1.
 			continue
 		}
 		n++
-		if err := a.writeLogTail(fmt.Sprintf("failed attempt %d", p.Spec.Attempt+1), []byte(*p.Spec.InstallLog), q); err != nil {
+		if err := a.writeLogTail(fmt.Sprintf("failed attempt %d", p.Spec.Attempt), []byte(*p.Spec.InstallLog), q); err != nil {
 			return n, err
 		}
 	}

@@ -17,15 +17,30 @@ import (
 	"hotspare.io/hotspare/internal/recipe/runner"
 )
 
-// printRecipeLogs prints the saved log of a recipe's programs and the output of its program logs, and
-// returns the number of logs. Both need the data folder of the hub. If the program logs cannot run or
-// fails, its error is printed in place of its output.
+// printRecipeLogs prints the saved logs of a recipe's programs and the output of its program logs, and
+// returns the number of logs. Both need the data folder of the hub.
 func (a commands) printRecipeLogs(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, q *logOptions) (int, error) {
-	if cd.Spec.ClusterMetadata == nil || cd.Spec.ClusterMetadata.InfraID == "" {
-		return 0, nil // nothing was created yet
-	}
-	infraID := cd.Spec.ClusterMetadata.InfraID
 	folder := runner.Folder(filepath.Join(base.ResolveDataDir(a.Flags.DataDir), runner.FolderName))
+	n := 0
+	if path := folder.PrepareLogPath(string(cd.UID)); path != "" {
+		switch err := a.printLogFile(logFile{"program " + string(recipe.Prepare), path}, q); {
+		case err == nil:
+			n = 1
+		case !errors.Is(err, fs.ErrNotExist):
+			return 0, err
+		}
+	}
+	if cd.Spec.ClusterMetadata == nil || cd.Spec.ClusterMetadata.InfraID == "" {
+		return n, nil // nothing was created yet
+	}
+	more, err := a.printClusterRecipeLogs(ctx, h, cd, folder, q)
+	return n + more, err
+}
+
+// printClusterRecipeLogs prints the logs of a cluster that has an infraID, and returns their number. If the
+// program logs cannot run or fails, its error is printed in place of its output.
+func (a commands) printClusterRecipeLogs(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment, folder runner.Folder, q *logOptions) (int, error) {
+	infraID := cd.Spec.ClusterMetadata.InfraID
 	saved, err := folder.ReadCompleteLog(infraID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil

@@ -9,7 +9,6 @@ package exec
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,6 +24,8 @@ import (
 )
 
 const (
+	// firstRetry is the default of Options.FirstRetry.
+	firstRetry = 5 * time.Second
 	// freshAge is the default of Options.FreshAge.
 	freshAge = time.Second
 	// maxAge is the age up to which an answer is returned while observe runs again.
@@ -44,6 +45,10 @@ type Options struct {
 	Clock   clock.WithTicker
 	// Pause is the time between two calls of a verb that exits with code 10; zero means 10 s.
 	Pause time.Duration
+	// FirstRetry is the delay after the first failure of a program; zero means 5 s. It doubles with each
+	// further failure in succession, up to 60 times FirstRetry. An invalid request is always repeated after
+	// the longest delay.
+	FirstRetry time.Duration
 	// ObserveWait is how long Observe waits for the program observe; zero means 3 s.
 	ObserveWait time.Duration
 	// FreshAge is the age up to which an answer of observe is returned without running it again; zero
@@ -80,9 +85,10 @@ type cluster struct {
 	verb, wanted recipe.Verb
 	// changing is closed when verb has ended.
 	changing chan struct{}
-	// failed is the error with which the last program ended, until it is returned.
-	failed     error
-	failedVerb recipe.Verb
+	// failures are the programs whose last run has failed.
+	failures map[recipe.Verb]failure
+	// waiting is the number of calls of Observe that wait for a program.
+	waiting int
 	// used is when the cluster was last asked for.
 	used time.Time
 }
@@ -90,7 +96,7 @@ type cluster struct {
 // New returns an actuator that works until ctx ends.
 func New(ctx context.Context, o Options) *Actuator {
 	o.Pause, o.ObserveWait = cmp.Or(o.Pause, 10*time.Second), cmp.Or(o.ObserveWait, observeWait)
-	o.FreshAge = cmp.Or(o.FreshAge, freshAge)
+	o.FirstRetry, o.FreshAge = cmp.Or(o.FirstRetry, firstRetry), cmp.Or(o.FreshAge, freshAge)
 	o.SettledAge = cmp.Or(o.SettledAge, o.FreshAge)
 	return &Actuator{Options: o, workContext: ctx, changes: make(chan string, changeBuffer), clusters: map[string]*cluster{}}
 }
@@ -98,7 +104,8 @@ func New(ctx context.Context, o Options) *Actuator {
 // Wait waits, after New's context has ended, until no program runs.
 func (a *Actuator) Wait() { a.jobs.Wait() }
 
-// Changes returns a channel that receives the infraID of a cluster when a program of it has ended.
+// Changes returns a channel that receives the infraID of a cluster when a program of it has ended, unless a
+// call of Observe returns its result.
 func (a *Actuator) Changes() <-chan string { return a.changes }
 
 // HibernationObstacle returns why clusters of a platform cannot hibernate; "" if they can.
@@ -126,16 +133,27 @@ func (a *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, 
 		}
 		select {
 		case <-running:
+			a.endWait(ref.InfraID)
 		case <-timer.C():
+			a.endWait(ref.InfraID) // first: from now on the end of the program is a change
 			return a.lastMachines(t)
 		case <-ctx.Done():
+			a.endWait(ref.InfraID)
 			return nil, fmt.Errorf("observing cluster %s: %w", ref.Cluster, ctx.Err())
 		}
 	}
 }
 
+// endWait removes a call of Observe from those that wait.
+func (a *Actuator) endWait(infraID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.findCluster(infraID).waiting--
+}
+
 // observeOnce returns the machines, or the error with which observe ended. If neither is known yet, it
-// makes sure that a program runs, and returns a channel that is closed when the program has ended.
+// makes sure that a program runs, and returns a channel that is closed when the program has ended: the caller
+// then waits, until it calls endWait.
 func (a *Actuator) observeOnce(t runner.Task) (cloud.Machines, <-chan struct{}, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,9 +165,10 @@ func (a *Actuator) observeOnce(t runner.Task) (cloud.Machines, <-chan struct{}, 
 	if ms, known := c.currentMachines(a.Clock.Now(), age); known {
 		return ms, nil, nil
 	}
-	if err := c.takeFailure(recipe.Observe); err != nil {
+	if err := c.findFailure(recipe.Observe, a.Clock.Now()); err != nil {
 		return nil, nil, err
 	}
+	c.waiting++
 	if c.verb != "" {
 		return nil, c.changing, nil
 	}
@@ -166,6 +185,9 @@ func (a *Actuator) lastMachines(t runner.Task) (cloud.Machines, error) {
 	c := a.findCluster(t.Input.InfraID)
 	if ms, known := c.currentMachines(a.Clock.Now(), max(maxAge, 2*a.SettledAge)); known {
 		return ms, nil
+	}
+	if err := c.findFailure(recipe.Observe, a.Clock.Now()); err != nil {
+		return nil, err
 	}
 	if r, ok := a.Runner.(runner.StartReporter); ok {
 		if err := r.StartProblem(types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}); err != nil {
@@ -202,16 +224,6 @@ func (c *cluster) machinesDuring(v recipe.Verb) cloud.Machines {
 	return out
 }
 
-// takeFailure returns the error with which the last program ended, once, if it was v.
-func (c *cluster) takeFailure(v recipe.Verb) error {
-	if c.failedVerb != v {
-		return nil
-	}
-	err := c.failed
-	c.failed, c.failedVerb = nil, ""
-	return err
-}
-
 // startObserve runs the program observe. The caller holds a.mu.
 func (a *Actuator) startObserve(t runner.Task, c *cluster) {
 	done := make(chan struct{})
@@ -222,13 +234,13 @@ func (a *Actuator) startObserve(t runner.Task, c *cluster) {
 		defer a.mu.Unlock()
 		c.observing = nil
 		close(done)
-		switch {
-		case err != nil:
-			c.failed, c.failedVerb = toFault(err), recipe.Observe
-		case c.verb == "": // else a program has changed them since
+		a.recordOutcome(c, recipe.Observe, err)
+		if err == nil && c.verb == "" { // else a program has changed the machines since
 			c.machines, c.observed = ms, a.Clock.Now()
 		}
-		a.notify(t.Input.InfraID)
+		if c.waiting == 0 {
+			a.notify(t.Input.InfraID)
+		}
 	})
 }
 
@@ -259,10 +271,11 @@ func (a *Actuator) request(ctx context.Context, ref cloud.Ref, v recipe.Verb) er
 	defer a.mu.Unlock()
 	c := a.findCluster(ref.InfraID)
 	if c.verb == "" {
-		if err := c.takeFailure(v); err != nil {
+		if err := c.findFailure(v, a.Clock.Now()); err != nil {
 			return err
 		}
 	}
+	delete(c.failures, oppositeVerb(v))
 	c.wanted = v
 	if c.verb != "" {
 		return nil
@@ -287,22 +300,20 @@ func (a *Actuator) changePower(t runner.Task, c *cluster) {
 		if err != nil || !again && c.wanted == v {
 			c.verb, c.observed = "", time.Time{} // the machines have changed
 			close(c.changing)
-			if err != nil {
-				c.failed, c.failedVerb = toFault(err), v
-			}
+			a.recordOutcome(c, v, err)
 			a.notify(t.Input.InfraID)
 			a.mu.Unlock()
 			return
 		}
 		a.mu.Unlock()
-		if again && !a.pause() {
+		if again && !a.waitBeforeNextCall() {
 			return
 		}
 	}
 }
 
-// pause waits before a verb is called again; false means that hotspare stops.
-func (a *Actuator) pause() bool {
+// waitBeforeNextCall waits before a verb is called again; false means that hotspare stops.
+func (a *Actuator) waitBeforeNextCall() bool {
 	timer := a.Clock.NewTimer(a.Pause)
 	defer timer.Stop()
 	select {
@@ -321,21 +332,6 @@ func (a *Actuator) notify(infraID string) {
 	}
 }
 
-// toFault says what to do about an error of a program.
-func toFault(err error) error {
-	var failed *recipe.VerbError
-	if !errors.As(err, &failed) {
-		return err
-	}
-	switch failed.Outcome {
-	case recipe.Invalid:
-		return fault.New(fault.Denied, err)
-	case recipe.NoRoom:
-		return fault.NewCapacity(time.Minute, "%w", err)
-	}
-	return err
-}
-
 // forgetAfter is how long a cluster that is not asked for is remembered.
 const forgetAfter = time.Hour
 
@@ -346,11 +342,11 @@ func (a *Actuator) findCluster(infraID string) *cluster {
 	c := a.clusters[infraID]
 	if c == nil {
 		for id, old := range a.clusters {
-			if old.verb == "" && old.observing == nil && now.Sub(old.used) > forgetAfter {
+			if old.verb == "" && old.observing == nil && old.waiting == 0 && now.Sub(old.used) > forgetAfter {
 				delete(a.clusters, id)
 			}
 		}
-		c = &cluster{}
+		c = &cluster{failures: map[recipe.Verb]failure{}}
 		a.clusters[infraID] = c
 	}
 	c.used = now

@@ -32,7 +32,10 @@ func newActuator(t *testing.T, w recipetest.World, o exec.Options) *exec.Actuato
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Runner, o.Catalog, o.Clock, o.Pause = run, runner.Catalog{Dir: w.Catalog}, clock.RealClock{}, 10*time.Millisecond
+	o.Runner, o.Catalog, o.Pause = run, runner.Catalog{Dir: w.Catalog}, 10*time.Millisecond
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	if o.ObserveWait == 0 {
 		o.ObserveWait = patience
 	}
@@ -160,8 +163,8 @@ func TestTheExitCodeOfStopDecidesWhatFollows(t *testing.T) {
 			if err := a.Stop(t.Context(), ref); err == nil || fault.KindOf(err) != c.want {
 				t.Errorf("the next call returns %v (%s), want %s", err, fault.KindOf(err), c.want)
 			}
-			if err := a.Stop(t.Context(), ref); err != nil {
-				t.Errorf("the call after that: %v", err)
+			if again := a.Stop(t.Context(), ref); again == nil || fault.KindOf(again) != c.want || fault.RetryAfter(again) < time.Second {
+				t.Errorf("a call soon after that returns %v (%s) after %s, and must not run stop", again, fault.KindOf(again), fault.RetryAfter(again))
 			}
 		})
 	}

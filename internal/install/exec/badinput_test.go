@@ -178,7 +178,7 @@ func TestConcurrentCallsStartOneCreate(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if events := r.w.ReadEvents(t, "c"); len(events) != 1 || recipetest.CountEvents(events, "create") != 1 {
+	if events := r.w.ReadEvents(t, "c"); recipetest.CountEvents(events, "create") != 1 || recipetest.CountEvents(events, "observe") != 1 {
 		t.Errorf("got %v, want create once", events)
 	}
 }

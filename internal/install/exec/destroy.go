@@ -18,7 +18,7 @@ func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md 
 	if _, _, err := e.readRecord(ctx, md.InfraID, place.Cluster); err != nil {
 		return install.Result{}, err
 	}
-	if j := e.destroys[md.InfraID]; j != nil {
+	if j := e.destroys[md.InfraID]; j != nil && !e.mayDestroyAgain(j) {
 		res := e.destroyResult(md.InfraID, j)
 		if res.Phase == install.Running {
 			return res, e.startProblem(place.Cluster)
@@ -45,15 +45,20 @@ func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md 
 	return install.Result{Phase: install.Running}, nil
 }
 
-// destroyResult returns the progress of a destruction. A failure is reported once: the next call
-// starts another destruction. Success is kept, because the cluster's controller may ask again while it
+// mayDestroyAgain reports whether the next call starts another destruction: if the last one has failed, and
+// Options.Pause has passed since then. A pass of the controller that does not know of the failure yet,
+// because its cache is stale, therefore starts none.
+func (e *Executor) mayDestroyAgain(j *job) bool {
+	return j.isDone() && j.err != nil && e.workContext.Err() == nil && e.Clock.Since(j.ended) >= e.Pause
+}
+
+// destroyResult returns the progress of a destruction. Success is kept, because the cluster's controller may ask again while it
 // destroys what another infraID marks. The caller holds e.mu.
 func (e *Executor) destroyResult(infraID string, j *job) install.Result {
 	if !j.isDone() || e.workContext.Err() != nil {
 		return install.Result{Phase: install.Running}
 	}
 	if j.err != nil {
-		delete(e.destroys, infraID)
 		return install.Result{Phase: install.Failed, Reason: "DestroyFailed", Log: j.log + "\n" + j.err.Error()}
 	}
 	e.forgetDestroyed(infraID)
@@ -87,7 +92,7 @@ func (e *Executor) destroyCluster(ctx context.Context, t runner.Task) error {
 		if !again {
 			return e.Store.Delete(ctx, t.Key())
 		}
-		if err := e.pause(ctx); err != nil {
+		if err := e.waitBeforeNextCall(ctx); err != nil {
 			return err
 		}
 	}

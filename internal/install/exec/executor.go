@@ -8,9 +8,7 @@ package exec
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -59,6 +57,9 @@ type Options struct {
 	// RetryNoRoom is the time after which create is called again when it has reported that the platform
 	// has no capacity; zero means 2 min.
 	RetryNoRoom time.Duration
+	// RetryPrepare is the time after which prepare is called again when it has failed, or when its
+	// result was not recorded; zero means 1 min.
+	RetryPrepare time.Duration
 	// Measure returns the memory and the disk space, in bytes, that this computer has available. Nil
 	// means that both are unlimited.
 	Measure func() (memory, disk int64, err error)
@@ -71,6 +72,7 @@ func New(ctx context.Context, o Options) *Executor {
 		o.OnChange = func(types.NamespacedName) {}
 	}
 	o.Pause, o.RetryNoRoom = cmp.Or(o.Pause, 10*time.Second), cmp.Or(o.RetryNoRoom, retryAfterNoRoom)
+	o.RetryPrepare = cmp.Or(o.RetryPrepare, time.Minute)
 	return &Executor{
 		Options: o, workContext: ctx,
 		prepares: map[prepareKey]*job{}, installs: map[string]*job{}, destroys: map[string]*job{}, noRoom: map[string]shortage{},
@@ -79,96 +81,6 @@ func New(ctx context.Context, o Options) *Executor {
 
 // Wait waits, after New's context has ended, until all work has ended.
 func (e *Executor) Wait() { e.jobs.Wait() }
-
-// prepareKey identifies an attempt before it has an infraID.
-type prepareKey struct {
-	uid     types.UID
-	attempt int
-	request string
-}
-
-// Prepare returns what identifies the cluster that create will create. While the program prepare runs,
-// it returns fault.Wait.
-func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Metadata, error) {
-	t, version, err := e.newTask(ctx, req, nil)
-	if err != nil {
-		return install.Metadata{}, err
-	}
-	if !t.Recipe.Has(recipe.Prepare) {
-		return e.prepareTask(ctx, t, version)
-	}
-	request, err := runner.HashRequest(version, t)
-	if err != nil {
-		return install.Metadata{}, err
-	}
-	key := prepareKey{req.UID, req.Attempt, request}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	j := e.prepares[key]
-	if j == nil {
-		e.prepares[key] = e.startJob(req.Cluster, func(ctx context.Context, j *job) (err error) { //nolint:contextcheck // the work outlives the call
-			j.metadata, err = e.prepareTask(ctx, t, version)
-			return err
-		})
-		return install.Metadata{}, fault.NewWait(time.Second, "program prepare of recipe %s runs", t.Recipe.Name)
-	}
-	if !j.isDone() {
-		running := fault.NewWait(time.Second, "program prepare of recipe %s runs", t.Recipe.Name)
-		return install.Metadata{}, cmp.Or(e.startProblem(req.Cluster), running)
-	}
-	delete(e.prepares, key)
-	return j.metadata, j.err
-}
-
-// prepareTask runs prepare, and converts its result.
-func (e *Executor) prepareTask(ctx context.Context, t runner.Task, version string) (install.Metadata, error) {
-	prepared, err := e.Runner.Prepare(ctx, t)
-	if err != nil {
-		return install.Metadata{}, toFault(err)
-	}
-	if err := e.confirmInfraIDFree(ctx, prepared.InfraID, t); err != nil {
-		return install.Metadata{}, err
-	}
-	t.Input.InfraID, t.Input.Metadata = prepared.InfraID, prepared.Metadata
-	md := runner.NewMetadata(t.Recipe, version, t.Input)
-	md.Exec.PullSecret = t.PullSecret
-	raw, err := json.Marshal(md)
-	if err != nil {
-		return install.Metadata{}, fmt.Errorf("encoding metadata.json: %w", err)
-	}
-	return install.Metadata{ClusterID: md.ClusterID, InfraID: md.InfraID, Raw: raw}, nil
-}
-
-// confirmInfraIDFree returns fault.Wait if the record of another cluster has the infraID: the cluster must
-// not record it, because hotspare would then start, stop and destroy the other one's machines.
-func (e *Executor) confirmInfraIDFree(ctx context.Context, infraID string, t runner.Task) error {
-	cluster := types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}
-	r, found, err := e.Store.ReadRecord(ctx, runner.Key{Cluster: cluster, InfraID: infraID})
-	if err != nil || !found || r.IsOf(cluster) && string(r.UID) == t.Input.UID {
-		return err
-	}
-	return fault.NewWait(retryPrepare, "program prepare of recipe %s returned infraID %s, which belongs to ClusterDeployment %s/%s with UID %s: "+
-		"derive the infraID from name, uid and attempt in input.json", t.Recipe.Name, infraID, r.Namespace, r.Name, r.UID)
-}
-
-// retryPrepare is the time after which a program prepare that has failed runs again: nothing exists
-// yet that could be destroyed.
-const retryPrepare = time.Minute
-
-// toFault says what to do about an error of the program prepare.
-func toFault(err error) error {
-	var failed *recipe.VerbError
-	if !errors.As(err, &failed) {
-		return err
-	}
-	switch failed.Outcome {
-	case recipe.Invalid:
-		return fault.New(fault.Denied, err)
-	case recipe.NoRoom:
-		return fault.NewCapacity(retryAfterNoRoom, "%w", err)
-	}
-	return fault.NewWait(retryPrepare, "%w", err)
-}
 
 // Install starts or continues the attempt with that infraID, or returns its progress.
 func (e *Executor) Install(ctx context.Context, req install.Request, md install.Metadata) (install.Result, error) {
@@ -293,12 +205,12 @@ func (e *Executor) createCluster(ctx context.Context, t runner.Task, record runn
 	for {
 		again, err := e.Runner.Call(ctx, t, recipe.Create)
 		if err == nil && !again {
-			record.Kubeconfig, err = e.Runner.ReadKubeconfig(ctx, t)
+			record.Kubeconfig, err = e.readCluster(ctx, t)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		next := DecideAfterCreate(again, err, record.Started, e.Clock.Now(), Limits{Run: t.Recipe.Timeout(recipe.Create), NoRoom: e.RetryNoRoom})
+		next := DecideAfterCreate(again, err, record.Started, e.Clock.Now(), Limits{Run: t.Recipe.Timeout(recipe.Create), NoRoomRetry: e.RetryNoRoom})
 		if !next.Again {
 			record.Phase, record.Problem, record.RetryAt = next.Phase, next.Problem, next.RetryAt
 			if next.Phase == runner.Failed {
@@ -310,11 +222,29 @@ func (e *Executor) createCluster(ctx context.Context, t runner.Task, record runn
 			e.recordShortage(t.Recipe.Name, next)
 			return e.Store.WriteRecord(ctx, t.Key(), record)
 		}
-		if err := e.pause(ctx); err != nil {
+		if err := e.waitBeforeNextCall(ctx); err != nil {
 			return err
 		}
 	}
 }
+
+// readCluster returns the kubeconfig of a cluster that create has created, after observe has listed its
+// machines: a cluster without machines would be replaced after its creation, again and again. An observe that
+// fails proves nothing about the machines.
+func (e *Executor) readCluster(ctx context.Context, t runner.Task) ([]byte, error) {
+	kubeconfig, err := e.Runner.ReadKubeconfig(ctx, t)
+	if err != nil || !t.Recipe.Has(recipe.Observe) {
+		return kubeconfig, err
+	}
+	machines, err := e.Runner.Observe(ctx, t)
+	if err == nil && len(machines) == 0 {
+		return nil, errNoMachines
+	}
+	return kubeconfig, nil
+}
+
+var errNoMachines = errors.New("create has exited with code 0, but observe lists no machines: correct observe, " +
+	"or let create exit with code 10 until the machines exist")
 
 // collectLog returns the end of the log of an attempt that has failed: first the output of the program
 // logs, because create's own messages matter most and the end is what is kept if it is shortened.
@@ -342,8 +272,8 @@ func findAddedLines(before, after string) string {
 	return after
 }
 
-// pause waits before a verb is called again.
-func (e *Executor) pause(ctx context.Context) error {
+// waitBeforeNextCall waits before a verb is called again.
+func (e *Executor) waitBeforeNextCall(ctx context.Context) error {
 	timer := e.Clock.NewTimer(e.Pause)
 	defer timer.Stop()
 	select {

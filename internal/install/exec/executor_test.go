@@ -180,23 +180,6 @@ func TestAnotherClusterCannotUseTheInfraID(t *testing.T) {
 	}
 }
 
-func TestPrepareRunsInTheBackground(t *testing.T) {
-	r := newRig(t, nil)
-	r.w.WriteProgram(t, "prepare", `#!/bin/sh
-while [ ! -e "$STANDIN_HOME/let" ]; do sleep 0.01; done
-printf '{"apiVersion":"recipe.hotspare.io/v1","infraID":"mine-1","metadata":{"zone":"b"}}'
-`)
-	if _, err := r.executor.Prepare(t.Context(), r.req); fault.KindOf(err) != fault.Wait {
-		t.Fatalf("got %v, want fault.Wait", err)
-	}
-	if err := os.WriteFile(filepath.Join(r.w.Home, "let"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.install(t); err != nil || r.md.InfraID != "mine-1" || !strings.Contains(string(r.md.Raw), `"zone":"b"`) {
-		t.Errorf("got %s, %v", r.md.Raw, err)
-	}
-}
-
 func TestDestroyThatFailsIsReportedEachTimeAndRepeated(t *testing.T) {
 	r := newRig(t, nil)
 	if _, err := r.install(t); err != nil {
@@ -208,8 +191,45 @@ func TestDestroyThatFailsIsReportedEachTimeAndRepeated(t *testing.T) {
 		if err != nil || got.Phase != install.Failed || !strings.Contains(got.Log, "code 7") {
 			t.Errorf("got %+v, %v", got, err)
 		}
+		r.clock.Step(r.executor.Pause) // a call before that reports the same failure
 	}
 	if got, err := wait(t, func() (install.Result, error) { return r.executor.Destroy(t.Context(), r.req.ClusterTarget, r.md) }); err != nil || got.Phase != install.Succeeded {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestAFailureOfDestroyStartsNoSecondDestructionAtOnce(t *testing.T) {
+	r := newRig(t, nil)
+	if _, err := r.install(t); err != nil {
+		t.Fatal(err)
+	}
+	r.w.WriteProgram(t, "destroy", "#!/bin/sh\necho run >>\"$STANDIN_HOME/destroys\"\nexit 7\n")
+	r.executor.Pause = patience // before the first destruction
+	for range 3 {
+		if got, err := wait(t, func() (install.Result, error) { return r.executor.Destroy(t.Context(), r.req.ClusterTarget, r.md) }); err != nil || got.Phase != install.Failed {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	if runs, err := os.ReadFile(filepath.Join(r.w.Home, "destroys")); err != nil || string(runs) != "run\n" {
+		t.Errorf("destroy ran %q, %v, want once", runs, err)
+	}
+}
+
+func TestACreationWithoutMachinesHasFailed(t *testing.T) {
+	r := newRig(t, nil)
+	r.w.WriteProgram(t, "observe", `#!/bin/sh
+echo '{"apiVersion":"recipe.hotspare.io/v1","machines":[]}'
+`)
+	got, err := r.install(t)
+	if err != nil || got.Phase != install.Failed || !strings.Contains(got.Log, "observe lists no machines") {
+		t.Errorf("got %+v, %v, want a failure that names observe", got, err)
+	}
+}
+
+func TestAnObserveThatFailsDestroysNoNewCluster(t *testing.T) {
+	r := newRig(t, nil)
+	r.w.WriteProgram(t, "observe", "#!/bin/sh\nexit 1\n")
+	if got, err := r.install(t); err != nil || got.Phase != install.Succeeded {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -2,7 +2,7 @@ package exec
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,8 +16,11 @@ type job struct {
 	done   chan struct{}
 	// needs is what the cluster needs of this computer while it is being created.
 	needs recipe.Needs
+	// previous is the error of the preceding run of prepare for the same request; nil if there is none.
+	previous error
 	// The remaining fields are valid once done is closed.
 	err      error
+	ended    time.Time
 	log      string
 	metadata install.Metadata
 }
@@ -37,9 +40,8 @@ func (e *Executor) startJob(cluster types.NamespacedName, do func(context.Contex
 	j := &job{cancel: cancel, done: make(chan struct{})}
 	e.jobs.Go(func() {
 		defer cancel()
-		if j.err = do(ctx, j); j.err != nil {
-			j.err = fmt.Errorf("%s: %w", cluster, j.err)
-		}
+		j.err = do(ctx, j)
+		j.ended = e.Clock.Now()
 		close(j.done)
 		e.OnChange(cluster)
 	})

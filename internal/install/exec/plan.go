@@ -74,7 +74,7 @@ type Next struct {
 
 // Limits are durations that DecideAfterCreate depends on: the time limit of one run of create, and the
 // time after which it is called again when the platform has no capacity.
-type Limits struct{ Run, NoRoom time.Duration }
+type Limits struct{ Run, NoRoomRetry time.Duration }
 
 // DecideAfterCreate decides what follows a run of create: again and err are its result. It is pure.
 func DecideAfterCreate(again bool, err error, started, now time.Time, limits Limits) Next {
@@ -93,7 +93,7 @@ func DecideAfterCreate(again bool, err error, started, now time.Time, limits Lim
 	case failed.Outcome == recipe.Invalid:
 		return Next{Phase: runner.Rejected, Problem: err.Error()}
 	case failed.Outcome == recipe.NoRoom:
-		return Next{Phase: runner.NoRoom, Problem: err.Error(), RetryAt: now.Add(limits.NoRoom)}
+		return Next{Phase: runner.NoRoom, Problem: err.Error(), RetryAt: now.Add(limits.NoRoomRetry)}
 	}
 	return Next{Phase: runner.Failed, Problem: err.Error()}
 }

@@ -45,7 +45,7 @@ func TestDecideAfterCreate(t *testing.T) {
 	failed := func(o recipe.Outcome) error {
 		return &recipe.VerbError{Recipe: "r", Verb: recipe.Create, Outcome: o, Problem: "why"}
 	}
-	limits := Limits{Run: time.Minute, NoRoom: time.Hour}
+	limits := Limits{Run: time.Minute, NoRoomRetry: time.Hour}
 	for name, c := range map[string]struct {
 		again bool
 		err   error

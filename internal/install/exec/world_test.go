@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
@@ -28,6 +27,7 @@ type process struct {
 	executor *exec.Executor
 	actuator *cloudexec.Actuator
 	runner   *runner.Processes
+	clock    *recipetest.Clock
 	dead     chan struct{}
 	stop     context.CancelFunc
 	once     sync.Once
@@ -88,14 +88,14 @@ func start(t testing.TB, w recipetest.World, dir string, secrets cloud.Secrets) 
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &process{runner: run, dead: make(chan struct{}), stop: cancel}
+	p := &process{runner: run, clock: &recipetest.Clock{}, dead: make(chan struct{}), stop: cancel}
 	mortal := mortal{Runner: run, Store: folder, process: p}
 	catalog := runner.Catalog{Dir: w.Catalog}
 	p.executor = exec.New(ctx, exec.Options{
-		Runner: mortal, Store: mortal, Catalog: catalog, Secrets: secrets, Clock: clock.RealClock{},
-		Pause: 10 * time.Millisecond, RetryNoRoom: 10 * time.Millisecond,
+		Runner: mortal, Store: mortal, Catalog: catalog, Secrets: secrets, Clock: p.clock,
+		Pause: 10 * time.Millisecond, RetryNoRoom: 10 * time.Millisecond, RetryPrepare: 10 * time.Millisecond,
 	})
-	p.actuator = cloudexec.New(ctx, cloudexec.Options{Runner: mortal, Catalog: catalog, Secrets: secrets, Clock: clock.RealClock{}, Pause: 10 * time.Millisecond, ObserveWait: time.Second})
+	p.actuator = cloudexec.New(ctx, cloudexec.Options{Runner: mortal, Catalog: catalog, Secrets: secrets, Clock: p.clock, Pause: 10 * time.Millisecond, FirstRetry: time.Millisecond, ObserveWait: time.Second})
 	return p
 }
 

@@ -143,11 +143,11 @@ func (c Catalog) MissingRequirements(p hivev1.Platform) []string {
 	}
 	r, err := c.Find(p.Exec)
 	if err != nil {
-		return []string{oneLine(err)}
+		return []string{fault.OneLine(err)}
 	}
 	var out []string
 	if _, err := CompleteParameters(r, p.Exec); err != nil {
-		out = append(out, oneLine(err))
+		out = append(out, fault.OneLine(err))
 	}
 	for _, program := range r.Needs.Missing() {
 		out = append(out, fmt.Sprintf("spec.platform.exec.recipe: recipe %q needs the program %s, which is not in the PATH of hotspare: "+
@@ -177,5 +177,3 @@ func (c Catalog) ContentVersion(p hivev1.Platform) string {
 	}
 	return version
 }
-
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -48,7 +48,7 @@ func NewProcesses(folder Folder, o Options) (*Processes, error) {
 	if err := os.MkdirAll(absolute, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder of recipes' clusters: %w", err)
 	}
-	if err := removeTrash(absolute); err != nil {
+	if err := errors.Join(removeTrash(absolute), Folder(absolute).removeOldPrepareLogs()); err != nil {
 		return nil, err
 	}
 	secrets, err := newSecretFolder(absolute, o.SecretDir)
@@ -79,7 +79,8 @@ func removeTrash(dir string) error {
 // Close removes the folder for credentials. No program may run.
 func (p *Processes) Close() error { return p.secrets.remove() }
 
-// Prepare runs the program prepare in an empty folder, which it deletes afterward.
+// Prepare runs the program prepare in an empty folder, which it deletes afterward. The log of the last run
+// is kept until the cluster has a log of its own.
 func (p *Processes) Prepare(ctx context.Context, t Task) (recipe.Prepared, error) {
 	if !t.Recipe.Has(recipe.Prepare) {
 		return recipe.Cluster{Recipe: t.Recipe, Input: t.Input}.Prepare(ctx)
@@ -94,6 +95,7 @@ func (p *Processes) Prepare(ctx context.Context, t Task) (recipe.Prepared, error
 		out, err = c.Prepare(ctx)
 		return err
 	})
+	p.folder.keepPrepareLog(dir, t.Input.UID)
 	return out, errors.Join(err, os.RemoveAll(dir))
 }
 
@@ -141,7 +143,10 @@ func (p *Processes) withStoredCluster(ctx context.Context, t Task, do func(recip
 		return err
 	}
 	defer release()
-	return p.withCluster(ctx, t, dir, do)
+	return p.withCluster(ctx, t, dir, func(c recipe.Cluster) error {
+		p.folder.movePrepareLog(t.Input.UID, c.Log)
+		return do(c)
+	})
 }
 
 // withCluster calls do with the cluster in dir, whose credentials exist until do returns.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
@@ -99,4 +100,64 @@ func TestAKubeconfigBecomesIndependentOfFiles(t *testing.T) {
 
 func kubeconfig(format, cluster, user string) string {
 	return strings.Replace(strings.Replace(format, "%s", cluster, 1), "%s", user, 1)
+}
+
+func TestTheLogOfPrepareIsKeptUntilTheClusterHasALog(t *testing.T) {
+	w := recipetest.New(t)
+	w.WriteProgram(t, "prepare", "#!/bin/sh\necho the region is unknown >&2\n[ -e \"$STANDIN_HOME/let\" ] || exit 1\necho '{\"apiVersion\":\"recipe.hotspare.io/v1\",\"infraID\":\"c-12345\"}'\n")
+	folder := runner.Folder(t.TempDir())
+	p, task := newProcesses(t, folder, t.TempDir()), newTask(t, w)
+	task.Input.UID = "7f3c1d2e"
+	path := folder.PrepareLogPath(task.Input.UID)
+	for range 2 { // the second replaces the log of the first
+		if _, err := p.Prepare(t.Context(), task); err == nil {
+			t.Fatal("prepare succeeds")
+		}
+		if raw, err := os.ReadFile(path); err != nil || strings.Count(string(raw), "the region is unknown") != 1 {
+			t.Fatalf("the log of prepare is %q, %v", raw, err)
+		}
+	}
+	newProcesses(t, folder, t.TempDir()) // another process keeps it
+	if err := os.WriteFile(filepath.Join(w.Home, "let"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Prepare(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Call(t.Context(), task, recipe.Create); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := folder.ReadCompleteLog(task.Input.InfraID); err != nil || !strings.Contains(string(raw), "the region is unknown") {
+		t.Errorf("the log of the cluster is %q, %v, want that of prepare", raw, err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the log of prepare is still there: %v", err)
+	}
+}
+
+func TestTheLogOfPrepareOfALostClusterIsRemovedAfterAWeek(t *testing.T) {
+	folder := runner.Folder(t.TempDir())
+	for uid, age := range map[string]time.Duration{"young": 6 * 24 * time.Hour, "old": 8 * 24 * time.Hour} {
+		if err := os.WriteFile(folder.PrepareLogPath(uid), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(folder.PrepareLogPath(uid), time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newProcesses(t, folder, t.TempDir())
+	if _, err := os.Stat(folder.PrepareLogPath("young")); err != nil {
+		t.Errorf("the young log: %v", err)
+	}
+	if _, err := os.Stat(folder.PrepareLogPath("old")); !os.IsNotExist(err) {
+		t.Errorf("the old log is still there: %v", err)
+	}
+}
+
+func TestNoLogOfPrepareLeavesTheFolder(t *testing.T) {
+	for _, uid := range []string{"", "../../etc/x", `a\b`, "a/b"} {
+		if path := runner.Folder("/data").PrepareLogPath(uid); path != "" {
+			t.Errorf("%q has log %s, want none", uid, path)
+		}
+	}
 }

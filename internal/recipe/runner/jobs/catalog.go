@@ -107,14 +107,14 @@ func (c *Catalog) CheckPool(ctx context.Context, p *hivev1.ClusterPool, image st
 	}
 	d, err := c.describe(ctx, q)
 	if err != nil {
-		return []string{oneLine(err)}, ""
+		return []string{fault.OneLine(err)}, ""
 	}
 	r, err := c.FindRecipe(ctx, runner.Lookup{Platform: exec, Created: &runner.ExecMetadata{Definition: &d}})
 	if err == nil {
 		_, err = runner.CompleteParameters(r, exec)
 	}
 	if err != nil {
-		missing = append(missing, oneLine(err))
+		missing = append(missing, fault.OneLine(err))
 	}
 	return missing, describeVersion(d)
 }
@@ -130,8 +130,6 @@ func describeVersion(d recipe.Definition) string {
 
 // digestInVersion is the length of the part of an image's digest in a version.
 const digestInVersion = 12
-
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // newDescription returns the request to read a recipe from an image.
 func newDescription(namespace string, owner metav1.OwnerReference, image, name string) request {
