@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
 	"hotspare.io/hotspare/internal/embedded/controlplane/loopbacktoken"
+	"hotspare.io/hotspare/internal/embedded/controlplane/resourcemetrics"
 	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
@@ -56,6 +57,9 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 	if custom := config.ApiExtensions.GenericConfig; o.Untracked != nil {
 		custom.AdmissionControl = untrackedAdmission{custom.AdmissionControl, o.Untracked}
 	}
+	if generic := config.KubeAPIs.ControlPlane.Generic; o.IsMeasured != nil {
+		resourcemetrics.DescribeKinds(generic.OpenAPIConfig, generic.OpenAPIV3Config)
+	}
 	complete, err := config.Complete()
 	if err != nil {
 		return fmt.Errorf("configuring: %w", err)
@@ -63,6 +67,9 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 	chain, err := app.CreateServerChain(complete)
 	if err != nil {
 		return fmt.Errorf("creating servers: %w", err)
+	}
+	if err := addResourceMetrics(chain.GenericAPIServer, f, o); err != nil { //nolint:contextcheck // it runs as long as the server
+		return err
 	}
 	prepared, err := chain.PrepareRun()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -65,6 +66,9 @@ type Options struct {
 	// of an endpoint, which is an IP address and a port. Otherwise, the API server connects to them
 	// as this process does.
 	DialCluster func(ctx context.Context, network, address string) (net.Conn, error)
+	// IsMeasured, if not nil, adds the resource metrics API (metrics.k8s.io): it reports whether the
+	// kubelet of a node measures what its pods use.
+	IsMeasured func(*corev1.Node) bool
 	// Names are more names and addresses at which clients reach the API, for its certificate.
 	Names []string
 	// Scheduler enables kube-scheduler.
