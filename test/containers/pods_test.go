@@ -20,6 +20,7 @@ import (
 func TestPods(t *testing.T) {
 	c := shared.newCluster(t, "pods", 2)
 	c.apply(podsManifest)
+	c.apply(busyManifest)
 	began := time.Now()
 	c.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
 	c.kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=60s")
@@ -33,6 +34,9 @@ func TestPods(t *testing.T) {
 		"a Job with an init container": testJob,
 		"limits of memory":             testLimits,
 		"a limit of processes":         testProcessLimit,
+		"top prints what nodes and pods use, and only to those who may read it":      testTop,
+		"a HorizontalPodAutoscaler scales a busy Deployment":                         testAutoscaling,
+		"a metrics-server of the cluster's users replaces ours for as long as it is": testOwnMetricsServer,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c.of(t)) })
 	}

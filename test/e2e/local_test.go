@@ -102,6 +102,9 @@ func workable(t *testing.T, h *hub, kubeconfig string) {
 	if !slices.Equal(phases, []string{"Running", "Running"}) {
 		t.Errorf("phases of the deployment's pods %v, want two Running", phases)
 	}
+	if r := h.run(t, "", "kubectl", "--kubeconfig", kubeconfig, "top", "pods"); r.code == 0 || !strings.Contains(r.all(), "Metrics API not available") {
+		t.Errorf("top: exit code %d, want that pods that are not containers have no metrics\n%s", r.code, r.all())
+	}
 }
 
 // traces is an error while anything of a destroyed cluster is left.

@@ -92,6 +92,7 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 		}
 		defer pods.Close()
 		options.DialCluster = pods.dialCluster
+		options.IsMeasured = node.RunsContainers
 		options.Names = []string{machine.Gateway.String()}
 		options.Controllers = slices.Concat(controllers, containerControllers)
 	}
@@ -134,6 +135,7 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 	work.Go(func() error { return ensureNodeRBAC(ctx, root) })
 	if pods != nil {
 		work.Go(func() error { return pods.run(ctx, m.APIPort) })
+		work.Go(func() error { return ensureMetricsRBAC(ctx, root) })
 		work.Go(func() error { return maintainServices(ctx, root) })
 		work.Go(func() error { return runDNS(ctx, root, pods) })
 		work.Go(func() error { return runVolumes(ctx, root, m) })

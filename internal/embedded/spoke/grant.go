@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/metrics/pkg/apis/metrics"
 
 	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/embedded/spoke/informerloop"
@@ -68,6 +69,36 @@ func nodeRoleBindings() []rbacv1.ClusterRoleBinding {
 			APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes",
 		}),
 	}
+}
+
+// ensureMetricsRBAC lets the users who may view a namespace read the metrics of its pods. It retries until
+// it succeeds or ctx ends.
+func ensureMetricsRBAC(ctx context.Context, root *rest.Config) error {
+	client, err := kubernetes.NewForConfig(root)
+	if err != nil {
+		return fmt.Errorf("creating a client of the API: %w", err)
+	}
+	if err := informerloop.RetryUntilSuccess(ctx, time.Second, func(ctx context.Context) error { return createMetricsRole(ctx, client) }); err != nil {
+		return nil //nolint:nilerr // stopped before it was done; the next start does it
+	}
+	return nil
+}
+
+// createMetricsRole creates the role that metrics-server's manifest calls
+// system:aggregated-metrics-reader. It has another name, so that the manifest can be installed and
+// deleted without an effect on it.
+func createMetricsRole(ctx context.Context, client kubernetes.Interface) error {
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "hotspare:metrics-reader", Labels: map[string]string{
+			"app.kubernetes.io/managed-by":                 "hotspare",
+			"rbac.authorization.k8s.io/aggregate-to-view":  "true",
+			"rbac.authorization.k8s.io/aggregate-to-edit":  "true",
+			"rbac.authorization.k8s.io/aggregate-to-admin": "true",
+		}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{metrics.GroupName}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list"}}},
+	}
+	_, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	return ignoreAlreadyExists(err, "cluster role", role.Name)
 }
 
 func newClusterRoleBinding(name, role string, subject rbacv1.Subject) rbacv1.ClusterRoleBinding {

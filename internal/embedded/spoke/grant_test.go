@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -56,5 +58,28 @@ func TestNodesGetTheirAccountAndRightsWhateverWasCreatedBefore(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhoeverViewsANamespaceReadsTheMetricsOfItsPods(t *testing.T) {
+	client := fake.NewClientset()
+	for range 2 { // the second start finds it
+		if err := createMetricsRole(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roles, err := client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "rbac.authorization.k8s.io/aggregate-to-view=true"})
+	if err != nil || len(roles.Items) != 1 {
+		t.Fatalf("%v, %v", roles.Items, err)
+	}
+	role := roles.Items[0]
+	for _, other := range []string{"edit", "admin"} {
+		if role.Labels["rbac.authorization.k8s.io/aggregate-to-"+other] != "true" {
+			t.Errorf("%s does not have the rules of view", other)
+		}
+	}
+	want := []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list"}}}
+	if diff := cmp.Diff(want, role.Rules); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -17,11 +17,13 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("which command: serve, get, lookup or wait")
+		fail("which command: serve, answer, get, lookup or wait")
 	}
 	switch command, arguments := os.Args[1], os.Args[2:]; command {
 	case "serve":
 		serve(arguments[0])
+	case "answer":
+		answer(arguments[0], arguments[1])
 	case "get":
 		get(arguments[0])
 	case "lookup":

@@ -104,6 +104,13 @@ func setNodeCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.T
 // why.
 const SimulatedPods corev1.NodeConditionType = "SimulatedPods"
 
+// RunsContainers reports whether the pods of a node are containers.
+func RunsContainers(n *corev1.Node) bool {
+	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == SimulatedPods && c.Status == corev1.ConditionTrue
+	})
+}
+
 func (m bootInfo) nodeConditions() []corev1.NodeCondition {
 	return []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory"},

@@ -78,3 +78,19 @@ func TestTheStatusSaysWhyPodsAreSimulated(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyOtherNodesRunContainers(t *testing.T) {
+	simulated, _ := bootInfo{}.nextNodeStatus(corev1.NodeStatus{}, noon)
+	for name, tc := range map[string]struct {
+		conditions []corev1.NodeCondition
+		want       bool
+	}{
+		"a node of this package":                   {simulated.Conditions, false},
+		"another node":                             {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, true},
+		"another node, which says that it does so": {[]corev1.NodeCondition{{Type: SimulatedPods, Status: corev1.ConditionFalse}}, true},
+	} {
+		if got := RunsContainers(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
