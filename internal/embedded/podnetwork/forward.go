@@ -81,29 +81,29 @@ func (f *forwarder) forwardTCP(r *tcp.ForwarderRequest) {
 		r.Complete(true)
 		return
 	}
-	defer outside.Close() //nolint:errcheck // copyBoth has closed what was written
+	defer outside.Close() //nolint:errcheck // CopyBoth has closed what was written
 	var queue waiter.Queue
 	endpoint, failed := r.CreateEndpoint(&queue)
 	r.Complete(false)
 	if failed != nil {
 		return
 	}
-	copyBoth(f.ctx, gonet.NewTCPConn(&queue, endpoint), outside.(*net.TCPConn))
+	CopyBoth(f.ctx, gonet.NewTCPConn(&queue, endpoint), outside.(*net.TCPConn))
 }
 
-// halfCloser is a connection of which one direction can be closed.
-type halfCloser interface {
+// HalfCloser is a connection of which one direction can be closed.
+type HalfCloser interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// copyBoth copies both directions of a connection until both have ended or ctx ends. It closes both
+// CopyBoth copies both directions of a connection until both have ended or ctx ends. It closes both
 // connections.
-func copyBoth(ctx context.Context, a, b halfCloser) {
+func CopyBoth(ctx context.Context, a, b HalfCloser) {
 	stop := context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
 	defer stop()
 	var copies sync.WaitGroup
-	one := func(to, from halfCloser) {
+	one := func(to, from HalfCloser) {
 		if _, err := io.Copy(to, from); err != nil {
 			_, _ = to.Close(), from.Close() // an aborted connection aborts the other one
 		}

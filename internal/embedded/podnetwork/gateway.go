@@ -134,6 +134,16 @@ func (g *gateway) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	return conn, nil
 }
 
+// dialUDP returns a connection that sends packets to an address. Nothing is sent yet.
+func (g *gateway) dialUDP(to netip.AddrPort) (net.Conn, error) {
+	remote := toFullAddress(to)
+	conn, err := gonet.DialUDP(g.stack, nil, &remote, ipv4.ProtocolNumber)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to UDP %s in the network of pods: %w", to, err)
+	}
+	return conn, nil
+}
+
 func (g *gateway) listen(port uint16) (net.Listener, error) {
 	l, err := gonet.ListenTCP(g.stack, toFullAddress(netip.AddrPortFrom(machine.Gateway, port)), ipv4.ProtocolNumber)
 	if err != nil {

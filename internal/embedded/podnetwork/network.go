@@ -110,6 +110,25 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	return n.gateway.dial(ctx, to)
 }
 
+// DialEndpoint connects to an endpoint of a Service, by "tcp" or "udp": from the gateway to a node or
+// pod, and from this computer to an address in another network, if pods may connect to it. A TCP
+// connection is a HalfCloser. The gateway's own address is no endpoint.
+func (n *Network) DialEndpoint(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+	inside := machine.PodNetwork.Contains(to.Addr())
+	switch {
+	case network != "tcp" && network != "udp":
+		return nil, &net.OpError{Op: "dial", Net: network, Err: net.UnknownNetworkError(network)}
+	case !to.Addr().Is4() || to.Addr() == machine.Gateway || !inside && !isOutside(to.Addr()):
+		return nil, fmt.Errorf("connecting to an endpoint: pods may not connect to %s", to.Addr())
+	case !inside:
+		return (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, network, to.String())
+	case network == "udp":
+		return n.gateway.dialUDP(to)
+	default:
+		return n.gateway.dial(ctx, to)
+	}
+}
+
 // Listen listens on a TCP port of the gateway.
 func (n *Network) Listen(port uint16) (net.Listener, error) { return n.gateway.listen(port) }
 

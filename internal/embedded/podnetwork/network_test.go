@@ -155,7 +155,7 @@ func checkEcho(t *testing.T, conn net.Conn, size int) {
 	sent := bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	go func() {
 		_, _ = conn.Write(sent)
-		_ = conn.(halfCloser).CloseWrite()
+		_ = conn.(HalfCloser).CloseWrite()
 	}()
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	got, err := io.ReadAll(conn)
@@ -342,5 +342,58 @@ func TestOnlyAddressesOfTheNetworkCanBeDialed(t *testing.T) {
 	}
 	if _, err := n.DialContext(t.Context(), "udp", "10.128.0.2:80"); err == nil {
 		t.Error("udp was dialed")
+	}
+}
+
+func TestAnEndpointIsDialedByTCPAndUDP(t *testing.T) {
+	n, path := newTestNetwork(t)
+	node := connectNode(t, path, "10.128.0.2")
+	node.serveEcho(t, 80)
+	local := toFullAddress(netip.MustParseAddrPort("10.128.0.2:53"))
+	server, err := gonet.DialUDP(node.stack, &local, nil, ipv4.ProtocolNumber)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		packet := make([]byte, 1500)
+		for {
+			size, from, err := server.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			_, _ = server.WriteTo(packet[:size], from)
+		}
+	}()
+	conn, err := n.DialEndpoint(t.Context(), "tcp", netip.MustParseAddrPort("10.128.0.2:80"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkEcho(t, conn, 1<<16)
+	if conn, err = n.DialEndpoint(t.Context(), "udp", netip.MustParseAddrPort("10.128.0.2:53")); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	checkAnswer(t, conn, "packet")
+}
+
+// TestNoEndpointLeadsToThisComputer tests that whoever writes an EndpointSlice gets no further than a pod.
+func TestNoEndpointLeadsToThisComputer(t *testing.T) {
+	n, _ := newTestNetwork(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).AddrPort().Port()
+	for _, host := range []string{"127.0.0.1", "127.130.1.2", "::ffff:127.0.0.1", "::ffff:10.128.0.2", "::1", "2001:db8::1", "0.0.0.0", "169.254.169.254", "10.128.0.1", "172.30.0.1"} {
+		for _, network := range []string{"tcp", "udp"} {
+			if _, err := n.DialEndpoint(t.Context(), network, netip.AddrPortFrom(netip.MustParseAddr(host), port)); err == nil {
+				t.Errorf("%s of %s was dialed", network, host)
+			}
+		}
+	}
+	if _, err := n.DialEndpoint(t.Context(), "unix", netip.MustParseAddrPort("10.128.0.2:80")); err == nil {
+		t.Error("another network was dialed")
 	}
 }
