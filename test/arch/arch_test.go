@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import the API types and must not pull in further dependencies",
 	},
 	"a decider is pure": {
-		about:  []string{"internal/rbac", "internal/claim", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone"},
+		about:  []string{"internal/rbac", "internal/claim", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone", "internal/embedded/spoke/loadbalancer/plan"},
 		except: []string{"internal/power/csr/csrtest"}, // keys for tests
 		allow:  []string{"net/netip", "net/url"},       // addresses as values
 		deny: []string{
