@@ -18,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/embedded/controlplane"
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/pki"
+	"hotspare.io/hotspare/internal/embedded/spoke/loadbalancer"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 	"hotspare.io/hotspare/internal/embedded/spoke/openshiftfacade"
 	"hotspare.io/hotspare/internal/embedded/spoke/signer"
@@ -139,6 +140,7 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 		work.Go(func() error { return maintainServices(ctx, root) })
 		work.Go(func() error { return runDNS(ctx, root, pods) })
 		work.Go(func() error { return runVolumes(ctx, root, m) })
+		work.Go(func() error { return runLoadBalancer(ctx, root, m, pods) })
 		work.Go(func() error { return serveImages(ctx, m.dir, pods) })
 	}
 	work.Go(func() error { authority.Run(ctx); return nil })
@@ -164,6 +166,15 @@ func runVolumes(ctx context.Context, root *rest.Config, m *runningMachine) error
 		return fmt.Errorf("creating a client of the API: %w", err)
 	}
 	return volumes.Run(ctx, client, filepath.Dir(m.dir))
+}
+
+// runLoadBalancer gives the Services of type LoadBalancer addresses of this computer until ctx ends.
+func runLoadBalancer(ctx context.Context, root *rest.Config, m *runningMachine, pods *podNetwork) error {
+	client, err := kubernetes.NewForConfig(root)
+	if err != nil {
+		return fmt.Errorf("creating a client of the API: %w", err)
+	}
+	return loadbalancer.Run(ctx, client, loadbalancer.Options{Cluster: m.InfraID, Dial: pods.DialEndpoint})
 }
 
 func newCSRAuthority(root *rest.Config, m *runningMachine) (*signer.Authority, error) {
