@@ -27,6 +27,7 @@ func TestPods(t *testing.T) {
 	t.Logf("two replicas and a client are ready after %s", time.Since(began).Round(100*time.Millisecond))
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"a Service is reached by its address, its name and a port of each node": testServices,
+		"a LoadBalancer Service is reached from this computer":                  testLoadBalancer,
 		"a pod reaches the API by its name, with the rights of its account":     testAPIFromPod,
 		"exec, logs and cp":            testExec,
 		"port-forward":                 testPortForward,

@@ -16,13 +16,14 @@ import (
 )
 
 // TestAClusterHibernatesWithItsPods tests that containers stop with the machine, one that ignores its
-// stop signal too, that nothing of them is left, and that they run again with their data.
+// stop signal too, that nothing of them is left, and that they run again with their data, and at the
+// same address of this computer.
 func TestAClusterHibernatesWithItsPods(t *testing.T) {
 	t.Parallel()
 	c := shared.newCluster(t, "sleeper", 1)
 	c.apply(`apiVersion: v1
 kind: Pod
-metadata: {name: kept}
+metadata: {name: kept, labels: {app: kept}}
 spec:
   containers:
   - name: main
@@ -30,9 +31,20 @@ spec:
     command: [sh, -c, "trap 'echo stopped >> /host/log; exit' TERM; echo started >> /host/log; while :; do sleep 0.1; done"]
     volumeMounts: [{name: host, mountPath: /host}]
   - {name: deaf, image: "hotspare.test/testpod:1", command: [testpod, wait, deaf]}
+  - {name: web, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"]}
   volumes: [{name: host, hostPath: {path: /var/lib/kept, type: DirectoryOrCreate}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kept}
+spec:
+  type: LoadBalancer
+  selector: {app: kept}
+  ports: [{port: 80, targetPort: 8080}]
 `)
 	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=60s")
+	address := c.loadBalancerAddress("kept")
+	getFromHost(t, "http://"+address+"/hostname")
 	began := time.Now()
 	c.setPowerState("Hibernating")
 	t.Logf("hibernating after %s", time.Since(began).Round(100*time.Millisecond))
@@ -42,11 +54,16 @@ spec:
 			t.Errorf("left by %s:\n%s", filepath.Base(dir), strings.Join(left, "\n"))
 		}
 	}
+	waitUntilRefused(t, address+":80")
 	began = time.Now()
 	c.setPowerState("Running")
-	c.eventually(60*time.Second, "true true", "get", "pod", "kept", "-o", "jsonpath={.status.containerStatuses[*].ready}")
+	c.eventually(60*time.Second, "true true true", "get", "pod", "kept", "-o", "jsonpath={.status.containerStatuses[*].ready}")
 	c.eventually(60*time.Second, "started\nstopped\nstarted\n", "exec", "kept", "-c", "main", "--", "cat", "/host/log")
 	t.Logf("running again after %s", time.Since(began).Round(100*time.Millisecond))
+	getFromHost(t, "http://"+address+"/hostname")
+	if again := c.loadBalancerAddress("kept"); again != address {
+		t.Errorf("the Service had the address %s and has %s", address, again)
+	}
 }
 
 // Flags of TestNothingIsLeftOfKilledProcesses.

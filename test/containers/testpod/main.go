@@ -17,13 +17,15 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("which command: serve, answer, get, lookup or wait")
+		fail("which command: serve, answer, echo, get, lookup or wait")
 	}
 	switch command, arguments := os.Args[1], os.Args[2:]; command {
 	case "serve":
 		serve(arguments[0])
 	case "answer":
 		answer(arguments[0], arguments[1])
+	case "echo":
+		echo(arguments[0])
 	case "get":
 		get(arguments[0])
 	case "lookup":
@@ -54,6 +56,22 @@ func serve(address string) {
 	http.Handle("/", http.FileServer(http.Dir("/")))
 	fmt.Println("serving at", address)
 	fail(http.ListenAndServe(address, nil)) //nolint:gosec // a test
+}
+
+// echo answers each UDP packet to the address with the host name and the packet.
+func echo(address string) {
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		fail(err)
+	}
+	name, _ := os.Hostname()
+	for packet := make([]byte, 65536); ; {
+		size, from, err := c.ReadFrom(packet)
+		if err != nil {
+			fail(err)
+		}
+		_, _ = c.WriteTo([]byte(name+": "+string(packet[:size])), from)
+	}
 }
 
 // get prints the answer to a GET request. It sends the token of the pod's account to the API.
