@@ -1,0 +1,145 @@
+package sizing
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing/calendar"
+)
+
+// Decide returns the setting that the pool should have. The guards apply in this order, and a later
+// one wins: calendar, steps down one at a time, waiting claims, minimum, budget, maximum, size.
+func Decide(s Snapshot) Plan {
+	p := Plan{Coverage: s.coverage()}
+	entry := s.Calendar.At(s.Now)
+	if p.Fallback = s.fallbackReason(); p.Fallback == "" {
+		p.Running, p.ExpectedClaims = s.runningForDemand(entry)
+		p.Size = s.sizeForDemand(entry)
+		s.raiseToStatic(&p)
+	} else {
+		p.Running = Target{s.Static.Running, "your setting: " + p.Fallback, ByStatic}
+		p.Size = Target{s.Static.Size, "your setting: " + p.Fallback, ByStatic}
+	}
+	p.Running.applyCalendar(entry, entry.Running)
+	p.Size.applyCalendar(entry, entry.Size)
+	s.limitSteps(&p)
+	s.applyLimits(&p)
+	return p
+}
+
+// coverage returns what was seen so far.
+func (s Snapshot) coverage() Coverage {
+	c := Coverage{Promised: s.Objective.Share}
+	if l := s.Learned; l != nil && l.CoveredClaims > 0 {
+		c.Claims, c.Seen = l.CoveredClaims, l.Covered/l.CoveredClaims
+	}
+	return c
+}
+
+// maxErrorFactor is how many times as many claims as promised may wait before the computed counts
+// are not trusted.
+const maxErrorFactor = 5
+
+// fallbackReason explains why nothing can be computed; empty if it can.
+func (s Snapshot) fallbackReason() string {
+	l := s.Learned
+	switch {
+	case l == nil || l.At.IsZero():
+		return "no claims were recorded yet"
+	case l.At.After(s.Now.Add(time.Hour)):
+		return fmt.Sprintf("the record of claims ends at %s, which is in the future", l.At.UTC().Format(time.RFC3339))
+	case s.Durations.Resume <= 0 || s.Durations.Install <= 0:
+		return "it is not known yet how long a resume and an install take"
+	case s.Objective.Share <= 0 || s.Objective.Share >= 1:
+		return fmt.Sprintf("the objective of %g %% is not above 0 and below 100", 100*s.Objective.Share)
+	case !l.isWarm():
+		return fmt.Sprintf("%s claims in %.1f days were recorded, %g in %g days are needed",
+			formatNumber(l.Claims), l.Hours/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
+	}
+	return ""
+}
+
+// distrust explains why the computed counts are not trusted; empty if they are.
+func (c Coverage) distrust() string {
+	missed, expected := c.Claims*(1-c.Seen), c.Claims*(1-c.Promised)
+	if missed <= maxErrorFactor*expected+5 {
+		return ""
+	}
+	return fmt.Sprintf("the forecast is not trusted, because %.1f %% of the last %s claims were served in time and %g %% were promised",
+		100*c.Seen, formatNumber(c.Claims), 100*c.Promised)
+}
+
+// raiseToStatic sets the owner's counts where they are higher than computed ones that are not trusted.
+// Lower ones would make more claims wait, and the error would never end.
+func (s Snapshot) raiseToStatic(p *Plan) {
+	p.Fallback = p.Coverage.distrust()
+	if p.Fallback == "" {
+		return
+	}
+	for t, count := range map[*Target]int{&p.Running: s.Static.Running, &p.Size: s.Static.Size} {
+		if count > t.Count {
+			t.set(count, ByStatic, "your setting of "+formatNumber(float64(count))+": "+p.Fallback)
+		}
+	}
+}
+
+// runningForDemand returns the number of clusters that should run, and the number of claims expected
+// in the next hour.
+func (s Snapshot) runningForDemand(e calendar.Entry) (t Target, perHour float64) {
+	l, factor := s.Learned, e.DemandFactor()
+	perHour = factor * l.expectedClaims(time.Hour)
+	lead := l.Running.Lead
+	if lead <= 0 {
+		return Target{0, fmt.Sprintf("a claim may wait %s, and a resume takes %s", s.Objective.MaxWait, s.Durations.Resume), ByDemand}, perHour
+	}
+	mean := factor * l.expectedClaims(lead)
+	hour := hourOfWeek(l.At.Add(lead).In(l.location())) % hoursOfDay
+	c := claims{mean, l.Running.dispersionAt(hour, l.Method), lead.Hours()}
+	n := l.Running.countFor(c, 1-s.Objective.Share, l.margin(s.Objective))
+	if s.Terse {
+		return Target{n, "", ByDemand}, perHour
+	}
+	return Target{n, fmt.Sprintf("%s: %s expected, a resume takes %s: %d running",
+		describeHour(s.Now.In(l.location())), formatRate(perHour), formatDuration(s.Durations.Resume), n), ByDemand}, perHour
+}
+
+// spareShare is the share of claims that should not wait for an install: the share of those that do is
+// a tenth of the share that may wait at all, because a claim that waits for an install waits long.
+func spareShare(o Objective) float64 { return 1 - (1-o.Share)/10 }
+
+// sizeForDemand returns the number of clusters that should exist. It is computed for the busiest hour
+// of the day that follows, because installs and deletions cost more than hibernating clusters.
+func (s Snapshot) sizeForDemand(e calendar.Entry) Target {
+	l := s.Learned
+	lead := l.Size.Lead
+	if lead <= 0 {
+		return Target{0, "an install takes no time", ByDemand}
+	}
+	busiest := l.At
+	if l.Busiest.Mean > l.expectedClaims(lead) {
+		busiest = l.Busiest.At
+	}
+	mean := e.DemandFactor() * l.expectedPeak(lead)
+	n := l.Size.sizeFor(mean, 1-spareShare(s.Objective), max(l.margin(s.Objective), 0))
+	if s.Terse {
+		return Target{n, "", ByDemand}
+	}
+	return Target{n, fmt.Sprintf("%s: %s expected within the %s of an install: size %d",
+		describeHour(busiest.In(l.location())), formatClaims(mean), formatDuration(s.Durations.Install), n), ByDemand}
+}
+
+// countFor returns the count for the expected claims. Margin is that of logPrice.
+func (a *lane) countFor(c claims, miss, margin float64) int {
+	if c.mean <= 0 || math.IsNaN(c.mean) {
+		return 0
+	}
+	return countAt(c, a.logPrice(miss, margin), a.most(c.mean, runningPeakFactor))
+}
+
+func (l *Learned) location() *time.Location {
+	if l.zone == nil {
+		return time.UTC
+	}
+	return l.zone
+}

@@ -1,0 +1,366 @@
+package sizing
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hotspare.io/hotspare/internal/sizing/calendar"
+	"hotspare.io/hotspare/internal/sizing/demand"
+)
+
+var seedFlag = flag.Uint64("sizing.seed", 0, "seed of random histories; 0 chooses one")
+
+func newRand(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-sizing.seed=%d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// monday is the first Monday of 2026, at midnight.
+var monday = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+
+func given() Snapshot {
+	return Snapshot{
+		Now: monday, Static: Setting{Running: 3, Size: 6}, Current: Setting{Running: 3, Size: 6}, Objective: Objective{Share: 0.99},
+		Durations: Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute},
+	}
+}
+
+// learnWeeks learns from weeks of claims at a rate for each hour of the week.
+func learnWeeks(r *rand.Rand, weeks int, rate func(local time.Time) float64, zone *time.Location) *Learned {
+	s := given()
+	l := NewLearned(monday.AddDate(0, 0, -7*weeks), zone.String())
+	l.SetLeads(s.Objective, s.Durations)
+	for at := l.At; at.Before(monday); at = at.Add(time.Minute) {
+		l.Advance(at)
+		for range poisson(r, rate(at.In(zone))/60) {
+			l.AddClaim(at, true)
+		}
+	}
+	l.Advance(monday)
+	return l
+}
+
+func poisson(r *rand.Rand, mean float64) int {
+	n := 0
+	for limit, p := math.Exp(-mean), r.Float64(); p > limit; n++ {
+		p *= r.Float64()
+	}
+	return n
+}
+
+// officeHours is 12 claims an hour from Monday to Friday from 8 to 18, and 0.5 otherwise.
+func officeHours(local time.Time) float64 {
+	if d := local.Weekday(); d != time.Saturday && d != time.Sunday && local.Hour() >= 8 && local.Hour() < 18 {
+		return 12
+	}
+	return 0.5
+}
+
+// runningAt returns the running count that demand alone asks for at a time after monday.
+func runningAt(l *Learned, at time.Time) Target {
+	later := *l
+	later.Skip(at)
+	s := given()
+	s.Now, s.Learned, s.Current = at, &later, Setting{}
+	return Decide(s).Running
+}
+
+func TestTheBusyHoursGetMoreClusters(t *testing.T) {
+	l := learnWeeks(newRand(t), 8, officeHours, time.UTC)
+	night, morning := runningAt(l, monday.Add(3*time.Hour)), runningAt(l, monday.Add(9*time.Hour+30*time.Minute))
+	if night.Count > 2 || morning.Count < 3 || morning.Count > 8 {
+		t.Errorf("night %+v, morning %+v", night, morning)
+	}
+	for _, word := range []string{"Mon 9-10: ", "claims an hour expected", "a resume takes 5 min", fmt.Sprintf("%d running", morning.Count)} {
+		if !strings.Contains(morning.Reason, word) {
+			t.Errorf("the reason %q lacks %q", morning.Reason, word)
+		}
+	}
+}
+
+func TestDaylightSavingDoesNotShiftTheWorkingDay(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := learnWeeks(newRand(t), 8, officeHours, berlin) // in winter
+	summer := time.Date(2026, 6, 1, 0, 0, 0, 0, berlin) // a Monday
+	before, after := runningAt(l, summer.Add(7*time.Hour+30*time.Minute)), runningAt(l, summer.Add(8*time.Hour+30*time.Minute))
+	if before.Count >= after.Count || !strings.HasPrefix(after.Reason, "Mon 8-9") {
+		t.Errorf("7:30 in Berlin %+v, 8:30 %+v", before, after)
+	}
+}
+
+func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
+	r := newRand(t)
+	warm := learnWeeks(r, 3, officeHours, time.UTC)
+	for name, c := range map[string]struct {
+		change func(*Snapshot)
+		want   string
+	}{
+		"nothing is known":         {func(s *Snapshot) { s.Learned = nil }, "no claims were recorded yet"},
+		"a day is known":           {func(s *Snapshot) { s.Learned = NewLearned(monday.AddDate(0, 0, -1), ""); s.Learned.Advance(monday) }, "0 claims in 1.0 days"},
+		"the record is of 2036":    {func(s *Snapshot) { s.Now = s.Now.AddDate(-10, 0, 0) }, "in the future"},
+		"no durations":             {func(s *Snapshot) { s.Durations = Durations{} }, "how long a resume"},
+		"an objective of 100 %":    {func(s *Snapshot) { s.Objective.Share = 1 }, "objective of 100 %"},
+		"a forecast that is wrong": {func(s *Snapshot) { s.Learned.Covered *= 0.5; s.Static = Setting{90, 99}; s.Current = s.Static }, "the forecast is not trusted"},
+	} {
+		s := given()
+		learned := *warm
+		s.Learned = &learned
+		c.change(&s)
+		p := Decide(s)
+		if p.Setting() != s.Static || !strings.Contains(p.Fallback, c.want) || p.Running.Cause != ByStatic || !strings.Contains(p.Running.Reason, c.want) {
+			t.Errorf("%s: %+v, want %q", name, p, c.want)
+		}
+	}
+	s := given()
+	s.Learned = warm
+	if p := Decide(s); p.Fallback != "" {
+		t.Errorf("with good data: %q", p.Fallback)
+	}
+	wrong := *warm
+	wrong.Covered *= 0.5
+	s.Learned, s.Static, s.Current, s.Now = &wrong, Setting{}, Setting{}, monday.Add(9*time.Hour)
+	wrong.Skip(s.Now)
+	if p := Decide(s); p.Fallback == "" || p.Running.Count < 3 {
+		t.Errorf("a lower setting replaced the computed one, although claims wait: %+v", p)
+	}
+}
+
+func TestGuards(t *testing.T) {
+	number := func(n int) *int { return &n }
+	none := 0.0
+	entry := func(i calendar.Item) *calendar.Calendar {
+		i.Name, i.Start = "Freeze", "2026-01-05"
+		c, err := calendar.Parse([]calendar.Item{i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		change func(*Snapshot)
+		want   Setting
+		cause  Cause
+	}{
+		"the owner's setting":                   {func(*Snapshot) {}, Setting{3, 6}, ByStatic},
+		"a calendar entry wins":                 {func(s *Snapshot) { s.Calendar = entry(calendar.Item{Running: number(5), Demand: &none}) }, Setting{5, 6}, ByCalendar},
+		"down by one":                           {func(s *Snapshot) { s.Current = Setting{9, 20} }, Setting{8, 19}, ByPace},
+		"not twice in an interval":              {func(s *Snapshot) { s.Current.Running = 9; s.RunningLoweredAt = monday.Add(-30 * time.Second) }, Setting{9, 9}, ByPace},
+		"down again after it":                   {func(s *Snapshot) { s.Current.Running = 9; s.RunningLoweredAt = monday.Add(-time.Minute) }, Setting{8, 8}, ByPace},
+		"not while claims wait":                 {func(s *Snapshot) { s.Current.Running = 5; s.Waiting = 2 }, Setting{5, 6}, ByWaiting},
+		"one for claims that wait":              {func(s *Snapshot) { s.Static.Running, s.Current.Running = 0, 0; s.Waiting = 1 }, Setting{1, 6}, ByWaiting},
+		"one even of a pool of none":            {func(s *Snapshot) { s.Static, s.Current = Setting{}, Setting{}; s.Waiting = 1 }, Setting{1, 1}, ByWaiting},
+		"the minimum":                           {func(s *Snapshot) { s.Limits.Running.Min = 4 }, Setting{4, 6}, ByMinimum},
+		"the maximum, at once":                  {func(s *Snapshot) { s.Current.Running = 9; s.Limits.Running.Max = 2 }, Setting{2, 8}, ByMaximum},
+		"the size limits what runs":             {func(s *Snapshot) { s.Limits.Size.Max = 2 }, Setting{2, 2}, BySize},
+		"a budget without prices has no effect": {func(s *Snapshot) { s.Limits.Budget = Budget{Set: true, Limit: 1} }, Setting{3, 6}, ByStatic},
+		"the budget is spent": {func(s *Snapshot) {
+			s.Limits.Prices, s.Limits.Budget = Prices{Running: 1, Hibernating: 0.1}, Budget{Set: true, Limit: 100, Spent: 100}
+		}, Setting{0, 0}, ByBudget},
+		"the budget pays for sleeping clusters only": {func(s *Snapshot) {
+			s.Limits.Prices, s.Limits.Budget = Prices{Running: 1, Hibernating: 0.1}, Budget{Set: true, Limit: 744, Spent: 119.65}
+		}, Setting{0, 3}, ByBudget},
+		"clocks were set back": {func(s *Snapshot) { s.Current.Running = 9; s.RunningLoweredAt = monday.Add(time.Hour) }, Setting{8, 8}, ByPace},
+	} {
+		s := given()
+		c.change(&s)
+		p := Decide(s)
+		if p.Setting() != c.want || p.Running.Cause != c.cause {
+			t.Errorf("%s: %+v because %q (%s), want %+v because %q", name, p.Setting(), p.Running.Cause, p.Running.Reason, c.want, c.cause)
+		}
+	}
+}
+
+// Random snapshots: the limits are never passed, counts go down by one at a time, claims that wait
+// are served, the terse plan is the same, and the stored Learned decides the same.
+func TestNoSnapshotPassesTheGuards(t *testing.T) {
+	r := newRand(t)
+	for range 60 {
+		l := NewLearned(monday.AddDate(0, 0, -r.IntN(60)), []string{"", "Europe/Berlin", "Asia/Kathmandu", "no/zone"}[r.IntN(4)])
+		s := given()
+		s.Objective = Objective{Share: r.Float64(), MaxWait: time.Duration(r.IntN(10)) * time.Minute}
+		s.Durations = Durations{Resume: time.Duration(r.IntN(2000)-100) * time.Second, Install: time.Duration(r.IntN(9000)-100) * time.Second}
+		l.SetLeads(s.Objective, s.Durations)
+		for range r.IntN(800) {
+			l.AddClaim(l.At.Add(time.Duration(r.NormFloat64()*float64(time.Hour))), r.IntN(20) > 0)
+		}
+		s.Learned = l
+		for range 30 {
+			l.Advance(l.At.Add(time.Duration(r.IntN(300)) * time.Second))
+			s.randomize(r)
+			s.Now = l.At
+			p := Decide(s)
+			checkPlan(t, s, p)
+			s.Current = p.Setting()
+		}
+	}
+}
+
+func (s *Snapshot) randomize(r *rand.Rand) {
+	s.Waiting = r.IntN(3) / 2 * r.IntN(9)
+	s.Static = Setting{Running: r.IntN(9), Size: r.IntN(20)}
+	s.Limits = Limits{Running: Range{r.IntN(3), r.IntN(12)}, Size: Range{r.IntN(4), r.IntN(25)}, Interval: time.Duration(r.IntN(600)) * time.Second}
+	if r.IntN(2) == 0 {
+		s.Limits.Budget = Budget{Set: true, Limit: 2000 * r.Float64(), Spent: 2000 * r.Float64()}
+		s.Limits.Prices = Prices{Running: r.Float64(), Hibernating: r.Float64() / 5}
+	}
+	s.RunningLoweredAt = s.Now.Add(-time.Duration(r.IntN(900)) * time.Second)
+	s.SizeLoweredAt = s.Now.Add(-time.Duration(r.IntN(48)) * time.Hour)
+}
+
+func checkPlan(t *testing.T, s Snapshot, p Plan) {
+	t.Helper()
+	run, size := p.Running.Count, p.Size.Count
+	most := s.Limits.Running.Max
+	affordable := !s.Limits.Budget.Set || s.Limits.Prices.Running == 0 ||
+		float64(run)*s.Limits.Prices.Running+float64(size-run)*s.Limits.Prices.Hibernating <= affordableRate(s.Limits.Budget, s.Now)+1e-6
+	limited := p.Running.Cause == ByMaximum || p.Running.Cause == ByBudget || p.Running.Cause == BySize
+	switch {
+	case run < 0 || size < 0 || run > size:
+		t.Fatalf("%d of %d run\n%+v", run, size, s)
+	case most > 0 && run > most, s.Limits.Size.Max > 0 && size > s.Limits.Size.Max:
+		t.Fatalf("%+v passes the maximum\n%+v", p, s.Limits)
+	case !affordable:
+		t.Fatalf("%+v passes the budget\n%+v", p, s.Limits)
+	case run < s.Limits.Running.Min && !limited:
+		t.Fatalf("%+v passes the minimum\n%+v", p, s.Limits)
+	case run < s.Current.Running-1 && !limited:
+		t.Fatalf("from %d to %d at once: %+v", s.Current.Running, run, p)
+	case s.Waiting > 0 && !limited && (run < s.Current.Running || run == 0):
+		t.Fatalf("%d claims wait, and %d run: %+v", s.Waiting, run, p)
+	case p.Running.Reason == "" || p.Size.Reason == "" || p.Running.Cause == "":
+		t.Fatalf("no reason: %+v", p)
+	}
+	terse := s
+	terse.Terse = true
+	if got := Decide(terse).Setting(); got != p.Setting() {
+		t.Fatalf("terse: %+v, want %+v", got, p.Setting())
+	}
+	raw, err := json.Marshal(s.Learned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored Learned
+	if err := json.Unmarshal(raw, &stored); err != nil {
+		t.Fatal(err)
+	}
+	stored.Advance(s.Learned.At)
+	restored := s
+	restored.Learned = &stored
+	if got := Decide(restored).Setting(); got != p.Setting() {
+		t.Fatalf("after it was stored: %+v, want %+v", got, p.Setting())
+	}
+}
+
+func TestWhatIsLearnedStaysSmall(t *testing.T) {
+	l := learnWeeks(newRand(t), 30, func(time.Time) float64 { return 60 }, time.UTC)
+	raw, err := json.Marshal(l)
+	if err != nil || len(raw) > 40_000 {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+}
+
+func TestTheWorthOfTheNextClusterFalls(t *testing.T) {
+	r := newRand(t)
+	for range 500 {
+		c := claims{mean: math.Exp(12*r.Float64() - 8), dispersion: 3 * r.Float64(), leadHours: 0.01 + r.Float64()}
+		w := newWorth(c)
+		last := math.Inf(1)
+		for n := range 200 {
+			v := w.next()
+			if v > last*(1+1e-9) || math.IsNaN(v) {
+				t.Fatalf("%+v: cluster %d is worth %g, the one before %g", c, n+1, v, last)
+			}
+			last = v
+		}
+		rank := r.IntN(30)
+		if price := scoreOf(c, rank); countAt(c, price-1e-6, 100) < rank+1 || countAt(c, price+1e-6, 100) > rank && price > -100 {
+			t.Fatalf("%+v: the score of rank %d does not fit the counts", c, rank)
+		}
+	}
+}
+
+func TestThePriceIsTheQuantileOfTheScores(t *testing.T) {
+	r := newRand(t)
+	var s scores
+	for range 4000 {
+		s.add(-10 * r.Float64())
+	}
+	if got := s.logPrice(0.1, 0); math.Abs(got+9) > 0.3 {
+		t.Errorf("the price of 10 %% is %g, want about -9", got)
+	}
+	if strict, loose := s.logPrice(0.1, 2), s.logPrice(0.1, -1); strict >= loose {
+		t.Errorf("a margin makes it %g, and without %g", strict, loose)
+	}
+	s.forget(3600)
+	if s.Total > 1 || len((&scores{}).Counts) != 0 || (&scores{}).logPrice(0.1, 1) != lowestScore {
+		t.Errorf("after ten years: %+v", s.Total)
+	}
+}
+
+func TestRelearnedIsCloseToLearned(t *testing.T) {
+	r := newRand(t)
+	var h demand.History
+	l := NewLearned(monday.AddDate(0, 0, -27), "")
+	s := given()
+	l.SetLeads(s.Objective, s.Durations)
+	n := 0
+	for at := l.At; at.Before(monday); at = at.Add(time.Minute) {
+		for range poisson(r, officeHours(at)/60) {
+			n++
+			l.AddClaim(at, true)
+			h.Add(fmt.Sprint(n), at, false, monday)
+		}
+	}
+	l.Advance(monday)
+	again := Relearn(&h, s.Objective, s.Durations, "", monday)
+	for hour := range 24 {
+		at := monday.Add(time.Duration(hour)*time.Hour + 30*time.Minute)
+		a, b := runningAt(l, at), runningAt(again, at)
+		if d := a.Count - b.Count; d < -2 || d > 2 {
+			t.Errorf("%d:30: learned %s, from the record %s", hour, a.Reason, b.Reason)
+		}
+	}
+	if diff := cmp.Diff(l.WeekClaims, again.WeekClaims, cmpopts.EquateApprox(0.01, 0.5)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAGapIsNotATimeWithoutDemand(t *testing.T) {
+	s := given()
+	rate := func(gap, claimsAfter bool) float64 {
+		var h demand.History
+		begin := monday.AddDate(0, 0, -20)
+		for i := range 240 {
+			h.Add(fmt.Sprint(i), begin.Add(time.Duration(i)*time.Hour), false, monday)
+		}
+		if gap {
+			h.AddGap(begin.AddDate(0, 0, 10), monday.Add(-time.Hour))
+		}
+		if claimsAfter {
+			h.Add("last", monday.Add(-30*time.Minute), false, monday)
+		}
+		return Relearn(&h, s.Objective, s.Durations, "", monday).averageRate()
+	}
+	for _, claimsAfter := range []bool{false, true} {
+		if with, without := rate(true, claimsAfter), rate(false, claimsAfter); with < 0.85 || without > 0.65 {
+			t.Errorf("one claim an hour: %.2f with a gap, %.2f without", with, without)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package sizing
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing/calendar"
+)
+
+func (t *Target) applyCalendar(e calendar.Entry, count *int) {
+	if count == nil {
+		return
+	}
+	t.set(*count, ByCalendar, fmt.Sprintf("%s sets it to %d", e.Name, *count))
+}
+
+// set changes the count and adds why. An empty reason is for terse plans.
+func (t *Target) set(count int, why Cause, reason string) {
+	if count == t.Count {
+		return
+	}
+	t.Count, t.Cause = count, why
+	if t.Reason != "" {
+		t.Reason += "; " + reason
+	}
+}
+
+// limitSteps keeps the counts from going down while claims wait, and by more than one at a time.
+func (s Snapshot) limitSteps(p *Plan) {
+	interval := s.Limits.Interval
+	if interval <= 0 {
+		interval = DefaultInterval
+	}
+	s.limitStep(&p.Running, s.Current.Running, s.RunningLoweredAt, interval)
+	s.limitStep(&p.Size, s.Current.Size, s.SizeLoweredAt, max(interval, sizeInterval))
+	if s.Waiting > 0 && p.Running.Count == 0 {
+		p.Running.set(1, ByWaiting, formatWaiting(s.Waiting))
+	}
+}
+
+func (s Snapshot) limitStep(t *Target, current int, lowered time.Time, interval time.Duration) {
+	if t.Count >= current {
+		return
+	}
+	due := !s.Now.Before(lowered.Add(interval)) || lowered.After(s.Now)
+	switch {
+	case s.Terse:
+		t.set(s.stepTo(current, due), ByPace, "")
+	case s.Waiting > 0:
+		t.set(current, ByWaiting, fmt.Sprintf("stays at %d while %s", current, formatWaiting(s.Waiting)))
+	case !due:
+		t.set(current, ByPace, fmt.Sprintf("stays at %d, because it was lowered less than %s ago", current, formatDuration(interval)))
+	default:
+		t.set(current-1, ByPace, fmt.Sprintf("lowered by one, to %d", current-1))
+	}
+}
+
+// stepTo returns the count after a step down, if one may be taken.
+func (s Snapshot) stepTo(current int, due bool) int {
+	if s.Waiting > 0 || !due {
+		return current
+	}
+	return current - 1
+}
+
+// applyLimits applies the owner's limits. They are never exceeded, whatever else says.
+func (s Snapshot) applyLimits(p *Plan) {
+	p.Size.raise(s.Limits.Size.Min)
+	p.Running.raise(s.Limits.Running.Min)
+	if p.Running.Count > p.Size.Count {
+		p.Size.set(p.Running.Count, BySize, fmt.Sprintf("%d are to run", p.Running.Count))
+	}
+	p.Size.lower(s.Limits.Size.Max)
+	p.Running.lower(s.Limits.Running.Max)
+	s.applyBudget(p)
+	if p.Running.Count > p.Size.Count {
+		p.Running.set(p.Size.Count, BySize, fmt.Sprintf("the size is %d", p.Size.Count))
+	}
+	p.Running.Count, p.Size.Count = max(p.Running.Count, 0), max(p.Size.Count, 0)
+}
+
+func (t *Target) raise(least int) {
+	if t.Count < least {
+		t.set(least, ByMinimum, fmt.Sprintf("your minimum is %d", least))
+	}
+}
+
+func (t *Target) lower(most int) {
+	if most > 0 && t.Count > most {
+		t.set(most, ByMaximum, fmt.Sprintf("your maximum is %d", most))
+	}
+}
+
+// applyBudget lowers the number of running clusters, and if that is not enough the size, to what the
+// rest of the budget can pay for the rest of the month.
+func (s Snapshot) applyBudget(p *Plan) {
+	b, prices := s.Limits.Budget, s.Limits.Prices
+	if !b.Set || prices.Running <= 0 {
+		return
+	}
+	perHour := affordableRate(b, s.Now)
+	sleeping := math.Max(prices.Hibernating, 0)
+	if cost := float64(p.Running.Count)*prices.Running + float64(max(p.Size.Count-p.Running.Count, 0))*sleeping; cost <= perHour {
+		return
+	}
+	reason := fmt.Sprintf("the budget of %.2f has %.2f left", b.Limit, math.Max(b.Limit-b.Spent, 0))
+	size := p.Size.Count
+	if sleeping > 0 {
+		size = min(size, floorCount(perHour/sleeping))
+	}
+	running := p.Running.Count
+	if extra := prices.Running - sleeping; extra > 0 {
+		running = min(running, floorCount((perHour-float64(size)*sleeping)/extra))
+	} else {
+		running = min(running, floorCount(perHour/prices.Running))
+	}
+	p.Size.set(size, ByBudget, reason)
+	p.Running.set(running, ByBudget, reason)
+}
+
+// affordableRate returns what may be spent for each hour. Up to one day's share more than the part of
+// the month that has passed may have been spent: so a busy day can use what a quiet night has saved.
+func affordableRate(b Budget, now time.Time) float64 {
+	begin := time.Date(now.UTC().Year(), now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+	end := begin.AddDate(0, 1, 0)
+	left := math.Max(b.Limit-b.Spent, 0)
+	passed := now.Sub(begin).Hours()
+	month := end.Sub(begin).Hours()
+	if ahead := b.Limit*(passed+hoursOfDay)/month - b.Spent; ahead > 0 {
+		return math.Min(left, ahead) // within the next hour
+	}
+	return left / math.Max(end.Sub(now).Hours(), 1)
+}
+
+// floorCount rounds down to a count, with a tolerance for rounding.
+func floorCount(x float64) int {
+	return int(math.Min(math.Max(math.Floor(x+1e-9), 0), math.MaxInt32))
+}

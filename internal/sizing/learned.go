@@ -1,0 +1,321 @@
+package sizing
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	hoursOfDay  = 24
+	hoursOfWeek = 7 * hoursOfDay
+	// profileMemoryDays is the age at which a week weighs 1/e of the current one in the profile.
+	profileMemoryDays = 90.0
+	// weightMemoryDays is the same for the learned weights.
+	weightMemoryDays = 60.0
+	// priorHours is how many hours of its own an hour of the week needs to weigh as much as what
+	// the same hour of other days says.
+	priorHours = 4.0
+	// recentHours is the time constant of the recent rate.
+	recentHours = 1.0
+	// warmUpHours and warmUpClaims are what must have been seen before counts are computed.
+	warmUpHours  = 7 * 24.0
+	warmUpClaims = 20.0
+	// coverageMemory is the number of claims that the coverage is based on.
+	coverageMemory = 1000.0
+)
+
+// Learned is what is known about the demand for a pool's clusters. The zero value knows nothing. It
+// is a value of bounded size (about 20 KB as JSON): it can be stored and read back, and depends on
+// nothing else. Its methods expect that time goes forward; they ignore times before the last one.
+type Learned struct {
+	// At is the time up to which it is known that no other claims have arrived.
+	At time.Time `json:"at,omitzero"`
+	// Zone is the IANA name of the time zone whose hours of the week are compared; empty for UTC.
+	Zone string `json:"zone,omitempty"`
+	// Hours is the number of hours seen, and Claims that of claims; old ones weigh less.
+	Hours  float64 `json:"hours"`
+	Claims float64 `json:"claims"`
+	// WeekClaims and WeekHours are the same for each hour of the week; the week begins on Sunday.
+	WeekClaims [hoursOfWeek]float64 `json:"weekClaims"`
+	WeekHours  [hoursOfWeek]float64 `json:"weekHours"`
+	// Recent is the recent rate, in claims an hour.
+	Recent float64 `json:"recent"`
+	// Weights are those of the profile and of the recent rate in the forecast; see weights.
+	Weights weights `json:"weights"`
+	// Method has the parts of the method that are left out.
+	Method Method `json:"method,omitzero"`
+	// Busiest is the largest number of claims that is expected within an install during the coming
+	// day, and when; BusiestFrom is when that was computed.
+	Busiest     forecast  `json:"busiest,omitzero"`
+	BusiestFrom time.Time `json:"busiestFrom,omitzero"`
+	// Running and Size have the scores of the running count and of the size.
+	Running lane `json:"running"`
+	Size    lane `json:"size"`
+	// Seen is the number of claims served within the objective, among CoveredClaims.
+	CoveredClaims float64 `json:"coveredClaims"`
+	Covered       float64 `json:"covered"`
+
+	// zone caches Zone; hourEnds the end of the current hour of the week, hour.
+	zone     *time.Location
+	hour     int
+	hourEnds time.Time
+}
+
+// A Method leaves out parts of the method, to measure what each contributes.
+type Method struct {
+	// WithoutProfile leaves out the hour of the week, WithoutRecent the last hour, WithoutBursts how
+	// bursty each hour of the day is, WithoutMargin the margin for few claims, WithoutFeedback the
+	// adjustment of that margin by what was seen.
+	WithoutProfile  bool `json:"withoutProfile,omitempty"`
+	WithoutRecent   bool `json:"withoutRecent,omitempty"`
+	WithoutBursts   bool `json:"withoutBursts,omitempty"`
+	WithoutMargin   bool `json:"withoutMargin,omitempty"`
+	WithoutFeedback bool `json:"withoutFeedback,omitempty"`
+}
+
+// weights are learned by expectation maximization: each claim is attributed to the profile and to the
+// recent rate in proportion to what each predicted.
+type weights struct {
+	// Claims are the claims attributed to each part, Expected what each part predicted.
+	Claims, Expected [2]float64
+	Weight           [2]float64
+}
+
+// NewLearned returns a Learned that starts at a time, and compares the hours of the week of a time
+// zone: an IANA name, or empty for UTC. It uses UTC if the zone is unknown.
+func NewLearned(at time.Time, zone string) *Learned {
+	return &Learned{At: at.UTC(), Zone: zone}
+}
+
+// SetLeads sets how long claims can be served from what is there: how long a resume takes, less what
+// a claim may wait, and how long an install takes. Call it before Advance and AddClaim. Scores stay valid when a lead changes
+// a little, and are dropped when it doubles or halves.
+func (l *Learned) SetLeads(o Objective, d Durations) {
+	l.Running.setLead(max(d.Resume-o.MaxWait, 0))
+	l.Size.setLead(max(d.Install+d.Resume-o.MaxWait, 0))
+}
+
+// Advance lets time pass without a claim. A longer gap than a day during which nobody looked must be
+// skipped with Skip: otherwise it counts as a time without demand.
+func (l *Learned) Advance(now time.Time) {
+	l.initialize(now)
+	for now.After(l.At) {
+		l.findHour()
+		until := now
+		if l.hourEnds.Before(until) {
+			until = l.hourEnds
+		}
+		l.spend(until)
+	}
+	if l.At.Sub(l.BusiestFrom) >= time.Hour {
+		l.findBusiest()
+	}
+	l.Running.noteForecast(l, l.At, l.expectedClaims)
+	l.Size.noteForecast(l, l.At, l.expectedPeak)
+}
+
+// findBusiest finds the busiest hour of the coming day.
+func (l *Learned) findBusiest() {
+	l.BusiestFrom, l.Busiest = l.At, forecast{}
+	weight := l.Weights.Weight[0] + l.Weights.Weight[1]
+	for h := range hoursOfDay {
+		at := l.At.Add(time.Duration(h) * time.Hour)
+		if m := weight * l.profileClaims(at, l.Size.Lead); m > l.Busiest.Mean {
+			l.Busiest = forecast{At: at, Mean: m}
+		}
+	}
+}
+
+// expectedPeak returns the number of claims expected within a time, in the busiest hour of the coming
+// day.
+func (l *Learned) expectedPeak(span time.Duration) float64 {
+	return math.Max(l.Busiest.Mean, l.expectedClaims(span))
+}
+
+// Skip moves to a time without learning from what lies between.
+func (l *Learned) Skip(now time.Time) {
+	l.initialize(now)
+	if now.After(l.At) {
+		l.Recent *= math.Exp(-now.Sub(l.At).Hours() / recentHours)
+		l.At, l.hourEnds = now.UTC(), time.Time{}
+	}
+}
+
+// AddClaim records a claim, and whether it was served within the objective. A claim that is older
+// than the last recorded time counts as if it arrived at that time.
+func (l *Learned) AddClaim(at time.Time, served bool) {
+	l.Advance(at)
+	l.attribute()
+	l.findHour()
+	l.Claims++
+	l.WeekClaims[l.hour]++
+	l.Recent += 1 / recentHours
+	l.Running.addClaim(l.At, l.hour%hoursOfDay, scoreOf)
+	l.Size.addClaim(l.At, l.hour%hoursOfDay, scoreOfSize)
+	const keep = 1 - 1/coverageMemory
+	l.CoveredClaims = l.CoveredClaims*keep + 1
+	l.Covered *= keep
+	if served {
+		l.Covered++
+	}
+}
+
+func (l *Learned) initialize(now time.Time) {
+	if l.At.IsZero() {
+		l.At = now.UTC()
+	}
+	if l.Weights.Weight == [2]float64{} {
+		l.Weights.Weight = l.Method.initialWeights()
+	}
+	if l.zone == nil {
+		zone, err := time.LoadLocation(l.Zone)
+		if err != nil {
+			zone = time.UTC // NewLearned documents it
+		}
+		l.zone = zone
+	}
+}
+
+// initialWeights gives each part half of the weight, or all to the one that is not left out.
+func (m Method) initialWeights() [2]float64 {
+	switch {
+	case m.WithoutProfile:
+		return [2]float64{0, 1}
+	case m.WithoutRecent:
+		return [2]float64{1, 0}
+	default:
+		return [2]float64{0.5, 0.5}
+	}
+}
+
+// findHour sets the hour of the week at l.At, and when it ends. Zones change their offset at full
+// quarters of an hour only, so the end is searched in such steps.
+func (l *Learned) findHour() {
+	if l.At.Before(l.hourEnds) {
+		return
+	}
+	l.hour = hourOfWeek(l.At.In(l.zone))
+	const quarter = 15 * time.Minute
+	end := l.At.Truncate(quarter).Add(quarter)
+	for range 8 {
+		if hourOfWeek(end.In(l.zone)) != l.hour {
+			break
+		}
+		end = end.Add(quarter)
+	}
+	l.hourEnds = end
+}
+
+func hourOfWeek(local time.Time) int { return int(local.Weekday())*hoursOfDay + local.Hour() }
+
+// spend lets time pass until a time within the current hour of the week.
+func (l *Learned) spend(until time.Time) {
+	hours := until.Sub(l.At).Hours()
+	l.Hours += hours
+	l.WeekHours[l.hour] += hours
+	l.Weights.Expected[0] += l.profileRate(l.hour) * hours
+	decay := math.Exp(-hours / recentHours)
+	l.Weights.Expected[1] += l.Recent * recentHours * (1 - decay)
+	l.Recent *= decay
+	before := l.At
+	l.At = until.UTC()
+	if before.Unix()/secondsOfDay != l.At.Unix()/secondsOfDay {
+		l.forget(1)
+	}
+}
+
+const secondsOfDay = 24 * 60 * 60
+
+// forget lets what was seen weigh less, after a number of days, and adjusts the weights.
+func (l *Learned) forget(days float64) {
+	keep := math.Exp(-days / profileMemoryDays)
+	l.Hours *= keep
+	l.Claims *= keep
+	for i := range l.WeekHours {
+		l.WeekHours[i] *= keep
+		l.WeekClaims[i] *= keep
+	}
+	l.Running.forget(days, keep)
+	l.Size.forget(days, keep)
+	l.Weights.learn(math.Exp(-days / weightMemoryDays))
+}
+
+// learn sets each weight to the share of claims that its part explains.
+func (w *weights) learn(keep float64) {
+	for i := range w.Weight {
+		w.Weight[i] *= (w.Claims[i] + 1) / (w.Expected[i] + 1)
+		w.Expected[i] *= keep
+		w.Claims[i] = w.Expected[i] // what was learned is the starting point of what follows
+	}
+}
+
+// attribute attributes a claim that arrives now.
+func (l *Learned) attribute() {
+	l.findHour()
+	parts := [2]float64{l.Weights.Weight[0] * l.profileRate(l.hour), l.Weights.Weight[1] * l.Recent}
+	total := parts[0] + parts[1]
+	if total <= 0 {
+		return
+	}
+	for i := range parts {
+		l.Weights.Claims[i] += parts[i] / total / math.Max(l.Weights.Weight[i], math.SmallestNonzeroFloat64)
+	}
+}
+
+// averageRate returns the claims for each hour, over all hours.
+func (l *Learned) averageRate() float64 { return (l.Claims + 1) / (l.Hours + hoursOfDay) }
+
+// profileRate returns the usual number of claims in an hour of the week. An hour of which little was
+// seen is estimated from the same hour of the other days and from its day.
+func (l *Learned) profileRate(hour int) float64 {
+	average := l.averageRate()
+	var hourClaims, hourTotal, dayClaims, dayTotal float64
+	for d := range 7 {
+		hourClaims += l.WeekClaims[d*hoursOfDay+hour%hoursOfDay]
+		hourTotal += l.WeekHours[d*hoursOfDay+hour%hoursOfDay]
+	}
+	first := hour / hoursOfDay * hoursOfDay
+	for h := range hoursOfDay {
+		dayClaims += l.WeekClaims[first+h]
+		dayTotal += l.WeekHours[first+h]
+	}
+	ofHour := (hourClaims + priorHours*average) / (hourTotal + priorHours)
+	ofDay := (dayClaims + hoursOfDay*average) / (dayTotal + hoursOfDay)
+	prior := ofHour * ofDay / average
+	return (l.WeekClaims[hour] + priorHours*prior) / (l.WeekHours[hour] + priorHours)
+}
+
+// expectedClaims returns the number of claims that is expected within a time from l.At, and from a
+// later moment on.
+func (l *Learned) expectedClaims(span time.Duration) float64 {
+	sum := 0.0
+	if !l.Method.WithoutProfile {
+		sum += l.Weights.Weight[0] * l.profileClaims(l.At, span)
+	}
+	if !l.Method.WithoutRecent {
+		sum += l.Weights.Weight[1] * l.recentClaims(span)
+	}
+	return sum
+}
+
+// recentClaims returns what the recent rate predicts for a time from now on.
+func (l *Learned) recentClaims(span time.Duration) float64 {
+	return l.Recent * recentHours * (1 - math.Exp(-span.Hours()/recentHours))
+}
+
+// profileClaims returns what the profile predicts for a time.
+func (l *Learned) profileClaims(from time.Time, span time.Duration) float64 {
+	sum := 0.0
+	for at, end := from, from.Add(span); at.Before(end); {
+		next := at.Truncate(time.Hour).Add(time.Hour)
+		if next.After(end) {
+			next = end
+		}
+		sum += l.profileRate(hourOfWeek(at.In(l.zone))) * next.Sub(at).Hours()
+		at = next
+	}
+	return sum
+}
+
+// isWarm reports whether enough was seen to compute counts.
+func (l *Learned) isWarm() bool { return l.Hours >= warmUpHours && l.Claims >= warmUpClaims }

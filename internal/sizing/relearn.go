@@ -1,0 +1,59 @@
+package sizing
+
+import (
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing/demand"
+)
+
+// Relearn computes a Learned from a record of claims: after the Learned was lost, or after claims were
+// imported. The record has no times within a quarter of an hour; Relearn puts as many claims into one
+// minute as the record says, and spreads the others evenly.
+func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.Time) *Learned {
+	bins, gaps := h.Bins(), h.Gaps()
+	begin := now
+	if len(bins) > 0 && bins[0].Begin().Before(now) {
+		begin = bins[0].Begin()
+	}
+	l := NewLearned(begin, zone)
+	l.SetLeads(o, d)
+	for _, b := range bins {
+		if b.Begin().After(now) {
+			break
+		}
+		for len(gaps) > 0 && !gaps[0].From.After(b.Begin()) {
+			l.Advance(gaps[0].From)
+			l.Skip(gaps[0].To)
+			gaps = gaps[1:]
+		}
+		l.addBin(b, now)
+	}
+	for _, g := range gaps {
+		if g.To.Before(now) {
+			l.Advance(g.From)
+			l.Skip(g.To)
+		}
+	}
+	l.Advance(now)
+	return l
+}
+
+// maxReplayed limits the claims of one bin that are replayed one by one.
+const maxReplayed = 10_000
+
+func (l *Learned) addBin(b demand.Bin, now time.Time) {
+	n := min(int(b.Claims), maxReplayed)
+	together := min(int(b.Peak), n)
+	step := b.Length() / time.Duration(max(n-together+1, 1))
+	late := int(b.Late)
+	for i := range n {
+		at := b.Begin()
+		if i >= together {
+			at = at.Add(step * time.Duration(i-together+1))
+		}
+		if at.After(now) {
+			at = now
+		}
+		l.AddClaim(at, i < n-late)
+	}
+}
