@@ -1,0 +1,83 @@
+package simulate
+
+import (
+	"math"
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing"
+)
+
+const (
+	// pace is the number of seconds between two decisions of a policy without a claim.
+	pace = 60
+	// never is later than any event.
+	never = int64(math.MaxInt64)
+)
+
+// world is a pool that is played: by its own decider, or fast.
+type world interface {
+	nextEvent() int64
+	// complete lets happen what is due at now.
+	complete(now int64)
+	// arrive adds a claim and reports whether it got a running cluster at once.
+	arrive(Claim) bool
+	set(s sizing.Setting, now int64)
+	waitingClaims() int
+}
+
+// play steps the clock from event to event until the end, and then until no claim waits any more, at
+// most as long as a few installs take.
+func play(t Trace, p Policy, w world, r *recorder) {
+	next, tick := 0, r.last+pace
+	for {
+		arrival := never
+		if next < len(t.Claims) && t.Claims[next].Arrived < r.to {
+			arrival = t.Claims[next].Arrived
+		}
+		event := w.nextEvent()
+		now := min(arrival, event, tick)
+		if arrival == never && now > r.to {
+			break
+		}
+		r.advance(now)
+		seen := Seen{Now: time.Unix(now, 0).UTC(), Spent: r.spent}
+		switch now {
+		case event:
+			w.complete(now)
+			continue
+		case arrival:
+			c := t.Claims[next]
+			next++
+			seen.Arrived, seen.Immediate = true, w.arrive(c)
+			r.addClaim(now, seen.Immediate)
+		default:
+			tick += pace
+		}
+		seen.Waiting = w.waitingClaims()
+		w.set(p.Decide(seen), now)
+	}
+	r.advance(r.to)
+	settle(w, r)
+}
+
+// settle lets the claims that still wait get their clusters, so that their waits are counted.
+func settle(w world, r *recorder) {
+	const most = 1000
+	for range most {
+		now := w.nextEvent()
+		if w.waitingClaims() == 0 || now == never {
+			break
+		}
+		r.last = now
+		w.complete(now)
+	}
+	r.unserved = w.waitingClaims()
+}
+
+// PlayAny plays a trace in the fastest way that is equivalent to the pool's own decider.
+func PlayAny(t Trace, p Policy, o Options, maxWait time.Duration) Result {
+	if o.Exact || o.Resume.Spread > 0 || o.Install.Spread > 0 || o.FailedResumes > 0 || o.FailedInstalls > 0 || o.MaxSize != nil || o.MaxConcurrent != nil {
+		return Play(t, p, o, maxWait)
+	}
+	return PlayFast(t, p, o, maxWait)
+}

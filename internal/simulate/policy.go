@@ -1,0 +1,116 @@
+package simulate
+
+import (
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing"
+)
+
+// A Policy chooses a pool's setting while a trace is played.
+type Policy interface {
+	// Begin returns the setting that the pool has when the trace begins.
+	Begin(now time.Time) sizing.Setting
+	// Decide is called once a minute, and after each claim; Seen says what has happened.
+	Decide(Seen) sizing.Setting
+}
+
+// Seen is what a policy learns at a moment.
+type Seen struct {
+	Now time.Time
+	// Arrived is set if a claim has just arrived; Immediate if it got a running cluster.
+	Arrived, Immediate bool
+	// Waiting is the number of claims that wait.
+	Waiting int
+	// Spent is what the unclaimed clusters have cost in this calendar month.
+	Spent float64
+}
+
+// Static keeps one setting.
+type Static sizing.Setting
+
+// Begin returns the setting.
+func (s Static) Begin(time.Time) sizing.Setting { return sizing.Setting(s) }
+
+// Decide returns the setting.
+func (s Static) Decide(Seen) sizing.Setting { return sizing.Setting(s) }
+
+// HoursOfWeek is the number of hours in a week.
+const HoursOfWeek = 7 * 24
+
+// Weekly has a running count for each hour of the week; the week begins on Sunday.
+type Weekly struct {
+	Running [HoursOfWeek]int
+	Size    int
+	// Zone is the time zone of the hours.
+	Zone *time.Location
+	// Ahead is how much before its hour a higher count is in effect: the time that a resume takes.
+	Ahead time.Duration
+}
+
+// Begin returns the setting of that hour.
+func (w *Weekly) Begin(now time.Time) sizing.Setting { return w.at(now) }
+
+// Decide returns the setting of this hour.
+func (w *Weekly) Decide(s Seen) sizing.Setting { return w.at(s.Now) }
+
+func (w *Weekly) at(now time.Time) sizing.Setting {
+	local := now.In(w.Zone)
+	n := w.Running[HourOfWeek(local)]
+	if w.Ahead > 0 {
+		n = max(n, w.Running[HourOfWeek(local.Add(w.Ahead))])
+	}
+	return sizing.Setting{Running: min(n, w.Size), Size: w.Size}
+}
+
+// HourOfWeek returns the hour of the week that a clock shows.
+func HourOfWeek(local time.Time) int { return int(local.Weekday())*24 + local.Hour() }
+
+// Auto is the policy that sizes the pool by what it has seen.
+type Auto struct {
+	// Given has the owner's setting, objective, limits, durations and calendar.
+	Given sizing.Snapshot
+	// Zone is the IANA name of the zone of the hours of the week.
+	Zone string
+	// Method leaves out parts of the method.
+	Method sizing.Method
+	// Last is the last plan.
+	Last sizing.Plan
+	// Fallbacks counts the minutes in which the owner's setting was in effect.
+	Fallbacks int
+
+	learned *sizing.Learned
+}
+
+// Begin returns the owner's setting.
+func (a *Auto) Begin(now time.Time) sizing.Setting {
+	a.learned = sizing.NewLearned(now, a.Zone)
+	a.learned.Method = a.Method
+	a.learned.SetLeads(a.Given.Objective, a.Given.Durations)
+	a.Given.Current = a.Given.Static
+	return a.Given.Static
+}
+
+// Decide records the claim and returns the setting of the plan.
+func (a *Auto) Decide(s Seen) sizing.Setting {
+	if s.Arrived {
+		a.learned.AddClaim(s.Now, s.Immediate)
+	} else {
+		a.learned.Advance(s.Now)
+	}
+	in := a.Given
+	in.Now, in.Learned, in.Waiting, in.Limits.Budget.Spent = s.Now, a.learned, s.Waiting, s.Spent
+	in.Terse = true
+	a.Last = sizing.Decide(in)
+	next := a.Last.Setting()
+	if next.Running < a.Given.Current.Running {
+		a.Given.RunningLoweredAt = s.Now
+	}
+	if next.Size < a.Given.Current.Size {
+		a.Given.SizeLoweredAt = s.Now
+	}
+	if a.Last.Fallback != "" && !s.Arrived {
+		a.Fallbacks++
+	}
+	a.Given.Current = next
+	return next
+}
