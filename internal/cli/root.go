@@ -16,6 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/cli/local"
 	"hotspare.io/hotspare/internal/cli/pool"
 	"hotspare.io/hotspare/internal/cli/recipe"
+	"hotspare.io/hotspare/internal/cli/simulate"
 )
 
 // New returns the root command of hotspare. Run it with Execute.
@@ -45,7 +46,7 @@ func newRootCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	cmd := a.NewCommandGroup("hotspare", "Hot spare Kubernetes clusters",
 		a.statusCommand(), a.explainCommand(), pool.NewCommand(app), claim.NewCommand(app), cluster.NewCommand(app), adopt.NewCommand(app),
-		inventory.NewCommand(app), a.scheduleCommand(),
+		inventory.NewCommand(app), a.scheduleCommand(), simulate.NewCommand(app),
 		fleet.NewCommand(app), local.NewCommand(app), image.NewCommand(app), recipe.NewCommand(app), a.consoleCommand(), a.demoCommand(),
 		a.doctorCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)

@@ -8,6 +8,8 @@ hotspare down
 tidy
 ### Plan without a hub
 hotspare pool create dev --size 4 --dry-run > edited.yaml
+### Simulate
+{ echo created; for day in 02 03 04 05 06; do for hour in 08 09 10 11 14; do echo "2026-03-${day}T$hour:12:00Z"; done; done; } > claims.csv
 ### Inventories
 tidy
 apply <<'YAML'

@@ -1,0 +1,268 @@
+// Package simulate contains the command that plays recorded claims on a pool, to compare settings.
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/simulate"
+	"hotspare.io/hotspare/internal/sizing"
+)
+
+type commands struct{ *base.App }
+
+const long = `Play recorded claims on a pool and print how long they wait and what the clusters cost. The
+simulation uses the pool's own decider with a clock of its own: two years take seconds. It
+needs no hub and changes nothing.
+
+A trace is a CSV file. Its header names the columns: created has the time of each claim, and
+held_seconds, which may be missing, how long the claim kept its cluster.
+
+Policies:
+  auto             size the pool by what was seen so far, as a PoolPolicy does
+  static:N         keep N clusters running
+  schedule:FILE    a running count for hours of the week
+  FILE.yaml        auto, with an objective, limits, a budget and a calendar
+
+Each is compared with the best static setting and the best weekly schedule in hindsight: the
+cheapest that serve the same share of the claims, chosen by somebody who knows the trace.
+
+The first part of the trace (--train) is only learned from: the results are about the rest.
+docs/sizing.md describes the files.`
+
+const example = `  hotspare simulate --trace claims.csv --resume 5m --install 40m
+  hotspare simulate --trace claims.csv --policy auto --policy static:3 --prices running=1.2,hibernating=0.1
+  hotspare simulate --trace claims.csv --policy policy.yaml --plot running.svg -o json`
+
+// options are the flags.
+type options struct {
+	trace, resume, install, destroy, prices, from, to, zone, plot string
+	policies                                                      []string
+	atOnce, train                                                 float64
+	maxWait                                                       time.Duration
+	maxSize, maxConcurrent                                        int
+	failedResumes, failedInstalls                                 float64
+	seed                                                          uint64
+	exact, noHindsight                                            bool
+}
+
+// NewCommand returns the command.
+func NewCommand(app *base.App) *cobra.Command {
+	a := commands{app}
+	q := &options{}
+	cmd := &cobra.Command{
+		Use: "simulate --trace FILE", Short: "Play recorded claims on a pool, to compare settings",
+		Long: long, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.trace, "trace", "", "CSV file of claims, or - for standard input")
+	f.StringVar(&q.resume, "resume", "5m", "duration of a resume, or its median and 90th percentile: 5m,8m")
+	f.StringVar(&q.install, "install", "40m", "duration of an install, or its median and 90th percentile")
+	f.StringVar(&q.destroy, "destroy", "0s", "duration of the destruction of a cluster, for --max-size and --max-concurrent")
+	f.StringArrayVar(&q.policies, "policy", []string{"auto"}, "auto, static:N, schedule:FILE or FILE.yaml; may be repeated")
+	f.Float64Var(&q.atOnce, "at-once", 99, "percentage of claims that must not wait longer than --max-wait")
+	f.DurationVar(&q.maxWait, "max-wait", 0, "how long these claims may wait for a running cluster (0: not at all)")
+	f.StringVar(&q.prices, "prices", "", "prices of a cluster-hour, such as running=1.2,hibernating=0.1")
+	f.Float64Var(&q.train, "train", 0.25, "share of the time of the trace that is only learned from, from 0 to 0.95")
+	f.StringVar(&q.from, "from", "", "time at which the results begin, such as 2026-03-01T00:00:00Z (instead of --train)")
+	f.StringVar(&q.to, "to", "", "time at which the results end (default: end of the trace)")
+	f.StringVar(&q.zone, "time-zone", "UTC", "time zone of the hours of the week, such as Europe/Berlin")
+	f.IntVar(&q.maxSize, "max-size", -1, "maxSize of the pool (-1: no limit)")
+	f.IntVar(&q.maxConcurrent, "max-concurrent", -1, "maxConcurrent of the pool (-1: no limit)")
+	f.Float64Var(&q.failedResumes, "failed-resumes", 0, "percentage of resumes that hang")
+	f.Float64Var(&q.failedInstalls, "failed-installs", 0, "percentage of installs that fail")
+	f.Uint64Var(&q.seed, "seed", 1, "seed of random durations and failures")
+	f.StringVar(&q.plot, "plot", "", "write a chart of the first policy to this SVG file")
+	f.BoolVar(&q.exact, "exact", false, "ask the pool's decider at each event, even where a faster way is equivalent")
+	f.BoolVar(&q.noHindsight, "no-hindsight", false, "omit the best settings in hindsight")
+	for _, name := range []string{"resume", "install", "destroy", "prices", "from", "to", "time-zone"} {
+		base.MustSucceed(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if q.trace == "" {
+			return base.UsageErrorFor(errors.New("specify the recorded claims with --trace FILE.csv"), cmd)
+		}
+		return a.run(q)
+	}
+	return cmd
+}
+
+func (a commands) run(q *options) error {
+	if a.Flags.Output == base.AsName {
+		return base.NewUsageError(errors.New("a simulation has no name: omit -o name"))
+	}
+	s, err := q.parse()
+	if err != nil {
+		return base.NewUsageError(err)
+	}
+	if s.trace, err = a.readTrace(q.trace); err != nil {
+		return err
+	}
+	if err := s.chooseSpan(q); err != nil {
+		return base.NewUsageError(err)
+	}
+	report, err := s.play(q)
+	if err != nil {
+		return err
+	}
+	if q.plot != "" {
+		if err := writeChart(q.plot, s, report); err != nil {
+			return err
+		}
+	}
+	for _, n := range report.Notes {
+		fmt.Fprintf(a.Stderr, "note: %s\n", n)
+	}
+	if a.Flags.Output != base.AsTable && a.Flags.Output != "" {
+		return a.PrintEncoded(report)
+	}
+	return a.writeReport(a.Stdout, report)
+}
+
+func (a commands) readTrace(path string) (simulate.Trace, error) {
+	if path == "-" {
+		return simulate.ReadTrace("standard input", a.Stdin)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return simulate.Trace{}, fmt.Errorf("reading the trace: %w", err)
+	}
+	trace, err := simulate.ReadTrace(filepath.Base(path), f)
+	return trace, errors.Join(err, f.Close())
+}
+
+// study is a parsed call of the command.
+type study struct {
+	trace   simulate.Trace
+	options simulate.Options
+	share   float64
+	maxWait time.Duration
+	zone    *time.Location
+	priced  bool
+	notes   []string
+}
+
+func (q *options) parse() (*study, error) {
+	s := &study{share: q.atOnce / 100, maxWait: q.maxWait, options: simulate.Options{Seed: q.seed, Exact: q.exact, Samples: chartSamples}}
+	var err error
+	if s.options.Resume, err = simulate.ParseDuration(q.resume); err != nil {
+		return nil, fmt.Errorf("--resume %q is not a duration: %w", q.resume, err)
+	}
+	if s.options.Install, err = simulate.ParseDuration(q.install); err != nil {
+		return nil, fmt.Errorf("--install %q is not a duration: %w", q.install, err)
+	}
+	if s.options.Destroy, err = time.ParseDuration(q.destroy); err != nil || s.options.Destroy < 0 {
+		return nil, fmt.Errorf("--destroy %q is not a duration: write one such as 10m", q.destroy)
+	}
+	if err := q.checkNumbers(); err != nil {
+		return nil, err
+	}
+	s.options.FailedResumes, s.options.FailedInstalls = q.failedResumes/100, q.failedInstalls/100
+	if q.maxSize >= 0 {
+		s.options.MaxSize = &q.maxSize
+	}
+	if q.maxConcurrent >= 0 {
+		s.options.MaxConcurrent = &q.maxConcurrent
+	}
+	if s.zone, err = time.LoadLocation(q.zone); err != nil || q.zone == "Local" {
+		return nil, fmt.Errorf("--time-zone %q is not a time zone: use a name from the IANA database, such as Europe/Berlin", q.zone)
+	}
+	if s.options.Prices, s.priced, err = parsePrices(q.prices); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkNumbers checks the ranges of the flags that are numbers.
+func (q *options) checkNumbers() error {
+	switch {
+	case q.atOnce <= 0 || q.atOnce >= 100:
+		return fmt.Errorf("--at-once %g is not above 0 and below 100: no pool can serve every claim at once; 99.9 is possible", q.atOnce)
+	case q.maxWait < 0:
+		return fmt.Errorf("--max-wait %s is negative: use 0 or more", q.maxWait)
+	case q.train < 0 || q.train > 0.95:
+		return fmt.Errorf("--train %g is not from 0 to 0.95: 0.25 learns from the first quarter of the time", q.train)
+	case q.failedResumes < 0 || q.failedResumes >= 100 || q.failedInstalls < 0 || q.failedInstalls >= 100:
+		return errors.New("--failed-resumes and --failed-installs must be percentages from 0 to below 100")
+	case q.maxSize < -1 || q.maxConcurrent < -1:
+		return errors.New("--max-size and --max-concurrent must be 0 or more, or -1 for no limit")
+	}
+	return nil
+}
+
+const chartSamples = 900
+
+func parsePrices(text string) (p sizing.Prices, set bool, err error) {
+	if text == "" {
+		return p, false, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		var price float64
+		if _, err := fmt.Sscan(value, &price); err != nil || price < 0 || price > 1e9 {
+			return p, false, fmt.Errorf("--prices: %q has no price from 0 to 1000000000: write running=1.2,hibernating=0.1", part)
+		}
+		switch strings.TrimSpace(name) {
+		case "running":
+			p.Running = price
+		case "hibernating":
+			p.Hibernating = price
+		default:
+			return p, false, fmt.Errorf("--prices: %q is not a state: write running=1.2,hibernating=0.1", name)
+		}
+	}
+	return p, true, nil
+}
+
+// chooseSpan sets the times between which the results are counted.
+func (s *study) chooseSpan(q *options) error {
+	begin, end := s.trace.Begin(), s.trace.End().Add(time.Second)
+	s.options.From, s.options.To = begin.Add(time.Duration(q.train*float64(end.Sub(begin)))).Truncate(time.Second), end
+	for _, l := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"--from", q.from, &s.options.From}, {"--to", q.to, &s.options.To}} {
+		if l.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, l.text)
+		if err != nil {
+			return fmt.Errorf("%s %q is not a time: write one such as 2026-03-01T00:00:00Z", l.flag, l.text)
+		}
+		*l.at = at.UTC()
+	}
+	if !s.options.From.Before(s.options.To) || !s.options.From.Before(end) || s.options.To.Before(begin) {
+		return fmt.Errorf("no claim is between %s and %s: the trace begins at %s and ends at %s", s.options.From.Format(time.RFC3339),
+			s.options.To.Format(time.RFC3339), begin.Format(time.RFC3339), end.Format(time.RFC3339))
+	}
+	if len(s.trace.Claims) == 1 {
+		s.options.From = begin
+		s.notes = append(s.notes, "the trace has one claim: there is nothing to learn from")
+	}
+	return nil
+}
+
+func writeChart(path string, s *study, r Report) error {
+	first := r.Policies[0]
+	var b strings.Builder
+	c := simulate.Chart{
+		Title: fmt.Sprintf("%s: clusters that run without a claim", first.Policy),
+		Description: fmt.Sprintf("%d claims from %s to %s. %s of them got a running cluster at once. Clusters ran %.0f hours without a claim.",
+			first.Claims, s.options.From.Format(time.DateOnly), s.options.To.Format(time.DateOnly), formatShare(first.Immediate), first.Hours.RunningIdle),
+		Samples: first.Samples,
+	}
+	if _, err := c.WriteTo(&b); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		return fmt.Errorf("writing the chart: %w", err)
+	}
+	return nil
+}

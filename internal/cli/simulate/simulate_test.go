@@ -1,0 +1,219 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/simulate"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// call runs the command and returns what it prints.
+func call(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, notes bytes.Buffer
+	a := base.NewApp(base.Options{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &notes})
+	cmd := NewCommand(a)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.PersistentFlags().VarP(&a.Flags.Output, "output", "o", "")
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), notes.String(), err
+}
+
+const trace = "testdata/merges-ci-tools.csv"
+
+func TestTheTableOfASmallTrace(t *testing.T) {
+	stdout, stderr, err := call(t, "", "--trace", trace, "--prices", "running=1,hibernating=0.1", "--policy", "auto", "--policy", "static:2",
+		"--policy", "static:3", "--policy", "testdata/policy.yaml", "--policy", "schedule:testdata/schedule.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "merges-ci-tools.txt")
+	got := stdout + stderr
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the table differs; run with -update if that is intended:\n%s", diff)
+	}
+}
+
+func TestTheSameSeedGivesTheSameResult(t *testing.T) {
+	args := []string{
+		"--trace", trace, "--policy", "static:2", "--resume", "5m,9m", "--install", "40m,60m", "--failed-resumes", "5", "--failed-installs", "5",
+		"--from", "2026-06-01T00:00:00Z", "--max-size", "9", "--max-concurrent", "3", "--destroy", "5m", "--no-hindsight", "-o", "json", "--seed",
+	}
+	first, _, err := call(t, "", append(args, "7")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := call(t, "", append(args, "7")...)
+	if err != nil || first != again {
+		t.Errorf("the same seed gives another result: %v", err)
+	}
+	if other, _, err := call(t, "", append(args, "8")...); err != nil || first == other {
+		t.Errorf("the seed has no effect: %v", err)
+	}
+}
+
+func TestBadInputIsExplained(t *testing.T) {
+	file := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	policy := func(text string) []string { return []string{"--trace", trace, "--policy", file("p.yaml", text)} }
+	schedule := func(text string) []string {
+		return []string{"--trace", trace, "--policy", "schedule:" + file("s.yaml", text)}
+	}
+	csv := func(text string) []string { return []string{"--trace", file("t.csv", text)} }
+	with := func(args ...string) []string { return append([]string{"--trace", trace}, args...) }
+	for want, args := range map[string][]string{
+		"specify the recorded claims with --trace": {},
+		"no such file": {"--trace", "nope.csv"},
+		`t.csv:3: created "yesterday" is not a time: write times as 2026-03-01T`: csv("created\n2026-01-01T00:00:00Z\nyesterday\n"),
+		`t.csv:2: created "2026-02-30T00:00:00Z" is not a time`:                  csv("created\n2026-02-30T00:00:00Z\n"),
+		`t.csv:2: created "2026-02-28T00:00:00" is not a time`:                   csv("created\n2026-02-28T00:00:00\n"),
+		`t.csv:2: held_seconds "-5" is not a number of seconds`:                  csv("created,held_seconds\n2026-02-20T00:00:00Z,-5\n"),
+		`t.csv:2: held_seconds "NaN" is not a number of seconds`:                 csv("created,held_seconds\n2026-02-20T00:00:00Z,NaN\n"),
+		`t.csv:1: header "time,held" has no column created`:                      csv("time,held\n2026-02-20T00:00:00Z,5\n"),
+		`t.csv:2: created "x" is missing: write as many columns`:                 csv("held_seconds,created\nx\n"),
+		"has no claims":       csv("# nothing\ncreated\n"),
+		"token too long":      csv("created\n" + strings.Repeat("x", 1<<20)),
+		"--at-once 100 is":    with("--at-once", "100"),
+		"--at-once 0 is":      with("--at-once", "0"),
+		`--resume "0s"`:       with("--resume", "0s"),
+		`--resume "8m,5m"`:    with("--resume", "8m,5m"),
+		`--install "soon"`:    with("--install", "soon"),
+		"--prices":            with("--prices", "running=lots"),
+		`"asleep" is not`:     with("--prices", "asleep=1"),
+		"--train 2 is":        with("--train", "2"),
+		`--from "noon"`:       with("--from", "noon"),
+		"no claim is between": with("--from", "2030-01-01T00:00:00Z"),
+		"--time-zone":         with("--time-zone", "Mars/Base"),
+		"--max-size":          with("--max-size", "-2"),
+		`--policy "static:x"`: with("--policy", "static:x"),
+		`--policy "best" is`:  with("--policy", "best"),
+		"--failed-resumes":    with("--failed-resumes", "100"),
+		"omit -o name":        with("-o", "name"),
+		"running.min 3 is above running.max 2: lower": policy("running: {min: 3, max: 2}"),
+		"size.min and size.max must be 0 or more":     policy("size: {min: -1}"),
+		"budget 0 buys no cluster: remove it":         policy("budget: 0"),
+		"budget needs prices: add --prices":           policy("budget: 100"),
+		"objective.immediate 100 is not above 0":      policy("objective: {immediate: 100}"),
+		"objective.quantile 0 is not above 0":         policy("objective: {maxWait: 2m}"),
+		`objective.maxWait "soon" is not a duration`:  policy("objective: {maxWait: soon, quantile: 99}"),
+		"keep one of them":                            policy("objective: {immediate: 99, maxWait: 2m}"),
+		`unknown field "runs"`:                        policy("runs: {min: 3}"),
+		`timeZone "Mars" is not`:                      policy("timeZone: Mars"),
+		"static.running 5 is not":                     policy("static: {running: 5, size: 2}"),
+		`calendar[0].start "tomorrow" is not a date`:  policy("calendar: [{name: x, start: tomorrow, demand: 0}]"),
+		"hours[0].days \"weekdays\" is not a day":     schedule("hours: [{days: weekdays, from: 8, to: 18, running: 2}]"),
+		"hours[0].from 18 and to 8 are not":           schedule("hours: [{days: mon, from: 18, to: 8, running: 2}]"),
+		"hours[0].running -1 is not":                  schedule("hours: [{days: mon, from: 8, to: 18, running: -1}]"),
+		"is not a schedule":                           schedule("hours: 5"),
+		"reading the policy":                          with("--policy", "nope.yaml"),
+		"reading the schedule":                        with("--policy", "schedule:nope.yaml"),
+	} {
+		_, _, err := call(t, "", append(args, "--no-hindsight")...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v", want, err)
+		}
+	}
+}
+
+func TestUnusualTracesArePlayedAndReported(t *testing.T) {
+	for want, in := range map[string]string{
+		"the trace has one claim":                 "created\n2026-01-01T00:00:00Z\n",
+		"1 lines were out of order":               "created\n2026-01-02T00:00:00Z\n2026-01-01T00:00:00Z\n2026-01-03T00:00:00Z\n",
+		"1 claims arrived in the same second":     "created\n2026-01-02T00:00:00Z\n2026-01-02T00:00:00Z\n2026-01-03T00:00:00Z\n",
+		"1 gaps of four weeks or more":            "created\n2026-01-02T00:00:00Z\n2026-06-02T00:00:00Z\n",
+		"1 times have another time zone than UTC": "\ufeffcreated\r\n2026-01-02T00:00:00+05:45\r\n2026-01-02T00:00:00Z\r\n",
+		"1 of 2 claims have no held_seconds":      "name,created,held_seconds\na,2026-01-02T00:00:00Z,\nb,2026-01-03T00:00:00.5Z,1.5\n",
+		"no prices: the cost is not computed":     "created\n2026-01-02T00:00:00Z\n2026-01-03T00:00:00Z\n",
+	} {
+		stdout, stderr, err := call(t, in, "--trace", "-", "--train", "0", "-o", "json")
+		if err != nil || !strings.Contains(stderr, want) {
+			t.Errorf("%q: %v, notes %q", want, err, stderr)
+			continue
+		}
+		var r Report
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || len(r.Policies) != 1 || r.Policies[0].Claims == 0 || len(r.Hindsight) != 2 {
+			t.Errorf("%q: %v: %s", want, err, stdout)
+		}
+	}
+}
+
+func TestTheChartIsReadableByPeopleAndPrograms(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chart.svg")
+	if _, _, err := call(t, "", "--trace", trace, "--policy", "static:2", "--no-hindsight", "--plot", path); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := xml.NewDecoder(bytes.NewReader(raw))
+	seen := map[string]int{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("the chart is not XML: %v", err)
+		}
+		if e, ok := token.(xml.StartElement); ok {
+			seen[e.Name.Local]++
+		}
+	}
+	if seen["title"] != 1 || seen["desc"] != 1 || seen["path"] != 2 || seen["rect"] < 40 {
+		t.Errorf("it has %v", seen)
+	}
+	for _, word := range []string{"prefers-color-scheme: dark", `role="img"`, "static:2: clusters that run without a claim"} {
+		if !strings.Contains(string(raw), word) {
+			t.Errorf("it lacks %q", word)
+		}
+	}
+	var b strings.Builder
+	if _, err := (simulate.Chart{Title: "<&>"}).WriteTo(&b); err != nil || strings.Contains(b.String(), "<&>") {
+		t.Errorf("without samples: %v, %s", err, b.String())
+	}
+}
+
+func TestALongTrace(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("created\n")
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const lines = 20_000
+	for i := range lines {
+		b.WriteString(begin.Add(time.Duration(i)*time.Minute).Format(time.RFC3339) + "\n")
+	}
+	stdout, _, err := call(t, b.String(), "--trace", "-", "--policy", "static:6", "--train", "0", "--no-hindsight", "-o", "json")
+	if err != nil || !strings.Contains(stdout, fmt.Sprintf(`"claims": %d`, lines)) || !strings.Contains(stdout, `"immediate": 1,`) {
+		t.Error(err, stdout)
+	}
+}
