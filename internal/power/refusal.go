@@ -64,10 +64,10 @@ func (r record) refusalMessage(doing, verb string, now time.Time) string {
 // retryDelay returns the delay that the platform asks for, or otherwise if it asks for none.
 func (f Failure) retryDelay(otherwise time.Duration) time.Duration {
 	switch {
-	case f.Kind == fault.Denied:
-		return maxRefusalDelay
 	case f.After > 0:
 		return min(f.After, maxRefusalDelay)
+	case f.Kind == fault.Denied:
+		return maxRefusalDelay
 	default:
 		return min(otherwise, maxRefusalDelay)
 	}

@@ -165,7 +165,7 @@ func (a *Actuator) observeOnce(t runner.Task) (cloud.Machines, <-chan struct{}, 
 	if ms, known := c.currentMachines(a.Clock.Now(), age); known {
 		return ms, nil, nil
 	}
-	if err := c.findFailure(recipe.Observe, a.Clock.Now()); err != nil {
+	if err := c.findFailure(recipe.Observe, t.Recipe, a.Clock.Now()); err != nil {
 		return nil, nil, err
 	}
 	c.waiting++
@@ -186,7 +186,7 @@ func (a *Actuator) lastMachines(t runner.Task) (cloud.Machines, error) {
 	if ms, known := c.currentMachines(a.Clock.Now(), max(maxAge, 2*a.SettledAge)); known {
 		return ms, nil
 	}
-	if err := c.findFailure(recipe.Observe, a.Clock.Now()); err != nil {
+	if err := c.findFailure(recipe.Observe, t.Recipe, a.Clock.Now()); err != nil {
 		return nil, err
 	}
 	if r, ok := a.Runner.(runner.StartReporter); ok {
@@ -234,7 +234,7 @@ func (a *Actuator) startObserve(t runner.Task, c *cluster) {
 		defer a.mu.Unlock()
 		c.observing = nil
 		close(done)
-		a.recordOutcome(c, recipe.Observe, err)
+		a.recordOutcome(c, recipe.Observe, t.Recipe, err)
 		if err == nil && c.verb == "" { // else a program has changed the machines since
 			c.machines, c.observed = ms, a.Clock.Now()
 		}
@@ -271,7 +271,7 @@ func (a *Actuator) request(ctx context.Context, ref cloud.Ref, v recipe.Verb) er
 	defer a.mu.Unlock()
 	c := a.findCluster(ref.InfraID)
 	if c.verb == "" {
-		if err := c.findFailure(v, a.Clock.Now()); err != nil {
+		if err := c.findFailure(v, t.Recipe, a.Clock.Now()); err != nil {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func (a *Actuator) changePower(t runner.Task, c *cluster) {
 		if err != nil || !again && c.wanted == v {
 			c.verb, c.observed = "", time.Time{} // the machines have changed
 			close(c.changing)
-			a.recordOutcome(c, v, err)
+			a.recordOutcome(c, v, t.Recipe, err)
 			a.notify(t.Input.InfraID)
 			a.mu.Unlock()
 			return

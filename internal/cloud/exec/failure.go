@@ -13,6 +13,8 @@ type failure struct {
 	err error
 	// count is the number of runs that have failed in succession.
 	count int
+	// version is that of the recipe's content: a corrected recipe is tried at once.
+	version string
 	// retryAt is when the program may run again. Until then err is returned: each report of a failure can
 	// wake the caller, who would otherwise run the program again at once.
 	retryAt time.Time
@@ -27,21 +29,30 @@ const (
 
 // findFailure returns the error with which the last run of a program has ended while it is too early to run
 // it again; nil otherwise.
-func (c *cluster) findFailure(v recipe.Verb, now time.Time) error {
+func (c *cluster) findFailure(v recipe.Verb, r *recipe.Recipe, now time.Time) error {
 	f, found := c.failures[v]
-	if !found || !now.Before(f.retryAt) {
+	if !found || !now.Before(f.retryAt) || f.version != contentVersion(r) {
 		return nil
 	}
 	return fault.WithRetry(f.retryAt.Sub(now), f.err)
 }
 
-// recordOutcome records how a run of a program has ended. The caller holds a.mu.
-func (a *Actuator) recordOutcome(c *cluster, v recipe.Verb, err error) {
+// contentVersion returns the version of a recipe's content; "" if it cannot be read.
+func contentVersion(r *recipe.Recipe) string {
+	version, err := r.ContentVersion()
+	if err != nil {
+		return ""
+	}
+	return version
+}
+
+// recordOutcome records how a run of a program of the recipe has ended. The caller holds a.mu.
+func (a *Actuator) recordOutcome(c *cluster, v recipe.Verb, r *recipe.Recipe, err error) {
 	if err == nil {
 		delete(c.failures, v)
 		return
 	}
-	f := failure{count: c.failures[v].count + 1}
+	f := failure{count: c.failures[v].count + 1, version: contentVersion(r)}
 	var delay time.Duration
 	delay, f.err = planRetry(err, f.count, a.FirstRetry)
 	f.retryAt = a.Clock.Now().Add(delay)

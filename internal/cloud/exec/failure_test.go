@@ -57,10 +57,6 @@ func TestAFailingObserveRunsAgainAfterDelaysThatGrow(t *testing.T) {
 		}
 		now.Step(time.Minute)
 	}
-	w.WriteProgram(t, "observe", countingProgram(`echo '{"apiVersion":"recipe.hotspare.io/v1","machines":[]}'`))
-	if _, err := a.Observe(t.Context(), refOf("c-12345")); err != nil {
-		t.Errorf("after the correction: %v", err)
-	}
 }
 
 func TestAFailingStopRunsAgainAfterItsDelay(t *testing.T) {
@@ -101,6 +97,28 @@ func TestAFailingStopRunsAgainAfterItsDelay(t *testing.T) {
 				t.Errorf("after %s: %v, and stop has run %d times, want twice", c.delay, err, countRuns(t, w, recipe.Stop))
 			}
 		})
+	}
+}
+
+func TestACorrectedRecipeRunsAtOnce(t *testing.T) {
+	w := recipetest.New(t)
+	w.WriteProgram(t, "stop", countingProgram("exit 20"))
+	a, ref := newActuator(t, w, exec.Options{}), refOf("c-12345")
+	createMachines(t, w, ref.InfraID, "Running", "master-0")
+	if err := a.Stop(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	awaitChange(t, a)
+	if err := a.Stop(t.Context(), ref); fault.KindOf(err) != fault.Denied {
+		t.Fatalf("got %v, want fault.Denied", err)
+	}
+	w.WriteProgram(t, "stop", countingProgram("exit 0"))
+	if err := a.Stop(t.Context(), ref); err != nil {
+		t.Fatalf("after the correction: %v", err)
+	}
+	awaitChange(t, a)
+	if n := countRuns(t, w, recipe.Stop); n != 2 {
+		t.Errorf("stop has run %d times, want twice", n)
 	}
 }
 
