@@ -87,7 +87,7 @@ func TestRecipeTranscripts(t *testing.T) {
 		"recipe-new":      {"recipe new tool", "recipe new tool", "recipe new other --dir deep/er", "recipe new third -o json", "recipe new fourth -o name", "recipe new My_Tool", "recipe new a/b", "recipe new", "recipe new fifth --dir mine/create"},
 		"recipe-list":     {"recipe list --recipes .", "recipe ls --recipes . -o json", "recipe list --recipes . -o name", "recipe list --recipes nope", "recipe list --recipes mine", "recipe list mine"},
 		"recipe-describe": {"recipe describe mine", "recipe describe mine --recipes . -o name", "recipe describe ./mine -o json", "recipe describe ./mine --pool", "recipe describe nope --recipes .", "recipe describe ./nope", "recipe describe"},
-		"recipe-test":     {"recipe test mine --seed 1 --with workers=2", "recipe test ./mine --seed 1 -o json"},
+		"recipe-test":     {"recipe test mine --seed 1 --with workers=2 --skip-api", "recipe test ./mine --seed 1 --skip-api -o json"},
 		"recipe-test-bad": {"recipe test nope --recipes .", "recipe test /no/such/folder", "recipe test .", "recipe test mine --with worker=3 --with workers=many", "recipe test mine --with workers", "recipe test mine --with workers=1 --with workers=2", "recipe test mine --patience 0s", "recipe test mine -o name", "recipe test mine --secrets nope --seed 1", "recipe test mine --keep-log no/such/file", "recipe test mine --seed -1", "recipe test"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,12 +114,20 @@ func TestFailedChecksTranscript(t *testing.T) {
 	r := recipeRig(t)
 	change(t, "create", "", "#!/bin/sh\necho creating >&2\necho 'export TOKEN=abc' >&2\necho the quota is exceeded >&2\nexit 1\n")
 	change(t, "recipe.yaml", "programs: [sh]", "programs: [sh, no-such-program]")
-	text := recipeTranscript(t, r, "recipe list --recipes .", "recipe test mine --seed 1")
+	text := recipeTranscript(t, r, "recipe list --recipes .", "recipe test mine --seed 1 --skip-api")
 	change(t, "recipe.yaml", "[sh, no-such-program]", "[sh]")
 	compare(t, "recipe-failed", text+recipeTranscript(t, r, "recipe test mine --seed 1 --keep-log log"))
 	raw, err := os.ReadFile("log")
 	if err != nil || !strings.Contains(string(raw), "Z create test-3-") || strings.Contains(string(raw), "abc") {
 		t.Errorf("the log is %s, %v", raw, err)
+	}
+}
+
+func TestARecipeWhoseAPIDoesNotAnswerFails(t *testing.T) {
+	r := recipeRig(t)
+	code := r.run("recipe", "test", "mine", "--seed", "1", "--patience", "1s")
+	if text := r.stdout.String(); code != 1 || !strings.Contains(text, "create has succeeded, and no pool could use the cluster 1s later: its API, as the kubeconfig names it: its admin kubeconfig cannot be read") {
+		t.Errorf("exit code %d\n%s", code, text)
 	}
 }
 

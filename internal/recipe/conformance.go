@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"hotspare.io/hotspare/internal/cloud"
 )
@@ -81,7 +82,8 @@ func (s *Suite) confirmNoMachines(ctx context.Context, c Cluster) (string, error
 
 func (s *Suite) checkCreate(ctx context.Context) (string, error) {
 	return s.withCluster(ctx, func(c Cluster) (string, error) {
-		if _, err := c.ReadKubeconfig(ctx); err != nil {
+		kubeconfig, err := c.ReadKubeconfig(ctx)
+		if err != nil {
 			return "", err
 		}
 		ms, can, err := c.Observe(ctx)
@@ -89,12 +91,36 @@ func (s *Suite) checkCreate(ctx context.Context) (string, error) {
 		case err != nil:
 			return "", err
 		case !can:
-			return detailNotObserved, nil
+			return detailNotObserved, s.waitUntilUsable(ctx, c, kubeconfig, nil)
 		case !ms.AllIn(cloud.Running):
 			return "", fmt.Errorf("after create, observe prints %s: all machines must be Running", describeMachines(ms))
 		}
-		return ms.String(), nil
+		return ms.String(), s.waitUntilUsable(ctx, c, kubeconfig, ms)
 	})
+}
+
+// maxUsableWait is how long a cluster may need to become usable after create has succeeded.
+const maxUsableWait = 2 * time.Minute
+
+// waitUntilUsable waits until pools could use a cluster.
+func (s *Suite) waitUntilUsable(ctx context.Context, c Cluster, kubeconfig []byte, ms cloud.Machines) error {
+	if s.CheckUsable == nil {
+		return nil
+	}
+	limit := min(s.Patience, maxUsableWait)
+	for deadline := time.Now().Add(limit); ; {
+		err := s.CheckUsable(ctx, c, kubeconfig, ms.ExpectNodes())
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("create has succeeded, and no pool could use the cluster %s later: %w", limit, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.Pause):
+		}
+	}
 }
 
 func (s *Suite) checkCreateTwice(ctx context.Context) (string, error) {

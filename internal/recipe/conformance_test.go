@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -141,5 +142,48 @@ func TestTheSuiteStopsWhenItsContextEnds(t *testing.T) {
 	all := s.Run(ctx)
 	if entries, err := os.ReadDir(world); err != nil || len(entries) > 0 || len(all) > 6 {
 		t.Errorf("left %v, %v\n%s", entries, err, Table(all))
+	}
+}
+
+func TestACreatedClusterThatNoPoolCouldUseIsAFailure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		failures int // of CheckUsable, before it succeeds
+		patience time.Duration
+		want     CheckState
+	}{
+		"it is usable at once":  {0, time.Minute, CheckPassed},
+		"it is usable later":    {3, time.Minute, CheckPassed},
+		"it is never usable":    {1 << 30, time.Millisecond, CheckFailed},
+		"nobody has to test it": {-1, time.Minute, CheckPassed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &Suite{
+				Recipe: directories.load(t), With: map[string]string{"world": t.TempDir()}, Dir: t.TempDir(),
+				Random: rand.New(rand.NewPCG(1, 0)), Pause: time.Millisecond, Patience: c.patience, KillWithin: 100 * time.Millisecond,
+			}
+			expected := false
+			if c.failures >= 0 {
+				s.CheckUsable = func(_ context.Context, _ Cluster, kubeconfig []byte, expectNodes bool) error {
+					if expected = expectNodes; len(kubeconfig) == 0 {
+						t.Error("it has no kubeconfig")
+					}
+					if c.failures--; c.failures >= 0 {
+						return errors.New("its API does not answer")
+					}
+					return nil
+				}
+			}
+			s.took, s.with = map[Verb]time.Duration{}, map[string]string{"world": s.With["world"], "workers": "2"}
+			i := slices.IndexFunc(suiteChecks, func(c suiteCheck) bool { return c.name == createCheck })
+			check := s.runCheck(t.Context(), suiteChecks[i])
+			if check.State != c.want || (c.want == CheckFailed) != strings.Contains(check.Detail, "no pool could use the cluster") {
+				t.Errorf("%s: %s", check.State, check.Detail)
+			}
+			if s.CheckUsable != nil && !expected {
+				t.Error("no nodes are expected of machines that are nodes")
+			}
+		})
 	}
 }

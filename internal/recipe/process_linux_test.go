@@ -113,7 +113,7 @@ func TestTheNextRunKillsWhatAKilledHotspareLeft(t *testing.T) {
 func TestAForkBombIsStopped(t *testing.T) {
 	t.Parallel()
 	got, _, err := runScript(t, "", `for i in $(seq 40); do setsid sleep 1000 & done; echo started >&2; wait`, func(r *Run) { r.MaxProcesses = 20 })
-	if err != nil || got.Outcome != Failed || got.Problem != "create started more than 20 processes" {
+	if err != nil || got.Outcome != Failed || got.Problem != "create started more than 20 processes; its last line: started" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

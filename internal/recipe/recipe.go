@@ -292,7 +292,7 @@ func (r *Recipe) findVerbs() (errs []error) {
 		case info.Mode().Perm()&0o111 == 0:
 			errs = append(errs, fmt.Errorf("program %s is not executable: run chmod +x %s", v, path))
 		case interpreterEndsWithCR(path):
-			errs = append(errs, fmt.Errorf("the first line of program %s ends with a carriage return, which its interpreter would receive: run sed -i 's/\\r$//' %s", v, path))
+			errs = append(errs, fmt.Errorf("the first line of program %s ends with a carriage return, which its interpreter would receive: run sed -i 's/\\r$//' %s", v, resolveLinks(path)))
 		default:
 			r.verbs[v] = true
 		}
@@ -312,6 +312,14 @@ func interpreterEndsWithCR(path string) bool {
 	n, _ := io.ReadFull(f, first)
 	line, _, _ := bytes.Cut(first[:n], []byte("\n"))
 	return bytes.HasPrefix(line, []byte("#!")) && bytes.HasSuffix(line, []byte("\r"))
+}
+
+// resolveLinks returns the file that a path names, or the path itself.
+func resolveLinks(path string) string {
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		return file
+	}
+	return path
 }
 
 // maxInterpreterLine is how much of the first line the kernel reads, in bytes.

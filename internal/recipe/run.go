@@ -232,7 +232,7 @@ func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *bounded
 	}
 	switch {
 	case killed != nil:
-		out.Problem = killed.Error()
+		out.Problem = withLastLine(killed.Error(), lastLine)
 	case out.Code < 0:
 		out.Problem = fmt.Sprintf("%s was ended by a signal (%s)", r.Verb, state)
 	case answer.overflow:
@@ -245,6 +245,14 @@ func (r Run) evaluate(state *os.ProcessState, err, killed error, answer *bounded
 	}
 	out.Outcome = Failed
 	return out, nil
+}
+
+// withLastLine adds the last line of a program's standard error, if there is one.
+func withLastLine(problem, lastLine string) string {
+	if lastLine == "" {
+		return problem
+	}
+	return problem + "; its last line: " + lastLine
 }
 
 // describeExit explains the outcome of a program that has exited, with the last line of its standard

@@ -56,6 +56,10 @@ type Suite struct {
 	// KillWithin is the maximum time after which the suite kills a program. If it is zero, the suite uses
 	// the time that the program took in an earlier check, or 2 s.
 	KillWithin time.Duration
+	// CheckUsable returns why pools could not use a cluster of which create has succeeded and whose machines
+	// run; nil skips this. expectNodes is false if no machine is a node. Suite repeats it for two minutes, or for
+	// Patience if that is shorter.
+	CheckUsable func(ctx context.Context, c Cluster, kubeconfig []byte, expectNodes bool) error
 	// Begin is called before each check, and Report after it; nil ignores them.
 	Begin  func(name string)
 	Report func(Check)
@@ -244,14 +248,16 @@ func (s *Suite) callUntilDone(ctx context.Context, c Cluster, v Verb) error {
 func (s *Suite) reachState(ctx context.Context, c Cluster, v Verb, want cloud.State) error {
 	var last cloud.Machines
 	var observeErr error
+	observed := false
 	err := s.poll(ctx, fmt.Sprintf("all machines to be %s after %s", want, v), func() (bool, error) {
 		if _, err := s.call(ctx, c, v); err != nil {
 			return false, err
 		}
 		last, _, observeErr = c.Observe(ctx)
+		observed = observeErr == nil
 		return last.AllIn(want), observeErr
 	})
-	if err != nil && observeErr == nil {
+	if err != nil && observed {
 		return fmt.Errorf("%w; observe prints %s", err, describeMachines(last))
 	}
 	return err

@@ -16,6 +16,8 @@ import (
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/recipe"
+	"hotspare.io/hotspare/internal/recipe/runner"
+	"hotspare.io/hotspare/internal/remote"
 )
 
 const testLong = `Run the conformance suite on a recipe: it creates, stops, starts and destroys clusters,
@@ -39,6 +41,7 @@ type testOptions struct {
 	secrets  string
 	patience time.Duration
 	keepLog  string
+	skipAPI  bool
 	seed     uint64
 }
 
@@ -83,6 +86,7 @@ func (a commands) testCommand() *cobra.Command {
 	f.StringVar(&o.secrets, "secrets", "", "`folder` with credentials, which the programs find in $HOTSPARE_SECRETS")
 	f.DurationVar(&o.patience, "patience", 30*time.Minute, "how long to wait for one goal, such as a created cluster")
 	f.StringVar(&o.keepLog, "keep-log", "", "`file` to which the standard error of the programs is written")
+	f.BoolVar(&o.skipAPI, "skip-api", false, "do not test whether the API of a cluster answers and its nodes are ready")
 	f.Uint64Var(&o.seed, "seed", 0, "number from which the random times are derived (default: random)")
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("with", cobra.NoFileCompletions))
 	base.MustSucceed(cmd.MarkFlagDirname("secrets"))
@@ -143,11 +147,27 @@ func (a commands) testRecipe(ctx context.Context, f found, o *testOptions, with 
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
+	usable := checkUsable
+	if o.skipAPI {
+		usable = nil
+	}
 	t := &tester{App: a.App, log: log, report: testReport{Recipe: f.Name, Version: f.Version, With: with, Seed: seed, Checks: []testCheck{}}}
 	return t.run(ctx, o.keepLog, &recipe.Suite{
 		Recipe: f.Recipe, With: with, Dir: dir, Secrets: o.secrets, Log: log, Random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // it chooses times only
-		Pause: pollPause, Patience: o.patience, Begin: t.beginCheck, Report: t.reportCheck,
+		Pause: pollPause, Patience: o.patience, Begin: t.beginCheck, Report: t.reportCheck, CheckUsable: usable,
 	})
+}
+
+// checkUsable returns why the hub could not use a cluster: it asks the API as the hub does.
+func checkUsable(ctx context.Context, c recipe.Cluster, kubeconfig []byte, expectNodes bool) error {
+	inlined, err := runner.InlineKubeconfig(c, kubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := remote.CheckUsable(ctx, inlined, expectNodes); err != nil {
+		return fmt.Errorf("its API, as the kubeconfig names it: %w", err)
+	}
+	return nil
 }
 
 // tester runs the suite and prints each check when it ends.

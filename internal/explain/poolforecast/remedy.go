@@ -36,7 +36,7 @@ func (f Forecast) poolRemedies(formatCommand remedy.CommandFormatter) []remedy.R
 		out = append(out, *remedy.New("Some of its inventory cannot be used: see why, and what to do.", formatCommand(namespace, "inventory list %s", name)))
 	}
 	if unmet := f.blockedInstalls(); len(unmet) > 0 {
-		what := humanize.FormatCount(len(unmet), "install") + " cannot begin. Create what RequirementsMet names, or correct the pool: the install then continues automatically."
+		what := humanize.FormatCount(len(unmet), "install") + " cannot begin. Create what RequirementsMet names, or correct the pool or its recipe: the install then continues automatically."
 		out = append(out, *f.editPoolRemedy(what, formatCommand))
 	}
 	if f.Plan.Report.Short == 0 {
@@ -106,13 +106,13 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, forma
 	case !m.Installed && conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
 		return remedy.New("See its condition RequirementsMet.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case m.Failing && v.Cause == "":
-		return remedy.New("If the next attempt fails too, see the log.", formatCommand(namespace, "cluster logs %s", cd.Name))
+		return remedy.New("See the log for the reason.", formatCommand(namespace, "cluster logs %s", cd.Name))
 	case v.Cause == pool.InstallFailed:
 		return remedy.New("If the next cluster fails too, see the log.", formatCommand(namespace, "cluster logs %s", cd.Name))
 	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
 		return remedy.New("If the next cluster fails too, see why.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case m.PowerFailed:
-		return remedy.New("If it happens again, see why.", formatCommand(namespace, "cluster describe %s", cd.Name))
+		return remedy.New("See why.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	default:
 		return nil
 	}
