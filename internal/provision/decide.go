@@ -202,5 +202,7 @@ func reportWaiting(p *Plan, a Answer) {
 		return
 	}
 	p.Next = deniedRetryInterval
-	reportRefused(p, a)
+	if !a.Unauthorized { // the platform refused the credentials, not the request
+		reportRefused(p, a)
+	}
 }

@@ -214,6 +214,9 @@ func TestWhereAPersonFindsWhyAnInstallMakesNoProgress(t *testing.T) {
 	failedToPrepare := func(s *Snapshot) {
 		s.Prepare = &Answer{Outcome: Waiting, Message: "m", After: time.Minute, PrepareFailed: true}
 	}
+	unauthorizedInstall := func(s *Snapshot) {
+		s.Install = &Answer{Outcome: Refused, Message: "m", Unauthorized: true}
+	}
 	for name, tt := range map[string]struct {
 		in           edits
 		needs, fails string
@@ -224,6 +227,7 @@ func TestWhereAPersonFindsWhyAnInstallMakesNoProgress(t *testing.T) {
 		"preparing takes time":                          {edits{prepares(Waiting)}, "True/AllRequirementsMet", "", time.Minute},
 		"the request is invalid before the attempt":     {edits{prepares(Refused)}, "False/InstallConfigValidationFailed", "", 0},
 		"the request is invalid for the attempt":        {edits{attempts("0:provisioning"), installs(Refused)}, "False/InstallConfigValidationFailed", "False/Provisioning", deniedRetryInterval},
+		"the credentials are refused":                   {edits{attempts("0:provisioning"), unauthorizedInstall}, "True/AllRequirementsMet", "False/Provisioning", deniedRetryInterval},
 		"the attempt goes on":                           {edits{attempts("0:provisioning"), installs(Running)}, "True/AllRequirementsMet", "False/Provisioning", pollInterval},
 		"the attempt is prepared after it could not be": {edits{attempts("0:provisioning")}, "True/AllRequirementsMet", "False/Provisioning", 0},
 	} {
