@@ -292,7 +292,8 @@ func (r *Recipe) findVerbs() (errs []error) {
 		case info.Mode().Perm()&0o111 == 0:
 			errs = append(errs, fmt.Errorf("program %s is not executable: run chmod +x %s", v, path))
 		case interpreterEndsWithCR(path):
-			errs = append(errs, fmt.Errorf("the first line of program %s ends with a carriage return, which its interpreter would receive: run sed -i 's/\\r$//' %s", v, resolveLinks(path)))
+			errs = append(errs, fmt.Errorf("the first line of program %s ends with a carriage return, which its interpreter would receive: run sed -i 's/\\r$//' %s",
+				v, resolveLinks(path)))
 		default:
 			r.verbs[v] = true
 		}

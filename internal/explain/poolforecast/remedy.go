@@ -36,7 +36,8 @@ func (f Forecast) poolRemedies(formatCommand remedy.CommandFormatter) []remedy.R
 		out = append(out, *remedy.New("Some of its inventory cannot be used: see why, and what to do.", formatCommand(namespace, "inventory list %s", name)))
 	}
 	if unmet := f.blockedInstalls(); len(unmet) > 0 {
-		what := humanize.FormatCount(len(unmet), "install") + " cannot begin. Create what RequirementsMet names, or correct the pool or its recipe: the install then continues automatically."
+		what := humanize.FormatCount(len(unmet), "install") +
+			" cannot begin. Create what RequirementsMet names, or correct the pool or its recipe: the install then continues automatically."
 		out = append(out, *f.editPoolRemedy(what, formatCommand))
 	}
 	if f.Plan.Report.Short == 0 {
