@@ -247,15 +247,14 @@ func (s *Suite) callUntilDone(ctx context.Context, c Cluster, v Verb) error {
 // reachState calls a verb until all machines are in state want.
 func (s *Suite) reachState(ctx context.Context, c Cluster, v Verb, want cloud.State) error {
 	var last cloud.Machines
-	var observeErr error
 	observed := false
 	err := s.poll(ctx, fmt.Sprintf("all machines to be %s after %s", want, v), func() (bool, error) {
 		if _, err := s.call(ctx, c, v); err != nil {
 			return false, err
 		}
-		last, _, observeErr = c.Observe(ctx)
-		observed = observeErr == nil
-		return last.AllIn(want), observeErr
+		ms, _, err := c.Observe(ctx)
+		last, observed = ms, err == nil
+		return ms.AllIn(want), err
 	})
 	if err != nil && observed {
 		return fmt.Errorf("%w; observe prints %s", err, describeMachines(last))

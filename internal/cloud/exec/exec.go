@@ -229,12 +229,13 @@ func (a *Actuator) startObserve(t runner.Task, c *cluster) {
 	done := make(chan struct{})
 	c.observing = done
 	a.jobs.Go(func() {
+		version := contentVersion(t.Recipe)
 		ms, err := a.Runner.Observe(a.workContext, t)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		c.observing = nil
 		close(done)
-		a.recordOutcome(c, recipe.Observe, t.Recipe, err)
+		a.recordOutcome(c, recipe.Observe, version, err)
 		if err == nil && c.verb == "" { // else a program has changed the machines since
 			c.machines, c.observed = ms, a.Clock.Now()
 		}
@@ -292,6 +293,7 @@ func (a *Actuator) changePower(t runner.Task, c *cluster) {
 		v := c.wanted
 		c.verb = v
 		a.mu.Unlock()
+		version := contentVersion(t.Recipe)
 		again, err := a.Runner.Call(a.workContext, t, v)
 		if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Wait {
 			again, err = true, nil // another process of hotspare runs a program
@@ -300,7 +302,7 @@ func (a *Actuator) changePower(t runner.Task, c *cluster) {
 		if err != nil || !again && c.wanted == v {
 			c.verb, c.observed = "", time.Time{} // the machines have changed
 			close(c.changing)
-			a.recordOutcome(c, v, t.Recipe, err)
+			a.recordOutcome(c, v, version, err)
 			a.notify(t.Input.InfraID)
 			a.mu.Unlock()
 			return

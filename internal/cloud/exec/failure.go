@@ -46,13 +46,14 @@ func contentVersion(r *recipe.Recipe) string {
 	return version
 }
 
-// recordOutcome records how a run of a program of the recipe has ended. The caller holds a.mu.
-func (a *Actuator) recordOutcome(c *cluster, v recipe.Verb, r *recipe.Recipe, err error) {
+// recordOutcome records how a run of a program has ended. version is that of the recipe's content before the
+// run, because the recipe may have been corrected since. The caller holds a.mu.
+func (a *Actuator) recordOutcome(c *cluster, v recipe.Verb, version string, err error) {
 	if err == nil {
 		delete(c.failures, v)
 		return
 	}
-	f := failure{count: c.failures[v].count + 1, version: contentVersion(r)}
+	f := failure{count: c.failures[v].count + 1, version: version}
 	var delay time.Duration
 	delay, f.err = planRetry(err, f.count, a.FirstRetry)
 	f.retryAt = a.Clock.Now().Add(delay)

@@ -122,6 +122,26 @@ func TestACorrectedRecipeRunsAtOnce(t *testing.T) {
 	}
 }
 
+func TestARecipeThatIsCorrectedWhileItRunsIsTriedAtOnce(t *testing.T) {
+	w := recipetest.New(t)
+	correct := countingProgram("exit 0")
+	w.WriteProgram(t, "stop", countingProgram("mv \"$STANDIN_HOME/correct\" \"$HOTSPARE_RECIPE_DIR/stop\"; exit 20"))
+	if err := os.WriteFile(filepath.Join(w.Home, "correct"), []byte(correct), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a, ref := newActuator(t, w, exec.Options{}), refOf("c-12345")
+	createMachines(t, w, ref.InfraID, "Running", "master-0")
+	for range 2 {
+		if err := a.Stop(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		awaitChange(t, a)
+	}
+	if n := countRuns(t, w, recipe.Stop); n != 2 {
+		t.Errorf("stop has run %d times, want twice", n)
+	}
+}
+
 func TestARequestToStartForgetsThatStopHasFailed(t *testing.T) {
 	w := recipetest.New(t)
 	w.WriteProgram(t, "stop", countingProgram("exit 20"))
