@@ -144,6 +144,13 @@ func (l *Learned) Skip(now time.Time) {
 // AddClaim records a claim, and whether it was served within the objective. A claim that is older
 // than the last recorded time counts as if it arrived at that time.
 func (l *Learned) AddClaim(at time.Time, served bool) {
+	// A claim is scored by the forecasts of one lead before it. Nobody may have looked then: a record
+	// has only claims.
+	for _, lead := range []time.Duration{l.Size.Lead, l.Running.Lead} {
+		if before := at.Add(-lead); before.After(l.At) {
+			l.Advance(before)
+		}
+	}
 	l.Advance(at)
 	l.attribute()
 	l.findHour()
