@@ -11,8 +11,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
+
+// held keeps a reference to each lock that is held. The garbage collector closes a file that nothing
+// refers to, which would release the lock of a caller that keeps it until the process ends.
+var held sync.Map
 
 // A Lock is held from Acquire to Release, or until the process ends.
 type Lock struct {
@@ -51,12 +56,15 @@ func AcquireAs(path string, pid int) (*Lock, error) {
 	if err := lockFile(f, pid); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &Lock{file: f}, nil
+	l := &Lock{file: f}
+	held.Store(l, nil)
+	return l, nil
 }
 
 // Release releases the lock. It does not delete the file: otherwise one process could lock the
 // deleted file while another locks its successor.
 func (l *Lock) Release() error {
+	held.Delete(l)
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("unlocking %s: %w", l.file.Name(), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -38,5 +39,22 @@ func TestAcquireWhereNothingCanBeMade(t *testing.T) {
 	var held *LockedError
 	if _, err := Acquire(filepath.Join(file, "lock")); err == nil || errors.As(err, &held) {
 		t.Errorf("below a file: %v", err)
+	}
+}
+
+func TestALockThatNothingRefersToIsHeld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if _, err := Acquire(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // what is unreachable in one collection is closed at the latest after the next one
+		collected := make(chan struct{})
+		runtime.AddCleanup(new([64]byte), func(c chan struct{}) { close(c) }, collected)
+		runtime.GC()
+		<-collected
+	}
+	var held *LockedError
+	if _, err := Acquire(path); !errors.As(err, &held) {
+		t.Errorf("after garbage collections, the lock can be acquired again: %v", err)
 	}
 }
