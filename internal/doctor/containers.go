@@ -60,6 +60,12 @@ func (f Facts) checkOrdinaryUser(check string) result {
 		return newResult(check, Containers, Problem, "%s: %s", cause, f.UserNamespaceError).
 			withRemedy(do, cause, "start hotspare as root, or let users create namespaces")
 	}
+	if f.AppArmorRestricted {
+		const cause = "AppArmor lets only root mount file systems in a user namespace"
+		command := f.asRoot("sysctl kernel.apparmor_restrict_unprivileged_userns=0")
+		return newResult(check, Containers, Problem, "user %s: %s", f.formatUser(), cause).
+			withRemedy(remedy.New(goal+"lift the restriction until the next start of the machine, or start hotspare as root.", command), cause, formatRun(command))
+	}
 	for _, ids := range []struct {
 		is         Quantity
 		kind, flag string

@@ -17,6 +17,12 @@ func TestFindingsAboutContainers(t *testing.T) {
 			want:     []string{"Problem User: user you cannot create a user namespace: operation not permitted"},
 			obstacle: "user you cannot create a user namespace: start hotspare as root, or let users create namespaces",
 		},
+		"a user whom AppArmor restricts": {
+			change:   both(asUser, func(f *Facts) { f.AppArmorRestricted = true }),
+			want:     []string{"Problem User: user you: AppArmor lets only root mount file systems in a user namespace"},
+			obstacle: `AppArmor lets only root mount file systems in a user namespace: run "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"`,
+		},
+		"root where AppArmor restricts users": {change: func(f *Facts) { f.AppArmorRestricted = true }},
 		"a user with few subordinate user IDs": {
 			change:   both(asUser, func(f *Facts) { f.SubordinateUsers.Value = 65534 }),
 			want:     []string{"Problem User: user you has fewer than 65535 subordinate user IDs"},

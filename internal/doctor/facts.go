@@ -18,6 +18,9 @@ type Facts struct {
 	// UserNamespaceError is the reason why the user, who is not root, cannot start a program in a user
 	// namespace with namespaces of its own; "" if the user can.
 	UserNamespaceError string
+	// AppArmorRestricted is set if AppArmor takes all capabilities from this program in a user namespace
+	// that it creates, as on Ubuntu 23.10 and newer.
+	AppArmorRestricted bool
 	// SubordinateUsers and SubordinateGroups are how many subordinate IDs the user has: see subuid(5).
 	SubordinateUsers, SubordinateGroups Quantity
 	Capabilities                        Capabilities

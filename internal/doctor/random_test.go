@@ -96,6 +96,7 @@ func randomFacts(r *rand.Rand) Facts {
 		func() { f.Overlay = oneOf(r, Unsupported, Support("")) },
 		func() { f.TUNError = garbage },
 		func() { f.UserID, f.UserNamespaceError = 1000, garbage },
+		func() { f.UserID, f.AppArmorRestricted = 1000, true },
 		func() { f.SubordinateUsers, f.SubordinateGroups = randomQuantity(r), randomQuantity(r) },
 		func() { f.InotifyInstances = randomQuantity(r) },
 		func() { f.InotifyWatches = randomQuantity(r) },

@@ -28,6 +28,7 @@ func (h host) addSystemFacts(ctx context.Context, f *doctor.Facts) {
 	f.UserNamespace = h.isUserNamespace()
 	if f.UserID != 0 {
 		f.UserNamespaceError = formatError(h.tryUserNamespace(ctx))
+		f.AppArmorRestricted = h.isRestrictedByAppArmor()
 		f.SubordinateUsers = newQuantity(h.countSubordinates("/etc/subuid", f))
 		f.SubordinateGroups = newQuantity(h.countSubordinates("/etc/subgid", f))
 	}
@@ -142,6 +143,17 @@ func (h host) tryUserNamespace(ctx context.Context) error {
 		return cause.Err
 	}
 	return err
+}
+
+// isRestrictedByAppArmor reports whether AppArmor restricts user namespaces of programs without a profile
+// of their own, and this is one. Kernels without this setting lack the file.
+func (h host) isRestrictedByAppArmor() bool {
+	setting, err := h.readNumber("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	if err != nil || setting == 0 {
+		return false
+	}
+	profile, err := h.readFile("/proc/self/attr/current")
+	return err == nil && strings.TrimRight(profile, "\x00\n") == "unconfined"
 }
 
 // countSubordinates returns how many subordinate IDs a file delegates to the user.

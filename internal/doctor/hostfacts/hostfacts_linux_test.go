@@ -168,6 +168,22 @@ func TestBrokenFiles(t *testing.T) {
 			map[string]any{"proc/self/uid_map": file("0 100000 4294967295\n")},
 			func(h host) any { return h.isUserNamespace() }, true,
 		},
+		"a user whom AppArmor restricts": {
+			map[string]any{"proc/sys/kernel/apparmor_restrict_unprivileged_userns": file("1\n"), "proc/self/attr/current": file("unconfined\n")},
+			func(h host) any { return h.isRestrictedByAppArmor() }, true,
+		},
+		"a program with a profile of AppArmor": {
+			map[string]any{"proc/sys/kernel/apparmor_restrict_unprivileged_userns": file("1\n"), "proc/self/attr/current": file("hotspare (unconfined)\n")},
+			func(h host) any { return h.isRestrictedByAppArmor() }, false,
+		},
+		"AppArmor restricts nobody": {
+			map[string]any{"proc/sys/kernel/apparmor_restrict_unprivileged_userns": file("0\n"), "proc/self/attr/current": file("unconfined\n")},
+			func(h host) any { return h.isRestrictedByAppArmor() }, false,
+		},
+		"a kernel without the restriction": {
+			map[string]any{"proc/self/attr/current": file("unconfined\n")},
+			func(h host) any { return h.isRestrictedByAppArmor() }, false,
+		},
 		"the TUN device is a folder": {
 			map[string]any{"dev/net/tun": nil},
 			func(h host) any { return formatError(h.openTUN()) }, "is a directory",
