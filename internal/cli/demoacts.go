@@ -118,7 +118,7 @@ func (s *demoRunner) claimFirstCluster(ctx context.Context) error {
 		return fmt.Errorf("creating a private folder: %w", err)
 	}
 	_, file, _ := strings.Cut(s.firstKubeconfig(), "=")
-	if err := s.runCommand(ctx, "cluster kubeconfig first -o "+file); err != nil {
+	if err := s.runWords(ctx, []string{"cluster", "kubeconfig", "first", "-o", file}); err != nil {
 		return err
 	}
 	return s.runCommand(ctx, "kubectl get nodes", s.firstKubeconfig())
@@ -185,18 +185,18 @@ func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*base.HubSna
 	}
 }
 
-// runCommand runs a hotspare command as a user would, and prints the command and its output.
+// runCommand runs a hotspare command as a user would, and prints the command and its output. No word of
+// the command contains a blank.
 func (s *demoRunner) runCommand(ctx context.Context, command string, env ...string) error {
-	words := strings.Fields(command)
-	shown := s.Name + " " + command
+	return s.runWords(ctx, strings.Fields(command), env...)
+}
+
+// runWords is runCommand for a command whose words may contain blanks.
+func (s *demoRunner) runWords(ctx context.Context, words []string, env ...string) error {
 	if s.Flags.Namespace != "" && !slices.Contains(env, "KUBECONFIG") && words[0] != "kubectl" {
-		shown += " -n " + s.Flags.Namespace
 		words = append(words, "-n", s.Flags.Namespace)
 	}
-	for _, v := range slices.Backward(env) {
-		shown = v + " " + shown
-	}
-	fmt.Fprintf(s.Stdout, "\n%s$ %s\n", indent, shown)
+	fmt.Fprintf(s.Stdout, "\n%s$ %s\n", indent, formatCommandLine(s.Name, words, env))
 	child := exec.CommandContext(ctx, s.self, words...)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGINT) }
 	child.WaitDelay = 10 * time.Second
@@ -212,6 +212,29 @@ func (s *demoRunner) runCommand(ctx context.Context, command string, env ...stri
 		s.waitForInterrupt(ctx)
 	}
 	return cmp.Or(context.Cause(ctx), fmt.Errorf("the command above: %w", err))
+}
+
+// formatCommandLine returns a command as a user would enter it in a shell.
+func formatCommandLine(program string, words, env []string) string {
+	var line []string
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		line = append(line, name+"="+quoteForShell(value))
+	}
+	line = append(line, program)
+	for _, word := range words {
+		line = append(line, quoteForShell(word))
+	}
+	return strings.Join(line, " ")
+}
+
+// quoteForShell quotes a word that a shell would read as something else: see section 2.2 of the Shell
+// Command Language of POSIX.
+func quoteForShell(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n\"'\\$`|&;<>()*?[#~%!{}") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // waitForInterrupt waits a second for a Ctrl-C that a command has received: this process receives

@@ -15,14 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 const (
 	demoImage   = "hotspare.demo/web-server:1"
 	demoPort    = "8080"
 	demoTimeout = "2m"
-	// simulatedPods is the type of a condition of nodes that only report that pods run.
-	simulatedPods corev1.NodeConditionType = "SimulatedPods"
 )
 
 // runWebServer runs a web server in the first cluster and reads a page from it. If nodes of the cluster
@@ -37,17 +36,16 @@ func (s *demoRunner) runWebServer(ctx context.Context) error {
 		return nil
 	}
 	s.imageLoaded = true
-	if err := s.runCommand(ctx, "image load "+s.self+" --name "+demoImage); err != nil {
+	if err := s.runWords(ctx, []string{"image", "load", s.self, "--name", demoImage}); err != nil {
 		return err
 	}
-	program := "/" + filepath.Base(s.self)
-	for _, command := range []string{
-		"kubectl create deployment web --image " + demoImage + " -- " + program + " demo web-server --address :" + demoPort,
-		"kubectl rollout status deployment web --timeout " + demoTimeout,
-	} {
-		if err := s.runCommand(ctx, command, s.firstKubeconfig()); err != nil {
-			return err
-		}
+	create := strings.Fields("kubectl create deployment web --image " + demoImage + " --")
+	create = append(create, "/"+filepath.Base(s.self), "demo", "web-server", "--address", ":"+demoPort)
+	if err := s.runWords(ctx, create, s.firstKubeconfig()); err != nil {
+		return err
+	}
+	if err := s.runCommand(ctx, "kubectl rollout status deployment web --timeout "+demoTimeout, s.firstKubeconfig()); err != nil {
+		return err
 	}
 	return s.fetchForwardedPage(ctx)
 }
@@ -76,7 +74,7 @@ func simulationCause(nodes []corev1.Node) string {
 			continue
 		}
 		for _, c := range n.Status.Conditions {
-			if c.Type == simulatedPods && c.Status == corev1.ConditionTrue {
+			if c.Type == machine.SimulatedPods && c.Status == corev1.ConditionTrue {
 				return c.Message
 			}
 		}
@@ -87,7 +85,7 @@ func simulationCause(nodes []corev1.Node) string {
 // fetchForwardedPage forwards a local port to the web server, reads its page and prints it. The server may
 // still be starting: its Deployment has no probe.
 func (s *demoRunner) fetchForwardedPage(ctx context.Context) error {
-	fmt.Fprintf(s.Stdout, "\n%s$ %s %s %s &\n", indent, s.firstKubeconfig(), s.Name, strings.Join(forwardArguments, " "))
+	fmt.Fprintf(s.Stdout, "\n%s$ %s &\n", indent, formatCommandLine(s.Name, forwardArguments, []string{s.firstKubeconfig()}))
 	ctx, cancel := context.WithTimeout(ctx, demoPageTimeout)
 	defer cancel()
 	ticker := s.Clock.NewTicker(demoPageInterval)

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
 func TestTheDemoSkipsTheWebServerWhereNodesThatTakePodsSimulateThem(t *testing.T) {
 	simulated := func(message string, taints ...corev1.Taint) corev1.Node {
 		n := corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: simulatedPods, Status: corev1.ConditionTrue, Message: message}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: machine.SimulatedPods, Status: corev1.ConditionTrue, Message: message}}
 		return n
 	}
 	master := simulated("only workers run containers", corev1.Taint{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule})
@@ -52,5 +54,13 @@ func TestTheWebServerOfTheDemoNamesItsPodAndCountsRequests(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("stopping it: %v", err)
+	}
+}
+
+func TestACommandOfTheDemoIsShownAsAShellReadsIt(t *testing.T) {
+	words := []string{"image", "load", "/opt/hot spare/it's", "--name", "example.com/a:1", "", "$HOME"}
+	want := `KUBECONFIG='/tmp/a b' hotspare image load '/opt/hot spare/it'\''s' --name example.com/a:1 '' '$HOME'`
+	if got := formatCommandLine("hotspare", words, []string{"KUBECONFIG=/tmp/a b"}); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 }

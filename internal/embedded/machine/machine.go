@@ -44,6 +44,10 @@ const (
 	Worker       Role = "worker"
 )
 
+// SimulatedPods is the type of a condition of nodes whose pods are not containers: its message says
+// why.
+const SimulatedPods corev1.NodeConditionType = "SimulatedPods"
+
 // Config describes a machine. It does not change after the machine was created.
 type Config struct {
 	// Name is unique on this computer: <infraID>-master-0, <infraID>-worker-1. It is also the name

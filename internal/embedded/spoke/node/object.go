@@ -100,14 +100,10 @@ func setNodeCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.T
 	return fresh
 }
 
-// SimulatedPods is the type of a condition of nodes whose pods are not containers: its message says
-// why.
-const SimulatedPods corev1.NodeConditionType = "SimulatedPods"
-
 // RunsContainers reports whether the pods of a node are containers.
 func RunsContainers(n *corev1.Node) bool {
 	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == SimulatedPods && c.Status == corev1.ConditionTrue
+		return c.Type == local.SimulatedPods && c.Status == corev1.ConditionTrue
 	})
 }
 
@@ -117,7 +113,7 @@ func (m bootInfo) nodeConditions() []corev1.NodeCondition {
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure"},
 		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID"},
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "The machine is up."},
-		{Type: SimulatedPods, Status: corev1.ConditionTrue, Reason: m.simulationReason(), Message: explainSimulation(m.simulationCause)},
+		{Type: local.SimulatedPods, Status: corev1.ConditionTrue, Reason: m.simulationReason(), Message: explainSimulation(m.simulationCause)},
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	local "hotspare.io/hotspare/internal/embedded/machine"
 )
 
 func readiness(s corev1.NodeStatus) corev1.NodeCondition {
@@ -73,7 +75,7 @@ func TestTheStatusSaysWhyPodsAreSimulated(t *testing.T) {
 	} {
 		status, _ := bootInfo{simulationCause: cause}.nextNodeStatus(corev1.NodeStatus{}, noon)
 		got := status.Conditions[len(status.Conditions)-1]
-		if got.Type != SimulatedPods || got.Status != corev1.ConditionTrue || got.Reason != want.Reason || got.Message != want.Message {
+		if got.Type != local.SimulatedPods || got.Status != corev1.ConditionTrue || got.Reason != want.Reason || got.Message != want.Message {
 			t.Errorf("cause %q: %+v", cause, got)
 		}
 	}
@@ -87,7 +89,7 @@ func TestOnlyOtherNodesRunContainers(t *testing.T) {
 	}{
 		"a node of this package":                   {simulated.Conditions, false},
 		"another node":                             {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, true},
-		"another node, which says that it does so": {[]corev1.NodeCondition{{Type: SimulatedPods, Status: corev1.ConditionFalse}}, true},
+		"another node, which says that it does so": {[]corev1.NodeCondition{{Type: local.SimulatedPods, Status: corev1.ConditionFalse}}, true},
 	} {
 		if got := RunsContainers(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
