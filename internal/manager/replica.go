@@ -85,7 +85,7 @@ func (r Replica) serveMetrics(ctx context.Context, mgr ctrl.Manager, registry *p
 	}
 	for _, gauges := range []prometheus.Collector{
 		metrics.NewLeaderGauge(func() bool { return isLeader(mgr) }),
-		metrics.NewGauges(look), metrics.NewFleetGauges(fleet), metrics.NewInventoryGauges(inventories),
+		metrics.NewPoolGauges(look), metrics.NewFleetGauges(fleet), metrics.NewInventoryGauges(inventories),
 	} {
 		if err := registry.Register(gauges); err != nil {
 			return err

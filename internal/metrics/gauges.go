@@ -11,13 +11,13 @@ import (
 // could read.
 type PoolReader func() (map[types.NamespacedName]pool.Snapshot, error)
 
-// Gauges measures pools at each scrape.
-type Gauges struct {
+// PoolGauges measures pools at each scrape.
+type PoolGauges struct {
 	readPools PoolReader
 }
 
-// NewGauges returns gauges of the pools that readPools returns.
-func NewGauges(readPools PoolReader) *Gauges { return &Gauges{readPools} }
+// NewPoolGauges returns gauges of the pools that readPools returns.
+func NewPoolGauges(readPools PoolReader) *PoolGauges { return &PoolGauges{readPools} }
 
 // NewLeaderGauge returns a gauge of whether this process runs the controllers. Without leader
 // election it always does.
@@ -72,7 +72,7 @@ var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken
 var powers = []pool.PowerCondition{pool.PowerUp, pool.PowerStarting, pool.PowerDown, pool.PowerFailing}
 
 // Describe implements prometheus.Collector.
-func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
+func (g *PoolGauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range phaseDescs {
 		ch <- d
 	}
@@ -85,7 +85,7 @@ func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector: it reads the current state and reports it.
-func (g *Gauges) Collect(ch chan<- prometheus.Metric) {
+func (g *PoolGauges) Collect(ch chan<- prometheus.Metric) {
 	pools, err := g.readPools()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)

@@ -84,7 +84,7 @@ hotspare_pool_max_size{clusterpool_name="dev",clusterpool_namespace="ci"} 9
 func TestGaugesOfAPool(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	pools := map[types.NamespacedName]pool.Snapshot{dev: busy()}
-	reg.MustRegister(metrics.NewGauges(func() (map[types.NamespacedName]pool.Snapshot, error) { return pools, nil }))
+	reg.MustRegister(metrics.NewPoolGauges(func() (map[types.NamespacedName]pool.Snapshot, error) { return pools, nil }))
 	same(t, series(t, reg), busyText)
 
 	t.Run("no limit, no series of it", func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestGaugesOfAPool(t *testing.T) {
 
 func TestPoolsThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(metrics.NewGauges(func() (map[types.NamespacedName]pool.Snapshot, error) {
+	reg.MustRegister(metrics.NewPoolGauges(func() (map[types.NamespacedName]pool.Snapshot, error) {
 		return map[types.NamespacedName]pool.Snapshot{dev: busy()}, errors.New("reading pool ci/odd: no such thing")
 	}))
 	families, err := reg.Gather()

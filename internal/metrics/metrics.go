@@ -2,7 +2,7 @@
 //
 // Metrics whose names begin with hive_ are Hive's and have Hive's labels and meanings; those that
 // begin with hotspare_ have no counterpart in Hive. docs/operate/metrics.md lists all of them.
-// Gauges are computed from the caches at each scrape (Gauges), so that none is stale and those of a
+// Gauges are computed from the caches at each scrape (PoolGauges), so that none is stale and those of a
 // deleted pool disappear. Controllers update counters and histograms (Metrics) after the write that
 // they count has succeeded.
 //

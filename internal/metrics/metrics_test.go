@@ -307,7 +307,7 @@ func TestNilCountsNothing(t *testing.T) {
 func TestNamesArePrometheus(t *testing.T) {
 	m, reg := newMetrics()
 	all(m)
-	reg.MustRegister(metrics.NewGauges(func() (map[types.NamespacedName]pool.Snapshot, error) {
+	reg.MustRegister(metrics.NewPoolGauges(func() (map[types.NamespacedName]pool.Snapshot, error) {
 		return map[types.NamespacedName]pool.Snapshot{dev: busy()}, nil
 	}))
 	problems, err := promlint.New(strings.NewReader(scrape(t, reg))).Lint()

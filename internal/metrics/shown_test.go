@@ -111,7 +111,7 @@ func touched(t *testing.T) *prometheus.Registry {
 		region.Types = append(region.Types, v1alpha1.RegionTypeStatus{Name: string(r), Decision: &v1alpha1.ScalingDecision{Reason: string(r)}})
 	}
 	reg.MustRegister(
-		metrics.NewGauges(func() (map[types.NamespacedName]pool.Snapshot, error) {
+		metrics.NewPoolGauges(func() (map[types.NamespacedName]pool.Snapshot, error) {
 			return map[types.NamespacedName]pool.Snapshot{dev: busy()}, nil
 		}),
 		metrics.NewFleetGauges(func() (map[types.NamespacedName]metrics.Fleet, error) {

@@ -4,12 +4,27 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
+
+// A Claim is a claim on a pool.
+type Claim struct {
+	Namespace, Name string
+	State           string
+	// Cluster is the cluster of the claim. Position is the claim's position among the waiting
+	// claims, such as 2nd.
+	Cluster, Position string
+	Age               Moment
+	// Expected is when the claim is likely to get a cluster, Ends when its lifetime ends.
+	Expected, Ends Moment
+	Problem        string
+	// CanResume and CanHibernate select the action for the claim's cluster: at most one is set.
+	CanResume, CanHibernate bool
+	Releasing               bool
+}
 
 // newClaim describes a claim. The state of its cluster comes from the claim, because the viewer may
 // lack permission to see the cluster, which is in another namespace.
@@ -24,7 +39,7 @@ func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	if ready := c.Status.EstimatedReadyTime; ready != nil && out.State == clusterstate.Waiting {
 		out.Expected = FutureMoment(ready.Time, now)
 	}
-	if end, found := claimEndTime(c); found && !out.Releasing {
+	if end := clusterstate.ClaimExpiryTime(c); !end.IsZero() && !out.Releasing {
 		out.Ends = FutureMoment(end, now)
 	}
 	switch out.State {
@@ -34,20 +49,6 @@ func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 		out.CanResume = true
 	}
 	return out
-}
-
-// claimEndTime returns when a claim's lifetime ends. The lifetime starts when the claim gets its
-// cluster, which is when it ceases to be pending.
-func claimEndTime(c *hivev1.ClusterClaim) (time.Time, bool) {
-	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
-	if pending == nil || pending.Status != corev1.ConditionFalse || c.Status.Lifetime == nil {
-		return time.Time{}, false
-	}
-	lifetime, err := c.Status.Lifetime.Parse()
-	if err != nil || lifetime == 0 {
-		return time.Time{}, false
-	}
-	return pending.LastTransitionTime.Add(lifetime), true
 }
 
 // claimProblem returns why a claim cannot be used; empty if it can.

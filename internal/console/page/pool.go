@@ -144,22 +144,6 @@ func IsPhaseSlug(slug string) bool {
 // A Fact is a line of a specification.
 type Fact struct{ Name, Value string }
 
-// A Claim is a claim on a pool.
-type Claim struct {
-	Namespace, Name string
-	State           string
-	// Cluster is the cluster of the claim. Position is the claim's position among the waiting
-	// claims, such as 2nd.
-	Cluster, Position string
-	Age               Moment
-	// Expected is when the claim is likely to get a cluster, Ends when its lifetime ends.
-	Expected, Ends Moment
-	Problem        string
-	// CanResume and CanHibernate select the action for the claim's cluster: at most one is set.
-	CanResume, CanHibernate bool
-	Releasing               bool
-}
-
 // NewPools describes all pools of a snapshot, sorted by namespace and name.
 func NewPools(s Snapshot, now time.Time) []Pool {
 	var out []Pool
