@@ -41,15 +41,15 @@ func ParseDuration(text string) (Duration, error) {
 // P90 returns the 90th percentile.
 func (d Duration) P90() time.Duration { return time.Duration(float64(d.Median) * (1 + d.Spread)) }
 
-func (d Duration) seconds() int64 { return max(1, int64(d.Median/time.Second)) }
+func (d Duration) medianSeconds() int64 { return max(1, int64(d.Median/time.Second)) }
 
 // normal90 is the 90th percentile of the standard normal distribution.
 const normal90 = 1.2815515655446004
 
-// draw returns one duration in seconds.
-func (d Duration) draw(r *rand.Rand) int64 {
+// drawSeconds returns one duration in seconds.
+func (d Duration) drawSeconds(r *rand.Rand) int64 {
 	if d.Spread == 0 {
-		return d.seconds()
+		return d.medianSeconds()
 	}
 	sigma := math.Log1p(d.Spread) / normal90
 	return max(1, int64(d.Median.Seconds()*math.Exp(sigma*r.NormFloat64())))

@@ -45,12 +45,12 @@ func Play(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	// docs/tuning.md recommends three times the usual duration.
 	e.settings = pool.Settings{MaxSize: o.MaxSize, MaxConcurrent: o.MaxConcurrent, ResumeTimeout: 3 * o.Resume.P90()}
 	e.settings.Size, e.settings.RunningCount, e.wanted = s.Size, s.Running, s.Running
-	e.fill(start, s)
-	play(t, p, e, e.recorder)
-	return e.finish(maxWait)
+	e.fillPool(start, s)
+	playTrace(t, p, e, e.recorder)
+	return e.newResult(maxWait)
 }
 
-func (e *exactPool) fill(now int64, s sizing.Setting) {
+func (e *exactPool) fillPool(now int64, s sizing.Setting) {
 	size := s.Size
 	if e.MaxSize != nil {
 		size = min(size, *e.MaxSize)
@@ -62,7 +62,7 @@ func (e *exactPool) fill(now int64, s sizing.Setting) {
 		}
 		e.members = append(e.members, m)
 	}
-	e.decide(now)
+	e.decideOnce(now)
 }
 
 func (e *exactPool) newName() string {
@@ -80,7 +80,7 @@ func (e *exactPool) nextEvent() int64 {
 	return next
 }
 
-func (e *exactPool) complete(now int64) {
+func (e *exactPool) completeTransitions(now int64) {
 	var due []string
 	for name, x := range e.ends {
 		if x.at <= now {
@@ -93,25 +93,25 @@ func (e *exactPool) complete(now int64) {
 		delete(e.ends, name)
 		x.what(now)
 	}
-	e.decide(now)
+	e.decideOnce(now)
 }
 
-func (e *exactPool) arrive(c Claim) bool {
+func (e *exactPool) acceptClaim(c Claim) bool {
 	name := fmt.Sprintf("claim-%09d", e.made)
 	e.made++
 	e.claims = append(e.claims, pool.Claim{Name: name, Created: asTime(c.Arrived)})
 	e.held[name] = c.Held
 	before := e.waitingClaims()
-	e.decide(c.Arrived)
+	e.decideOnce(c.Arrived)
 	return e.waitingClaims() < before
 }
 
-func (e *exactPool) set(s sizing.Setting, now int64) {
+func (e *exactPool) applySetting(s sizing.Setting, now int64) {
 	if s.Size == e.settings.Size && s.Running == e.settings.RunningCount {
 		return
 	}
 	e.settings.Size, e.settings.RunningCount, e.wanted = s.Size, s.Running, s.Running
-	e.decide(now)
+	e.decideOnce(now)
 }
 
 func (e *exactPool) waitingClaims() int {
@@ -127,15 +127,15 @@ func (e *exactPool) waitingClaims() int {
 // maxPasses limits the number of plans at one moment. A pool settles within a few.
 const maxPasses = 100
 
-// decide takes the steps of the decider until it plans none.
-func (e *exactPool) decide(now int64) {
+// decideOnce takes the steps of the decider until it plans none.
+func (e *exactPool) decideOnce(now int64) {
 	e.recheck = never
 	for range maxPasses {
 		p := pool.Decide(pool.Snapshot{Settings: e.settings, Members: e.members, Claims: e.claims, Now: asTime(now)})
 		changed := 0
 		for _, step := range p.Steps {
 			if step.Verb != pool.SetPosition { // nobody reads it here
-				e.take(step, now)
+				e.carryOut(step, now)
 				changed++
 			}
 		}
@@ -167,57 +167,57 @@ func (e *exactPool) takeCensus() {
 	}
 }
 
-func (e *exactPool) take(s pool.Step, now int64) {
+func (e *exactPool) carryOut(s pool.Step, now int64) {
 	switch s.Verb {
 	case pool.Create:
-		e.create(now)
+		e.createMember(now)
 	case pool.Start:
-		e.start(e.member(s.Cluster), now)
+		e.startMember(e.findMember(s.Cluster), now)
 	case pool.Hibernate:
-		e.hibernate(e.member(s.Cluster), now)
+		e.hibernateMember(e.findMember(s.Cluster), now)
 	case pool.Bind:
-		e.bind(s, now)
+		e.bindClaim(s, now)
 	case pool.Delete:
-		e.destroy(s.Cluster, now)
+		e.destroyMember(s.Cluster, now)
 	}
 }
 
-func (e *exactPool) member(name string) *pool.Member {
+func (e *exactPool) findMember(name string) *pool.Member {
 	return &e.members[slices.IndexFunc(e.members, func(m pool.Member) bool { return m.Name == name })]
 }
 
-func (e *exactPool) create(now int64) {
+func (e *exactPool) createMember(now int64) {
 	name := e.newName()
 	e.members = append(e.members, pool.Member{Name: name, Created: asTime(now), Begun: true})
-	e.count(&e.installs, now)
+	e.countEvent(&e.installs, now)
 	fails := e.rand.Float64() < e.FailedInstalls
-	e.ends[name] = end{now + e.Install.draw(e.rand), func(int64) {
-		m := e.member(name)
+	e.ends[name] = end{now + e.Install.drawSeconds(e.rand), func(int64) {
+		m := e.findMember(name)
 		m.Installed, m.GaveUp = !fails, fails
 		m.Running = m.Installed && m.Wanted == pool.Running
 	}}
 }
 
-func (e *exactPool) start(m *pool.Member, now int64) {
+func (e *exactPool) startMember(m *pool.Member, now int64) {
 	m.Wanted = pool.Running
 	if !m.Installed {
 		return
 	}
 	name := m.Name
 	m.ResumingSince = asTime(now)
-	e.count(&e.resumes, now)
+	e.countEvent(&e.resumes, now)
 	if e.rand.Float64() < e.FailedResumes {
 		return // it hangs, until the decider replaces it
 	}
-	e.ends[name] = end{now + e.Resume.draw(e.rand), func(int64) {
-		r := e.member(name)
+	e.ends[name] = end{now + e.Resume.drawSeconds(e.rand), func(int64) {
+		r := e.findMember(name)
 		r.ResumingSince, r.Running = time.Time{}, true
 	}}
 }
 
-func (e *exactPool) hibernate(m *pool.Member, now int64) {
+func (e *exactPool) hibernateMember(m *pool.Member, now int64) {
 	if m.Running {
-		e.count(&e.hibernations, now)
+		e.countEvent(&e.hibernations, now)
 	}
 	m.Wanted, m.Running, m.ResumingSince = pool.Hibernating, false, time.Time{}
 	if m.Installed {
@@ -225,20 +225,20 @@ func (e *exactPool) hibernate(m *pool.Member, now int64) {
 	}
 }
 
-// bind gives a cluster to a claim. Without limits a claimed cluster has no effect on the pool and is
+// bindClaim gives a cluster to a claim. Without limits a claimed cluster has no effect on the pool and is
 // not followed any further.
-func (e *exactPool) bind(s pool.Step, now int64) {
+func (e *exactPool) bindClaim(s pool.Step, now int64) {
 	i := slices.IndexFunc(e.claims, func(c pool.Claim) bool { return c.Name == s.Claim })
 	e.addWait(e.claims[i].Created.Unix(), now)
 	held := e.held[s.Claim]
 	delete(e.held, s.Claim)
 	if e.MaxSize == nil && e.MaxConcurrent == nil {
 		e.claims = slices.Delete(e.claims, i, i+1)
-		e.remove(s.Cluster)
+		e.removeMember(s.Cluster)
 		return
 	}
 	e.claims[i].Cluster = s.Cluster
-	e.member(s.Cluster).Claim = s.Claim
+	e.findMember(s.Cluster).Claim = s.Claim
 	claim := s.Claim
 	e.ends[s.Cluster] = end{now + held, func(int64) {
 		for j := range e.claims {
@@ -249,27 +249,27 @@ func (e *exactPool) bind(s pool.Step, now int64) {
 	}}
 }
 
-func (e *exactPool) destroy(name string, now int64) {
-	m := e.member(name)
+func (e *exactPool) destroyMember(name string, now int64) {
+	m := e.findMember(name)
 	if e.Destroy < time.Second || m.Claim == "" && e.MaxSize == nil && e.MaxConcurrent == nil {
-		e.release(m.Claim)
-		e.remove(name)
+		e.releaseClaim(m.Claim)
+		e.removeMember(name)
 		return
 	}
 	m.Deleting = true
 	claim := m.Claim
 	e.ends[name] = end{now + int64(e.Destroy/time.Second), func(int64) {
-		e.release(claim)
-		e.remove(name)
+		e.releaseClaim(claim)
+		e.removeMember(name)
 	}}
 }
 
-// release deletes a claim whose cluster is destroyed.
-func (e *exactPool) release(claim string) {
+// releaseClaim deletes a claim whose cluster is destroyed.
+func (e *exactPool) releaseClaim(claim string) {
 	e.claims = slices.DeleteFunc(e.claims, func(c pool.Claim) bool { return c.Name == claim && claim != "" })
 }
 
-func (e *exactPool) remove(name string) {
+func (e *exactPool) removeMember(name string) {
 	delete(e.ends, name)
 	e.members = slices.DeleteFunc(e.members, func(m pool.Member) bool { return m.Name == name })
 }

@@ -48,17 +48,17 @@ type fastPool struct {
 
 // PlayFast plays a trace with constant durations, without limits and without failures.
 func PlayFast(t Trace, p Policy, o Options, maxWait time.Duration) Result {
-	f := &fastPool{recorder: newRecorder(o), resumeTakes: o.Resume.seconds(), installTakes: o.Install.seconds()}
+	f := &fastPool{recorder: newRecorder(o), resumeTakes: o.Resume.medianSeconds(), installTakes: o.Install.medianSeconds()}
 	start := t.Claims[0].Arrived - int64(pace)
 	f.last = start
 	f.setting = p.Begin(time.Unix(start, 0).UTC())
-	f.fill()
-	play(t, p, f, f.recorder)
-	return f.finish(maxWait)
+	f.fillPool()
+	playTrace(t, p, f, f.recorder)
+	return f.newResult(maxWait)
 }
 
-// fill gives the pool all its clusters: a trace begins with a pool that exists.
-func (f *fastPool) fill() {
+// fillPool gives the pool all its clusters: a trace begins with a pool that exists.
+func (f *fastPool) fillPool() {
 	f.wanted = f.setting.Running
 	for i := range f.setting.Size {
 		m := member{phase: standby, id: f.nextID()}
@@ -102,8 +102,8 @@ func (f *fastPool) nextEvent() int64 {
 	return next
 }
 
-// complete ends the installs and resumes that are due.
-func (f *fastPool) complete(now int64) {
+// completeTransitions ends the installs and resumes that are due.
+func (f *fastPool) completeTransitions(now int64) {
 	for i := range f.members {
 		m := &f.members[i]
 		if m.until > now || m.phase != installing && m.phase != resuming {
@@ -114,31 +114,31 @@ func (f *fastPool) complete(now int64) {
 			m.phase = assignable
 		}
 	}
-	f.decide(now)
+	f.decideOnce(now)
 }
 
-func (f *fastPool) arrive(c Claim) bool {
+func (f *fastPool) acceptClaim(c Claim) bool {
 	f.waiting = append(f.waiting, c.Arrived)
 	before := len(f.waiting)
-	f.decide(c.Arrived)
+	f.decideOnce(c.Arrived)
 	return len(f.waiting) < before
 }
 
-func (f *fastPool) set(s sizing.Setting, now int64) {
+func (f *fastPool) applySetting(s sizing.Setting, now int64) {
 	if s == f.setting {
 		return
 	}
 	f.setting, f.wanted = s, s.Running
-	f.decide(now)
+	f.decideOnce(now)
 }
 
 func (f *fastPool) waitingClaims() int { return len(f.waiting) }
 
-// decide takes the steps of the decider until it plans none.
-func (f *fastPool) decide(now int64) {
+// decideOnce takes the steps of the decider until it plans none.
+func (f *fastPool) decideOnce(now int64) {
 	for f.changed = true; f.changed; {
 		f.changed = false
-		f.bind(now)
+		f.bindClaims(now)
 		f.setPowerStates(now)
 		f.createMissing(now)
 		f.deleteSurplus()
@@ -153,17 +153,17 @@ func (f *fastPool) countChanges(now int64) {
 	for i := range f.members {
 		m := &f.members[i]
 		if m.resumed {
-			f.count(&f.resumes, now)
+			f.countEvent(&f.resumes, now)
 		}
 		if m.hibernated {
-			f.count(&f.hibernations, now)
+			f.countEvent(&f.hibernations, now)
 		}
 		m.resumed, m.hibernated = false, false
 	}
 }
 
-// bind gives the oldest running clusters to the oldest waiting claims.
-func (f *fastPool) bind(now int64) {
+// bindClaims gives the oldest running clusters to the oldest waiting claims.
+func (f *fastPool) bindClaims(now int64) {
 	if len(f.waiting) == 0 {
 		return
 	}
@@ -200,15 +200,15 @@ func (f *fastPool) setPowerStates(now int64) {
 		m := &f.members[i]
 		switch {
 		case m.reserved:
-			f.start(m, now)
+			f.startMember(m, now)
 		case left > 0:
 			left--
-			f.start(m, now)
+			f.startMember(m, now)
 		case m.phase == resuming:
 		case notRunning > 0 && m.phase == assignable:
 			notRunning--
 		default:
-			f.hibernate(m)
+			f.hibernateMember(m)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (f *fastPool) reserveForClaims() {
 	}
 }
 
-func (f *fastPool) start(m *member, now int64) {
+func (f *fastPool) startMember(m *member, now int64) {
 	if m.wanted {
 		return
 	}
@@ -243,7 +243,7 @@ func (f *fastPool) start(m *member, now int64) {
 	}
 }
 
-func (f *fastPool) hibernate(m *member) {
+func (f *fastPool) hibernateMember(m *member) {
 	if !m.wanted {
 		return
 	}
@@ -258,7 +258,7 @@ func (f *fastPool) createMissing(now int64) {
 		m := member{phase: installing, until: now + f.installTakes, id: f.nextID()}
 		f.changed = true
 		f.members = append(f.members, m)
-		f.count(&f.installs, now)
+		f.countEvent(&f.installs, now)
 	}
 }
 

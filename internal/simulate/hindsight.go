@@ -13,12 +13,12 @@ const maxStatic = 5000
 // it.
 func AmpleSize(t Trace, o Options, maxWait time.Duration) int {
 	most := 0
-	window(t, o, o.Install.P90()+o.Resume.P90()-maxWait, func(_ int64, rank int) { most = max(most, rank+1) })
+	forEachWindow(t, o, o.Install.P90()+o.Resume.P90()-maxWait, func(_ int64, rank int) { most = max(most, rank+1) })
 	return most
 }
 
-// window calls f for each counted claim with the number of claims within the lead before it.
-func window(t Trace, o Options, lead time.Duration, f func(at int64, rank int)) {
+// forEachWindow calls f for each counted claim with the number of claims within the lead before it.
+func forEachWindow(t Trace, o Options, lead time.Duration, f func(at int64, rank int)) {
 	span, first := int64(lead/time.Second), 0
 	for i, c := range t.Claims {
 		for t.Claims[first].Arrived <= c.Arrived-span && first < i {
@@ -58,7 +58,7 @@ func BestWeekly(t Trace, o Options, share float64, maxWait time.Duration, zone *
 	w := &Weekly{Size: AmpleSize(t, o, maxWait), Zone: zone, Ahead: lead}
 	var ranks [HoursOfWeek][]float64
 	total := 0.0
-	window(t, o, lead, func(at int64, rank int) {
+	forEachWindow(t, o, lead, func(at int64, rank int) {
 		h := HourOfWeek(time.Unix(at, 0).In(zone))
 		for len(ranks[h]) <= rank {
 			ranks[h] = append(ranks[h], 0)

@@ -17,17 +17,17 @@ const (
 // world is a pool that is played: by its own decider, or fast.
 type world interface {
 	nextEvent() int64
-	// complete lets happen what is due at now.
-	complete(now int64)
-	// arrive adds a claim and reports whether it got a running cluster at once.
-	arrive(Claim) bool
-	set(s sizing.Setting, now int64)
+	// completeTransitions lets happen what is due at now.
+	completeTransitions(now int64)
+	// acceptClaim adds a claim and reports whether it got a running cluster at once.
+	acceptClaim(Claim) bool
+	applySetting(s sizing.Setting, now int64)
 	waitingClaims() int
 }
 
-// play steps the clock from event to event until the end, and then until no claim waits any more, at
+// playTrace steps the clock from event to event until the end, and then until no claim waits any more, at
 // most as long as a few installs take.
-func play(t Trace, p Policy, w world, r *recorder) {
+func playTrace(t Trace, p Policy, w world, r *recorder) {
 	next, tick := 0, r.last+pace
 	for {
 		arrival := never
@@ -39,29 +39,29 @@ func play(t Trace, p Policy, w world, r *recorder) {
 		if arrival == never && now > r.to {
 			break
 		}
-		r.advance(now)
+		r.advanceTo(now)
 		seen := Seen{Now: time.Unix(now, 0).UTC(), Spent: r.spent}
 		switch now {
 		case event:
-			w.complete(now)
+			w.completeTransitions(now)
 			continue
 		case arrival:
 			c := t.Claims[next]
 			next++
-			seen.Arrived, seen.Immediate = true, w.arrive(c)
+			seen.Arrived, seen.Immediate = true, w.acceptClaim(c)
 			r.addClaim(now, seen.Immediate)
 		default:
 			tick += pace
 		}
 		seen.Waiting = w.waitingClaims()
-		w.set(p.Decide(seen), now)
+		w.applySetting(p.Decide(seen), now)
 	}
-	r.advance(r.to)
-	settle(w, r)
+	r.advanceTo(r.to)
+	decideUntilSettled(w, r)
 }
 
-// settle lets the claims that still wait get their clusters, so that their waits are counted.
-func settle(w world, r *recorder) {
+// decideUntilSettled lets the claims that still wait get their clusters, so that their waits are counted.
+func decideUntilSettled(w world, r *recorder) {
 	const most = 1000
 	for range most {
 		now := w.nextEvent()
@@ -69,7 +69,7 @@ func settle(w world, r *recorder) {
 			break
 		}
 		r.last = now
-		w.complete(now)
+		w.completeTransitions(now)
 	}
 	r.unserved = w.waitingClaims()
 }

@@ -48,12 +48,12 @@ type Weekly struct {
 }
 
 // Begin returns the setting of that hour.
-func (w *Weekly) Begin(now time.Time) sizing.Setting { return w.at(now) }
+func (w *Weekly) Begin(now time.Time) sizing.Setting { return w.settingAt(now) }
 
 // Decide returns the setting of this hour.
-func (w *Weekly) Decide(s Seen) sizing.Setting { return w.at(s.Now) }
+func (w *Weekly) Decide(s Seen) sizing.Setting { return w.settingAt(s.Now) }
 
-func (w *Weekly) at(now time.Time) sizing.Setting {
+func (w *Weekly) settingAt(now time.Time) sizing.Setting {
 	local := now.In(w.Zone)
 	n := w.Running[HourOfWeek(local)]
 	if w.Ahead > 0 {

@@ -110,9 +110,9 @@ func newRecorder(o Options) *recorder {
 	return r
 }
 
-// advance counts the time until now, in which the state was as it is.
-func (r *recorder) advance(now int64) {
-	r.spend(now)
+// advanceTo counts the time until now, in which the state was as it is.
+func (r *recorder) advanceTo(now int64) {
+	r.spendUntil(now)
 	for r.sampleEvery > 0 && r.nextSample <= now && r.nextSample < r.to {
 		r.samples = append(r.samples, Sample{
 			At: time.Unix(r.nextSample, 0).UTC(), Running: r.state.running, Resuming: r.state.resuming,
@@ -131,8 +131,8 @@ func (r *recorder) advance(now int64) {
 	r.last = now
 }
 
-// spend adds up what the current calendar month has cost.
-func (r *recorder) spend(now int64) {
+// spendUntil adds up what the current calendar month has cost.
+func (r *recorder) spendUntil(now int64) {
 	if r.Prices.Running == 0 && r.Prices.Hibernating == 0 {
 		return
 	}
@@ -170,18 +170,18 @@ func (r *recorder) addWait(arrived, now int64) {
 	}
 }
 
-func (r *recorder) count(counter *int, now int64) {
+func (r *recorder) countEvent(counter *int, now int64) {
 	if r.isCounting(now) {
 		*counter++
 	}
 }
 
-// finish returns the result. MaxWait is that of the objective.
-func (r *recorder) finish(maxWait time.Duration) Result {
+// newResult returns the result. MaxWait is that of the objective.
+func (r *recorder) newResult(maxWait time.Duration) Result {
 	slices.Sort(r.waits)
 	out := Result{
 		Claims: r.claims, Unserved: r.unserved, Resumes: r.resumes, Hibernations: r.hibernations, Installs: r.installs, Samples: r.samples,
-		Hours: Hours{RunningIdle: hours(r.running), Resuming: hours(r.resuming), Hibernating: hours(r.hibernating), Installing: hours(r.installing)},
+		Hours: Hours{RunningIdle: toHours(r.running), Resuming: toHours(r.resuming), Hibernating: toHours(r.hibernating), Installing: toHours(r.installing)},
 	}
 	h := out.Hours
 	out.Cost = (h.RunningIdle+h.Resuming+h.Installing)*r.Prices.Running + h.Hibernating*r.Prices.Hibernating
@@ -198,7 +198,7 @@ func (r *recorder) finish(maxWait time.Duration) Result {
 	return out
 }
 
-func hours(seconds int64) float64 { return float64(seconds) / 3600 }
+func toHours(seconds int64) float64 { return float64(seconds) / 3600 }
 
 // waitQuantile returns a quantile of the waits of all served claims; most have waited 0 seconds.
 func (r *recorder) waitQuantile(q float64) float64 {

@@ -80,7 +80,7 @@ func ReadTrace(file string, r io.Reader) (Trace, error) {
 	if err := in.Err(); err != nil {
 		return Trace{}, fmt.Errorf("reading %s after line %d: %w", file, t.line, err)
 	}
-	return t.finish()
+	return t.finishTrace()
 }
 
 func (t *traceReader) readLine(line string) error {
@@ -101,7 +101,7 @@ func (t *traceReader) readLine(line string) error {
 	if !ok {
 		parsed, err := time.Parse(time.RFC3339, created)
 		if err != nil {
-			return t.fault(createdField, created, "is not a time", timeRemedy)
+			return t.newLineError(createdField, created, "is not a time", timeRemedy)
 		}
 		if at = parsed.Unix(); parsed.UTC().Hour() != parsed.Hour() {
 			t.offsets++
@@ -111,7 +111,7 @@ func (t *traceReader) readLine(line string) error {
 	if held != "" {
 		seconds, err := strconv.ParseFloat(held, 64)
 		if err != nil || !(seconds >= 0 && seconds <= math.MaxInt32) { // NaN is neither
-			return t.fault(heldField, held, "is not a number of seconds", "write a number from 0 to 2147483647, or nothing if it is unknown")
+			return t.newLineError(heldField, held, "is not a number of seconds", "write a number from 0 to 2147483647, or nothing if it is unknown")
 		}
 		c.Held = int64(math.Ceil(seconds))
 		t.heldN++
@@ -128,7 +128,7 @@ func (t *traceReader) readHeader(line string) error {
 	t.header, t.created = true, slices.Index(names, createdField)
 	t.held = slices.Index(names, heldField)
 	if t.created < 0 {
-		return t.fault("header", line, "has no column created", "begin the file with the line: created,held_seconds")
+		return t.newLineError("header", line, "has no column created", "begin the file with the line: created,held_seconds")
 	}
 	return nil
 }
@@ -150,19 +150,19 @@ func (t *traceReader) splitLine(line string) (created, held string, err error) {
 		line = rest
 	}
 	if !found {
-		return "", "", t.fault(createdField, line, "is missing", "write as many columns as the header has")
+		return "", "", t.newLineError(createdField, line, "is missing", "write as many columns as the header has")
 	}
 	return created, held, nil
 }
 
-func (t *traceReader) fault(field, value, problem, remedy string) error {
+func (t *traceReader) newLineError(field, value, problem, remedy string) error {
 	if len(value) > 60 {
 		value = value[:60] + "…"
 	}
 	return &LineError{File: t.file, Line: t.line, Field: field, Value: value, Problem: problem, Remedy: remedy}
 }
 
-func (t *traceReader) finish() (Trace, error) {
+func (t *traceReader) finishTrace() (Trace, error) {
 	if len(t.claims) == 0 {
 		return Trace{}, fmt.Errorf("%s has no claims: add at least one line below the header, such as 2026-03-01T12:00:00Z", t.file)
 	}
@@ -174,7 +174,7 @@ func (t *traceReader) finish() (Trace, error) {
 			}
 			return int(max(-1, min(1, a.Held-b.Held)))
 		})
-		out.note("%d lines were out of order: the claims were sorted", t.outOfOrder)
+		out.addNote("%d lines were out of order: the claims were sorted", t.outOfOrder)
 	}
 	same, gaps := 0, 0
 	for i := 1; i < len(out.Claims); i++ {
@@ -186,21 +186,21 @@ func (t *traceReader) finish() (Trace, error) {
 		}
 	}
 	if same > 0 {
-		out.note("%d claims arrived in the same second as another: each counts", same)
+		out.addNote("%d claims arrived in the same second as another: each counts", same)
 	}
 	if gaps > 0 {
-		out.note("%d gaps of four weeks or more: they count as times without claims", gaps)
+		out.addNote("%d gaps of four weeks or more: they count as times without claims", gaps)
 	}
 	if t.offsets > 0 {
-		out.note("%d times have another time zone than UTC: they were converted", t.offsets)
+		out.addNote("%d times have another time zone than UTC: they were converted", t.offsets)
 	}
 	if n := t.heldN; n > 0 && n < len(out.Claims) {
-		out.note("%d of %d claims have no held_seconds: they count as released at once", len(out.Claims)-n, len(out.Claims))
+		out.addNote("%d of %d claims have no held_seconds: they count as released at once", len(out.Claims)-n, len(out.Claims))
 	}
 	return out, nil
 }
 
-func (t *Trace) note(format string, args ...any) {
+func (t *Trace) addNote(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
