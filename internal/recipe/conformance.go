@@ -91,30 +91,55 @@ func (s *Suite) checkCreate(ctx context.Context) (string, error) {
 		case err != nil:
 			return "", err
 		case !can:
-			return detailNotObserved, s.waitUntilUsable(ctx, c, kubeconfig, nil)
+			return detailNotObserved, s.waitUntilUsable(ctx, c, Create, kubeconfig, nil)
 		case !ms.AllIn(cloud.Running):
 			return "", fmt.Errorf("after create, observe prints %s: all machines must be Running", describeMachines(ms))
 		}
-		return ms.String(), s.waitUntilUsable(ctx, c, kubeconfig, ms)
+		return ms.String(), s.waitUntilUsable(ctx, c, Create, kubeconfig, ms)
 	})
 }
 
-// maxUsableWait is how long a cluster may need to become usable after create has succeeded.
+// maxUsableWait is how long a cluster may need to become usable after create or start has succeeded, and
+// unusable after stop has.
 const maxUsableWait = 2 * time.Minute
 
-// waitUntilUsable waits until pools could use a cluster.
-func (s *Suite) waitUntilUsable(ctx context.Context, c Cluster, kubeconfig []byte, ms cloud.Machines) error {
+// waitUntilUsable waits until pools could use a cluster, after a verb has succeeded.
+func (s *Suite) waitUntilUsable(ctx context.Context, c Cluster, after Verb, kubeconfig []byte, ms cloud.Machines) error {
+	return s.waitForUse(ctx, c, kubeconfig, ms, func(unusable error, limit time.Duration) error {
+		if unusable == nil {
+			return nil
+		}
+		return fmt.Errorf("%s has succeeded, and no pool could use the cluster %s later: %w", after, limit, unusable)
+	})
+}
+
+// waitUntilUnusable waits until a cluster that was stopped cannot be used. observe could print what was
+// requested, and machines that run cost money.
+func (s *Suite) waitUntilUnusable(ctx context.Context, c Cluster, kubeconfig []byte, ms cloud.Machines) error {
+	return s.waitForUse(ctx, c, kubeconfig, ms, func(unusable error, limit time.Duration) error {
+		if unusable != nil {
+			return nil
+		}
+		return fmt.Errorf("stop has succeeded, and the API of the cluster still answers %s later: stop the machines, and let observe print whether they run", limit)
+	})
+}
+
+// waitForUse repeats CheckUsable until judge returns nil for its result, or returns the error of judge after
+// maxUsableWait.
+func (s *Suite) waitForUse(
+	ctx context.Context, c Cluster, kubeconfig []byte, ms cloud.Machines, judge func(unusable error, limit time.Duration) error,
+) error {
 	if s.CheckUsable == nil {
 		return nil
 	}
 	limit := min(s.Patience, maxUsableWait)
 	for deadline := time.Now().Add(limit); ; {
-		err := s.CheckUsable(ctx, c, kubeconfig, ms.ExpectNodes())
+		err := judge(s.CheckUsable(ctx, c, kubeconfig, ms.ExpectNodes()), limit)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("create has succeeded, and no pool could use the cluster %s later: %w", limit, err)
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -148,17 +173,36 @@ func (s *Suite) checkPower(ctx context.Context) (string, error) {
 		return "", errNoPower
 	}
 	return s.withCluster(ctx, func(c Cluster) (string, error) {
-		for _, step := range []struct {
-			verb Verb
-			want cloud.State
-		}{{Stop, cloud.Stopped}, {Stop, cloud.Stopped}, {Start, cloud.Running}, {Start, cloud.Running}} {
-			if err := s.reachState(ctx, c, step.verb, step.want); err != nil {
-				return "", err
-			}
+		kubeconfig, err := c.ReadKubeconfig(ctx)
+		if err != nil {
+			return "", err
 		}
-		_, err := c.ReadKubeconfig(ctx)
+		ms, _, err := c.Observe(ctx)
+		if err == nil {
+			err = s.reachStateTwice(ctx, c, Stop, cloud.Stopped)
+		}
+		if err == nil {
+			err = s.waitUntilUnusable(ctx, c, kubeconfig, ms)
+		}
+		if err == nil {
+			err = s.reachStateTwice(ctx, c, Start, cloud.Running)
+		}
+		if err == nil {
+			kubeconfig, err = c.ReadKubeconfig(ctx)
+		}
+		if err == nil {
+			err = s.waitUntilUsable(ctx, c, Start, kubeconfig, ms)
+		}
 		return "", err
 	})
+}
+
+// reachStateTwice calls reachState twice: the second call must change nothing.
+func (s *Suite) reachStateTwice(ctx context.Context, c Cluster, verb Verb, want cloud.State) error {
+	if err := s.reachState(ctx, c, verb, want); err != nil {
+		return err
+	}
+	return s.reachState(ctx, c, verb, want)
 }
 
 func (s *Suite) checkDestroyWithoutState(ctx context.Context) (string, error) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hotspare.io/hotspare/internal/cloud"
 )
 
 // runSuite runs the suite on a recipe and returns the checks that have failed, and what is left over.
@@ -142,6 +144,66 @@ func TestTheSuiteStopsWhenItsContextEnds(t *testing.T) {
 	all := s.Run(ctx)
 	if entries, err := os.ReadDir(world); err != nil || len(entries) > 0 || len(all) > 6 {
 		t.Errorf("left %v, %v\n%s", entries, err, Table(all))
+	}
+}
+
+// runWithUse runs one check of a suite whose clusters are usable as isUsable says; sinceStop is the number of
+// times that a cluster was asked since its machines stopped, and 0 while they run.
+func runWithUse(t *testing.T, check string, patience time.Duration, isUsable func(sinceStop int) error) Check {
+	t.Helper()
+	world, asked := t.TempDir(), 0
+	s := &Suite{
+		Recipe: directories.load(t), With: map[string]string{"world": world}, Dir: t.TempDir(),
+		Random: rand.New(rand.NewPCG(1, 0)), Pause: time.Millisecond, Patience: patience, KillWithin: 100 * time.Millisecond,
+		CheckUsable: func(ctx context.Context, c Cluster, _ []byte, _ bool) error {
+			ms, _, err := c.Observe(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			if asked++; ms.AllIn(cloud.Running) {
+				asked = 0
+			}
+			return isUsable(asked)
+		},
+	}
+	s.took, s.with = map[Verb]time.Duration{}, map[string]string{"world": world, "workers": "2"}
+	i := slices.IndexFunc(suiteChecks, func(c suiteCheck) bool { return c.name == check })
+	return s.runCheck(t.Context(), suiteChecks[i])
+}
+
+func TestAStoppedClusterMustNotBeUsable(t *testing.T) {
+	t.Parallel()
+	silent := errors.New("its API does not answer")
+	for name, c := range map[string]struct {
+		isUsable func(sinceStop int) error
+		failure  string
+	}{
+		"the API ends with the machines": {func(n int) error {
+			if n > 0 {
+				return silent
+			}
+			return nil
+		}, ""},
+		"the API ends a little later": {func(n int) error {
+			if n > 2 {
+				return silent
+			}
+			return nil
+		}, ""},
+		"the API goes on":            {func(int) error { return nil }, "stop has succeeded, and the API of the cluster still answers 1ms later"},
+		"the API does not come back": {func(int) error { return silent }, "start has succeeded, and no pool could use the cluster 1ms later: its API does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			patience := time.Minute
+			if c.failure != "" {
+				patience = time.Millisecond
+			}
+			check := runWithUse(t, "stop and start change all machines", patience, c.isUsable)
+			if (check.State == CheckFailed) != (c.failure != "") || !strings.Contains(check.Detail, c.failure) {
+				t.Errorf("%s: %s", check.State, check.Detail)
+			}
+		})
 	}
 }
 

@@ -56,9 +56,9 @@ type Suite struct {
 	// KillWithin is the maximum time after which the suite kills a program. If it is zero, the suite uses
 	// the time that the program took in an earlier check, or 2 s.
 	KillWithin time.Duration
-	// CheckUsable returns why pools could not use a cluster of which create has succeeded and whose machines
-	// run; nil skips this. expectNodes is false if no machine is a node. Suite repeats it for two minutes, or for
-	// Patience if that is shorter.
+	// CheckUsable returns why pools could not use a cluster; nil skips this. expectNodes is false if no
+	// machine is a node. After create and start, Suite repeats it until it returns nil, and after stop until it
+	// does not, for two minutes, or for Patience if that is shorter.
 	CheckUsable func(ctx context.Context, c Cluster, kubeconfig []byte, expectNodes bool) error
 	// Begin is called before each check, and Report after it; nil ignores them.
 	Begin  func(name string)
