@@ -65,7 +65,25 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 		},
 		"one that comes up for ever": {
 			decision{settings(1, 0), "a:resuming=11m", "", ""},
-			pool.Held, "blocked; a does not resume: delete it, or set spec.powerstateTransitionToRunningTimeout, so that such clusters are replaced",
+			pool.Held, "blocked; a does not resume: see why with hotspare cluster describe a; hotspare replaces such clusters if you delete them, " +
+				"or set spec.powerstateTransitionToRunningTimeout",
+		},
+		"some that come up for ever": {
+			decision{settings(2, 0), "a:resuming=11m b:resuming=12m", "", ""},
+			pool.Held, "blocked; a, b do not resume: see why with hotspare cluster describe a; hotspare replaces such clusters if you delete them, " +
+				"or set spec.powerstateTransitionToRunningTimeout",
+		},
+		"one that does not stop": {
+			decision{settings(2, 0), "a:standby+powerfailed b:standby", "", ""},
+			pool.Held, "blocked; a does not stop: see why with hotspare cluster describe a",
+		},
+		"some that do not stop": {
+			decision{settings(2, 0), "a:standby+powerfailed b:standby+powerfailed", "", ""},
+			pool.Held, "blocked; a, b do not stop: see why with hotspare cluster describe a",
+		},
+		"one that does not stop, and is paused": {
+			decision{settings(1, 0), "a:standby+powerfailed+paused", "", ""},
+			pool.Settled, "settled",
 		},
 		"one that comes up until its timeout": {
 			decision{with(settings(1, 0), minute), "a:resuming=1m", "", ""},

@@ -145,7 +145,11 @@ func (d *draft) listObstacles(r Report) []string {
 		break // one is reported here; the others are in DeletionPossible and in the clusters' own conditions
 	}
 	if hanging := d.hangingResumes(); len(hanging) > 0 {
-		out = append(out, fmt.Sprintf("%s does not resume: delete it, or set spec.powerstateTransitionToRunningTimeout, so that such clusters are replaced", listFirst(hanging)))
+		out = append(out, formatMembers(hanging, "does not resume", "do not resume")+": see why with hotspare cluster describe "+hanging[0]+
+			"; hotspare replaces such clusters if you delete them, or set spec.powerstateTransitionToRunningTimeout")
+	}
+	if failing := d.failingStops(); len(failing) > 0 {
+		out = append(out, formatMembers(failing, "does not stop", "do not stop")+": see why with hotspare cluster describe "+failing[0])
 	}
 	if stale := len(r.Stale) + len(r.Unversioned); stale > 0 && d.Settings.Blocked != "" && r.Short == 0 {
 		out = append(out, fmt.Sprintf("%d stale: %s", stale, d.Settings.Blocked))
@@ -188,6 +192,26 @@ func (d *draft) hangingResumes() []string {
 		}
 	}
 	return out
+}
+
+// failingStops names the members that should hibernate, and that hotspare fails to stop. They may run, and cost
+// money.
+func (d *draft) failingStops() []string {
+	var out []string
+	for _, m := range d.unclaimedMembers(Standby, Assignable) {
+		if m.PowerFailed && m.Wanted == Hibernating && m.Paused == "" && !d.plannedDeletions[m.Name] {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// formatMembers returns the first names with a predicate in singular or plural.
+func formatMembers(names []string, singular, plural string) string {
+	if len(names) == 1 {
+		return names[0] + " " + singular
+	}
+	return listFirst(names) + " " + plural
 }
 
 // pausedMembers names the members that would be installed or resumed if they were not paused by

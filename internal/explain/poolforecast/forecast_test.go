@@ -82,3 +82,22 @@ func TestWhatIsSaidWhileTheOnlyInstallFails(t *testing.T) {
 		t.Errorf("to do: %+v, want only the cluster's log", v.ToDo)
 	}
 }
+
+func TestWhatIsSaidWhileNoClusterResumes(t *testing.T) {
+	v := outlook(t, func(_ *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+		cd.Spec.Installed, cd.Spec.PowerState = true, hivev1.PowerRunning
+		condition.Set(&cd.Status.Conditions, hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, "", noon)
+		condition.Set(&cd.Status.Conditions, hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart, "observe printed garbage.", noon.Add(-time.Hour))
+		condition.Set(&cd.Status.Conditions, hivev1.ClusterReady, corev1.ConditionFalse, hivev1.ReasonFailedToStart, "observe printed garbage.", noon.Add(-time.Hour))
+	})
+	if !strings.HasPrefix(v.Plan, "blocked; 1 claim waiting; p-1 does not resume: see why with hotspare cluster describe p-1") {
+		t.Errorf("plan: %s", v.Plan)
+	}
+	var duties []string
+	for _, d := range v.ToDo {
+		duties = append(duties, d.Of+": "+d.Text+" "+d.Command)
+	}
+	if got := strings.Join(duties, "\n"); got != "p-1: See why. hotspare cluster describe p-1 -n ci" {
+		t.Errorf("to do:\n%s", got)
+	}
+}
