@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/up"
 	"hotspare.io/hotspare/internal/version"
 )
@@ -63,8 +64,16 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "hotspare %s runs in the background (pid %d), ready in %.1fs\n", version.Get(), child.Process.Pid, time.Since(began).Seconds())
 	printNextCommands(out, o, "Next:", true)
-	fmt.Fprintf(out, "\nThis stops it; the data stays:\n  %s down\n", os.Args[0])
+	fmt.Fprintf(out, "\nThis stops it; the data stays:\n  %s\n", formatStopCommand(os.Args[0], o.Dir))
 	return child.Process.Release()
+}
+
+// formatStopCommand returns the command that stops the hub of a data folder, in any terminal.
+func formatStopCommand(self, dir string) string {
+	if base.DefaultDataDir() == dir {
+		return self + " down"
+	}
+	return self + " down --data-dir " + absolutePath(dir)
 }
 
 // waitUntilReady waits until the child is ready. If the child exits before, the error contains its

@@ -40,3 +40,12 @@ func TestABadVariableIsNamed(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+func TestTheCommandThatStopsAHubNamesItsDataFolder(t *testing.T) {
+	t.Setenv("HOTSPARE_DATA_DIR", "/srv/hub")
+	for dir, want := range map[string]string{"/srv/hub": "hotspare down", "/srv/other": "hotspare down --data-dir /srv/other"} {
+		if got := formatStopCommand("hotspare", dir); got != want {
+			t.Errorf("data folder %s: %q, want %q", dir, got, want)
+		}
+	}
+}
