@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
 )
 
 // blob is a blob of an image, and where it is read.
@@ -93,7 +95,7 @@ func openBytes(raw []byte) func() (io.ReadCloser, error) {
 }
 
 func (c *imageContent) readManifest(d v1.Descriptor) ([]byte, error) {
-	if err := validateDigest(d.Digest); err != nil {
+	if err := registryapi.ValidateDigest(d.Digest); err != nil {
 		return nil, err
 	}
 	raw, err := readDocument(c.src, blobName(d.Digest))
@@ -166,7 +168,7 @@ func (c *imageContent) resolveManifest(d v1.Descriptor, raw []byte) ([]blob, err
 }
 
 func (c *imageContent) checkPresence(d v1.Descriptor) error {
-	if err := validateDigest(d.Digest); err != nil {
+	if err := registryapi.ValidateDigest(d.Digest); err != nil {
 		return err
 	}
 	size, err := c.src.size(blobName(d.Digest))

@@ -13,6 +13,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
 )
 
 // dockerManifest is the file manifest.json of docker save.
@@ -115,7 +117,7 @@ func sumOf(h hash.Hash) v1.Hash {
 // describeLayer returns the descriptor of a layer. diffID is the digest of the layer without
 // compression, as in the image's configuration.
 func describeLayer(src source, file string, diffID v1.Hash) (v1.Descriptor, error) {
-	if err := validateDigest(diffID); err != nil {
+	if err := registryapi.ValidateDigest(diffID); err != nil {
 		return v1.Descriptor{}, fmt.Errorf("layer %s: %w", file, err)
 	}
 	size, err := src.size(file)

@@ -21,19 +21,6 @@ func parseName(text string) (reference.NamedTagged, error) {
 	return reference.TagNameOnly(named).(reference.NamedTagged), nil
 }
 
-// parseRepository parses the registry and the repository of a request. Every part of them is then
-// safe as the name of a folder.
-func parseRepository(registry, repository string) (reference.Named, error) {
-	named, err := reference.ParseNormalizedNamed(registry + "/" + repository)
-	if err != nil {
-		return nil, err
-	}
-	if !reference.IsNameOnly(named) || reference.Domain(named) != registry {
-		return nil, fmt.Errorf("%q is no registry with a repository", registry+"/"+repository)
-	}
-	return named, nil
-}
-
 const (
 	nameAnnotation    = "io.containerd.image.name"
 	refNameAnnotation = "org.opencontainers.image.ref.name"

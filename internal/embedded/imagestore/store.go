@@ -26,6 +26,8 @@ import (
 	"github.com/distribution/reference"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
 )
 
 // Store is a folder of images. Any number of processes can use it at the same time.
@@ -163,17 +165,10 @@ func readReference(file string) (tagReference, error) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return r, fmt.Errorf("%s is damaged: %w", file, err)
 	}
-	if err := validateDigest(r.Digest); err != nil {
+	if err := registryapi.ValidateDigest(r.Digest); err != nil {
 		return r, fmt.Errorf("%s is damaged: %w", file, err)
 	}
 	return r, nil
-}
-
-func validateDigest(digest v1.Hash) error {
-	if digest.Algorithm != "sha256" || len(digest.Hex) != 64 {
-		return fmt.Errorf("%q is no SHA-256 digest", digest.String())
-	}
-	return nil
 }
 
 // describeImage reads the manifests of an image in the store.
