@@ -106,3 +106,16 @@ func ReadHolder(path string) int {
 	}
 	return pid
 }
+
+// TryFile locks an open file until it is closed, without changing its content. It does not wait: it
+// returns false if the lock is held through another open file, of this process or of another one.
+func TryFile(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("locking %s: %w", f.Name(), err)
+	}
+	return true, nil
+}

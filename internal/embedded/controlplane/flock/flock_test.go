@@ -58,3 +58,39 @@ func TestALockThatNothingRefersToIsHeld(t *testing.T) {
 		t.Errorf("after garbage collections, the lock can be acquired again: %v", err)
 	}
 }
+
+func TestTryFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *os.File {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() }) //nolint:errcheck // it may be closed already
+		return f
+	}
+	first, second := open(), open()
+	for _, c := range []struct {
+		file *os.File
+		want bool
+	}{{first, true}, {second, false}, {first, true}} {
+		if got, err := TryFile(c.file); got != c.want || err != nil {
+			t.Errorf("got %v, %v; want %v", got, err, c.want)
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := TryFile(second); !got || err != nil {
+		t.Errorf("after the first was closed: %v, %v", got, err)
+	}
+	if raw, err := os.ReadFile(path); err != nil || string(raw) != "content" {
+		t.Errorf("the content is %q, %v", raw, err)
+	}
+	if got, err := TryFile(first); got || err == nil {
+		t.Errorf("a closed file: %v, %v", got, err)
+	}
+}
