@@ -38,6 +38,8 @@ func newCache(t testing.TB, limit int64) (*Cache, *clock) {
 	return c, now
 }
 
+func ignoreSize(int64) error { return nil }
+
 func digestOf(content []byte) v1.Hash {
 	sum := sha256.Sum256(content)
 	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
@@ -59,7 +61,7 @@ func store(t testing.TB, c *Cache, content string) {
 	if err := d.MakeRoom(t.Context(), int64(len(content))); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Receive(t.Context(), strings.NewReader(content)); err != nil {
+	if err := d.Receive(t.Context(), strings.NewReader(content), ignoreSize); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -86,7 +88,7 @@ func TestContentIsStoredUnderItsDigest(t *testing.T) {
 		c, _ := newCache(t, 1<<30)
 		content := bytes.Repeat([]byte("x"), size)
 		digest := digestOf(content)
-		if err := begin(t, c, digest).Receive(t.Context(), iotest.HalfReader(bytes.NewReader(content))); err != nil {
+		if err := begin(t, c, digest).Receive(t.Context(), iotest.HalfReader(bytes.NewReader(content)), ignoreSize); err != nil {
 			t.Fatal(err)
 		}
 		f, err := c.OpenBlob(digest)
@@ -111,7 +113,7 @@ func TestAReaderGetsAllButTheEndOfWrongContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Receive(t.Context(), bytes.NewReader(content)); !errors.Is(err, ErrDigest) {
+	if err := d.Receive(t.Context(), bytes.NewReader(content), ignoreSize); !errors.Is(err, ErrDigest) {
 		t.Errorf("got %v", err)
 	}
 	got, err := io.ReadAll(r)
@@ -123,6 +125,8 @@ func TestAReaderGetsAllButTheEndOfWrongContent(t *testing.T) {
 	}
 }
 
+var errNotRecorded = errors.New("not recorded")
+
 func TestFailedDownloadsLeaveNothing(t *testing.T) {
 	content := bytes.Repeat([]byte("x"), 3*chunkSize)
 	broken := errors.New("the connection broke")
@@ -133,6 +137,7 @@ func TestFailedDownloadsLeaveNothing(t *testing.T) {
 	}{
 		"truncated":        {bytes.NewReader(content[:2*chunkSize]), nil, ErrDigest},
 		"empty":            {bytes.NewReader(nil), nil, ErrDigest},
+		"not recorded":     {bytes.NewReader(content), func(c *Cache) { c.limit++ }, errNotRecorded},
 		"broken":           {io.MultiReader(bytes.NewReader(content[:chunkSize]), iotest.ErrReader(broken)), nil, ErrInterrupted},
 		"too long":         {io.MultiReader(bytes.NewReader(content), strings.NewReader("x")), nil, ErrDigest},
 		"over the limit":   {bytes.NewReader(content), func(c *Cache) { c.limit = chunkSize }, ErrNoRoom},
@@ -153,7 +158,16 @@ func TestFailedDownloadsLeaveNothing(t *testing.T) {
 				tc.prepare(c)
 			}
 			d := begin(t, c, digestOf(content))
-			if err := d.Receive(t.Context(), tc.body); !errors.Is(err, tc.want) {
+			record := func(size int64) error {
+				if size != int64(len(content)) || c.Has(digestOf(content)) {
+					t.Errorf("recorded %d bytes", size)
+				}
+				if tc.want == errNotRecorded { //nolint:errorlint // it is a case of this table
+					return errNotRecorded
+				}
+				return nil
+			}
+			if err := d.Receive(t.Context(), tc.body, record); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
 			if left := names(t, c); len(left) > 0 {
@@ -192,7 +206,7 @@ func TestReadersGetContentWhileItArrives(t *testing.T) {
 		t.Fatal(err)
 	}
 	received := make(chan error)
-	go func() { received <- d.Receive(t.Context(), pr) }()
+	go func() { received <- d.Receive(t.Context(), pr, ignoreSize) }()
 	if _, err := pw.Write(content[:3*chunkSize]); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +247,7 @@ func TestDownloadsFromTwoSourcesDoNotMix(t *testing.T) {
 		t.Fatalf("the second source has no download of its own: %v", err)
 	}
 	first.Cancel()
-	if err := second.Receive(t.Context(), strings.NewReader("content")); err != nil {
+	if err := second.Receive(t.Context(), strings.NewReader("content"), ignoreSize); err != nil {
 		t.Error(err)
 	}
 }
@@ -249,7 +263,7 @@ func TestMain(m *testing.M) {
 	c := Open(dir, 1<<30, time.Now)
 	d, _, err := c.Begin(context.Background(), "quay.io", digestOf(killedContent))
 	if err == nil {
-		_ = d.Receive(context.Background(), io.MultiReader(bytes.NewReader(killedContent[:2*chunkSize]), waiting{})) // it is killed
+		_ = d.Receive(context.Background(), io.MultiReader(bytes.NewReader(killedContent[:2*chunkSize]), waiting{}), ignoreSize) // it is killed
 	}
 	os.Exit(1)
 }
@@ -292,7 +306,7 @@ func TestAKilledDownloadIsRemoved(t *testing.T) {
 	}
 	_ = child.Wait() // it was killed
 	again := begin(t, c, digest)
-	if err := again.Receive(t.Context(), bytes.NewReader(killedContent)); err != nil {
+	if err := again.Receive(t.Context(), bytes.NewReader(killedContent), ignoreSize); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"blobs/" + digest.Hex}, names(t, c)); diff != "" {
@@ -446,7 +460,7 @@ func TestPrune(t *testing.T) {
 	if freed, err := c.Prune(t.Context()); freed != 11 || err != nil {
 		t.Errorf("got %d, %v", freed, err)
 	}
-	if err := running.Receive(t.Context(), strings.NewReader("running")); err != nil || len(names(t, c)) != 1 {
+	if err := running.Receive(t.Context(), strings.NewReader("running"), ignoreSize); err != nil || len(names(t, c)) != 1 {
 		t.Errorf("a download that went on: %v, %v", names(t, c), err)
 	}
 }

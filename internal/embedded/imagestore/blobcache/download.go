@@ -109,11 +109,16 @@ func (d *Download) Cancel() {
 	_, _ = os.Remove(d.file.Name()), d.file.Close()
 }
 
-// Receive reads the content, and ends the download. The error is ErrDigest if the content is wrong, and
-// ErrNoRoom if the content does not fit on the disk.
-func (d *Download) Receive(ctx context.Context, from io.Reader) error {
+// Receive reads the content, and ends the download. It calls record with the size of the content after
+// it has verified it, and before others find it under its digest. The error is ErrDigest if the content
+// is wrong, and ErrNoRoom if the content does not fit on the disk.
+func (d *Download) Receive(ctx context.Context, from io.Reader, record func(size int64) error) error {
 	defer d.Cancel()
-	if err := d.copyVerified(from); err != nil {
+	size, err := d.copyVerified(from)
+	if err == nil {
+		err = record(size)
+	}
+	if err != nil {
 		return err
 	}
 	if err := d.cache.sync(d.file); err != nil {
@@ -130,20 +135,20 @@ func (d *Download) Receive(ctx context.Context, from io.Reader) error {
 	return errors.Join(d.cache.makeRoom(ctx, 0), d.file.Close())
 }
 
-// copyVerified writes the content. It writes the last part after it has verified the whole.
-func (d *Download) copyVerified(from io.Reader) error {
+// copyVerified writes the content, and returns its size. It writes the last part after it has verified
+// the whole.
+func (d *Download) copyVerified(from io.Reader) (total int64, err error) {
 	hash := sha256.New()
-	total := int64(0)
 	next, held := make([]byte, chunkSize), make([]byte, 0, chunkSize)
 	for {
 		n, err := from.Read(next)
 		if n > 0 {
 			if err := d.writeHeld(held); err != nil {
-				return err
+				return total, err
 			}
 			hash.Write(next[:n])
 			if total += int64(n); total > d.cache.limit {
-				return fmt.Errorf("%w: more than its limit of %d bytes", ErrNoRoom, d.cache.limit)
+				return total, fmt.Errorf("%w: more than its limit of %d bytes", ErrNoRoom, d.cache.limit)
 			}
 			held, next = next[:n], held[:chunkSize]
 		}
@@ -151,13 +156,13 @@ func (d *Download) copyVerified(from io.Reader) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrInterrupted, err)
+			return total, fmt.Errorf("%w: %w", ErrInterrupted, err)
 		}
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != d.digest.Hex {
-		return fmt.Errorf("%w %s: it is sha256:%s", ErrDigest, d.digest, got)
+		return total, fmt.Errorf("%w %s: it is sha256:%s", ErrDigest, d.digest, got)
 	}
-	return d.writeHeld(held)
+	return total, d.writeHeld(held)
 }
 
 func (d *Download) writeHeld(p []byte) error {

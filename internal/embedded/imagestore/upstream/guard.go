@@ -77,6 +77,9 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if response.StatusCode == http.StatusTooManyRequests {
+		recordNamedWait(r.Context(), response.Header.Get("Retry-After"))
+	}
 	isContent, _ := r.Context().Value(contentKey{}).(bool)
 	if !isContent || r.Header.Get("Accept") == "" { // a token, or what a registry says about itself
 		response.Body = struct {

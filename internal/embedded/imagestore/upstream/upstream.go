@@ -6,6 +6,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/distribution/reference"
@@ -156,7 +158,8 @@ func (c *Client) do(ctx context.Context, method string, i Item, credentials auth
 	if err := c.pauseOf(i.registry()); err != nil {
 		return nil, err
 	}
-	response, err := c.send(ctx, method, i, credentials)
+	named := &namedWait{}
+	response, err := c.send(context.WithValue(ctx, namedWaitKey{}, named), method, i, credentials)
 	if err == nil && (response.StatusCode == http.StatusOK || method == http.MethodHead && response.StatusCode/100 == 3) {
 		return response, nil
 	}
@@ -165,13 +168,16 @@ func (c *Client) do(ctx context.Context, method string, i Item, credentials auth
 			io.Reader
 			io.Closer
 		}{io.LimitReader(response.Body, maxAnswer), response.Body}
-		err = withRetryAfter(transport.CheckError(response), response.Header.Get("Retry-After"))
+		err = transport.CheckError(response)
 		_ = response.Body.Close() // it was read
 	}
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 		return nil, context.Cause(ctx)
 	}
 	known := classify(i, err)
+	if known.Kind == Limited {
+		known.RetryAfter = cmp.Or(time.Duration(named.wait.Load()), limitPause)
+	}
 	c.recordPause(i.registry(), known)
 	return nil, known
 }
@@ -243,21 +249,18 @@ func (c *Client) session(ctx context.Context, repository reference.Named, creden
 	return session, registry, nil
 }
 
-// withRetryAfter adds the time that a registry names in a header to an error.
-func withRetryAfter(err error, header string) error {
-	seconds, parseErr := strconv.Atoi(header)
-	if err == nil || parseErr != nil || seconds <= 0 {
-		return err
+// namedWait is the time after which a registry, or its server of tokens, wants to be asked again. The
+// guard records it, because the errors of package transport do not contain it.
+type namedWait struct{ wait atomic.Int64 }
+
+type namedWaitKey struct{}
+
+func recordNamedWait(ctx context.Context, header string) {
+	seconds, err := strconv.Atoi(header)
+	if named, ok := ctx.Value(namedWaitKey{}).(*namedWait); ok && err == nil && seconds > 0 {
+		named.wait.Store(int64(min(time.Duration(min(seconds, 1<<20))*time.Second, maxLimitPause)))
 	}
-	return &retryAfterError{error: err, wait: time.Duration(seconds) * time.Second}
 }
-
-type retryAfterError struct {
-	error
-	wait time.Duration
-}
-
-func (e *retryAfterError) Unwrap() error { return e.error }
 
 // pause is a time during which a registry is not asked again.
 type pause struct {
@@ -352,7 +355,7 @@ func KindOf(err error) (Kind, bool) {
 func classify(i Item, err error) *Error {
 	var answer *transport.Error
 	if errors.As(err, &answer) {
-		return classifyAnswer(i, answer, err)
+		return classifyAnswer(i, answer)
 	}
 	var forbidden *forbiddenError
 	isForbidden := errors.As(err, &forbidden)
@@ -369,17 +372,13 @@ func classify(i Item, err error) *Error {
 	return &Error{Kind: Unreachable, message: fmt.Sprintf("pulling %s: registry %s is not reached: %v", i, i.registry(), err)}
 }
 
-func classifyAnswer(i Item, answer *transport.Error, err error) *Error {
+func classifyAnswer(i Item, answer *transport.Error) *Error {
 	e := &Error{message: fmt.Sprintf("pulling %s: registry %s answers %d %s%s", i, i.registry(), answer.StatusCode, http.StatusText(answer.StatusCode), quoteCodes(answer))}
 	switch status := answer.StatusCode; {
 	case status == http.StatusNotFound:
 		e.Kind = Missing
 	case status == http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = Limited, limitPause
-		var named *retryAfterError
-		if errors.As(err, &named) {
-			e.RetryAfter = min(named.wait, maxLimitPause)
-		}
+		e.Kind = Limited
 		e.message += ": it limits the rate of pulls; wait, or add credentials for it to the pull secret"
 	case status >= 400 && status < 500 && status != http.StatusRequestTimeout:
 		e.Kind = Denied
