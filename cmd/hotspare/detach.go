@@ -36,6 +36,12 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	if !o.Containers {
 		args = append(args, "--containers=false")
 	}
+	if o.ImageCacheSize >= 0 {
+		args = append(args, "--image-cache-size", strconv.FormatInt(o.ImageCacheSize, 10))
+	}
+	for _, registry := range o.InsecureRegistries {
+		args = append(args, "--insecure-registries", registry)
+	}
 	if o.Installer != "" {
 		args = append(args, "--installer", o.Installer)
 	}

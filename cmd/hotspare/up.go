@@ -29,7 +29,7 @@ Ctrl-C, or run "hotspare down" in another terminal, to stop everything that it s
 func upCommand() *cobra.Command {
 	var o up.Options
 	var detach, untilEOF bool
-	var pullSecret string
+	var pullSecret, imageCacheSize string
 	var authorities []string
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -59,6 +59,12 @@ func upCommand() *cobra.Command {
 			if o.CertificateAuthorities, err = manager.ParseSecretNames(authorities); err != nil {
 				return base.NewUsageError(fmt.Errorf("--additional-certificate-authorities %w", err))
 			}
+			if o.ImageCacheSize, err = up.ParseImageCacheSize(imageCacheSize); err != nil {
+				return base.NewUsageError(fmt.Errorf("--image-cache-size: %w", err))
+			}
+			if err = up.CheckRegistries(o.InsecureRegistries); err != nil {
+				return base.NewUsageError(fmt.Errorf("--insecure-registries: %w", err))
+			}
 			o.Dir = base.DataDir(cmd)
 			if detach {
 				return startDetached(cmd, o)
@@ -70,6 +76,7 @@ func upCommand() *cobra.Command {
 		},
 	}
 	addServingFlags(cmd.Flags(), &o)
+	addImageFlags(cmd.Flags(), &o, &imageCacheSize)
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install to install clusters on clouds, run as processes on this machine (default: local clusters only)")
 	cmd.Flags().StringVar(&o.Recipes, "recipes", "",
@@ -95,6 +102,14 @@ func addServingFlags(flags *pflag.FlagSet, o *up.Options) {
 		"loopback `address` that serves the console; port 0 selects the last used port, else any free port; 0 disables the console")
 	flags.BoolVar(&o.Containers, "containers", true,
 		"let workers of local clusters run containers, if this machine can: see hotspare doctor; $HOTSPARE_CONTAINERS replaces the default")
+}
+
+// addImageFlags adds the flags of the images that local clusters pull.
+func addImageFlags(flags *pflag.FlagSet, o *up.Options, size *string) {
+	flags.StringVar(size, "image-cache-size", "",
+		"how much of the disk to use to keep images that local clusters pull, as in 20G; 0 keeps none (default: a tenth of the disk, at most 20G)")
+	flags.StringSliceVar(&o.InsecureRegistries, "insecure-registries", nil,
+		"registries, as `host:port`, from which local clusters may pull by plain HTTP, and at loopback and link-local addresses; may be repeated (default: none)")
 }
 
 // defaultToVariable sets a flag that was not given to the value of an environment variable, unless that

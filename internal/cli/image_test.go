@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,11 +16,17 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/distribution/reference"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/random"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/imagestore"
+	"hotspare.io/hotspare/internal/embedded/imagestore/pullthrough"
+	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
+	"hotspare.io/hotspare/internal/embedded/imagestore/registrytest"
+	"hotspare.io/hotspare/internal/embedded/imagestore/upstream"
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
@@ -85,7 +92,8 @@ func TestImageTranscripts(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"image":        {"image list", "image load busybox.tar two.tar", "image list", "images ls -o name", "image load unnamed.tar --name registry.example.com/a/b -o json", "image delete busybox:1.36 quay.io/team/app", "image list -o yaml", "image delete quay.io/team/app:v1 -o name", "image delete registry.example.com/a/b -o json"},
 		"image-bad":    {"image load nope.tar", "image load text.tar busybox.tar truncated.tar", "image load foreign.tar", "image load folder", "image load unnamed.tar", "image load busybox.tar --name A:b", "image load busybox.tar two.tar --name x", "image load busybox.tar --name=", "image load", "image delete", "image delete nope", "image delete nope --data-dir data -o json", "image delete A", "image list x", "image lod"},
-		"image-help":   {"image", "image load --help"},
+		"image-help":   {"image", "image load --help", "image list --help", "image prune --help"},
+		"image-cached": {"image list --cached", "image list --cached -o json", "image list --cached -o name", "image prune", "image prune -o yaml", "image prune x"},
 		"image-nohub":  {"image list --kubeconfig /no/such/file", "image list --data-dir none"},
 		"image-format": {"image load busybox.tar -o name", "image load two.tar -o yaml", "image list -o json"},
 	} {
@@ -136,5 +144,52 @@ func TestImageLoadEndsAtASignal(t *testing.T) {
 	cancel(base.InterruptError{Signal: syscall.SIGINT})
 	if code := r.runIn(ctx, "image", "load", "busybox.tar"); code != 130 || r.stderr.String() != "error: interrupted\n" {
 		t.Errorf("exit code %d: %s", code, r.stderr.String())
+	}
+}
+
+// cacheImage puts an image into the cache, as a local cluster does that pulls it.
+func cacheImage(t *testing.T) {
+	t.Helper()
+	registry := registrytest.New(t, registrytest.Basic)
+	image, err := random.Image(1000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry.Push(t, "team/app:v1", image)
+	dir := machine.ImageCachePath(filepath.Join("data", "machines"))
+	if err := pullthrough.WriteSettings(dir, pullthrough.Settings{Limit: 5e9}); err != nil {
+		t.Fatal(err)
+	}
+	client := upstream.New(upstream.Options{IsAllowed: func(netip.Addr) bool { return false }, Insecure: []string{registry.Host}})
+	source, err := pullthrough.New(t.Context(), pullthrough.Options{Dir: dir, Limit: 5e9, Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := reference.ParseNormalizedNamed(registry.Host + "/team/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := source.OpenManifest(t.Context(), registryapi.Request{Repository: named, Tag: "v1"})
+	if err != nil || content.Body.Close() != nil {
+		t.Fatal(err)
+	}
+	source.Wait()
+}
+
+func TestCachedImagesAreListedAndDeleted(t *testing.T) {
+	r := imageRig(t)
+	cacheImage(t)
+	for _, c := range []struct{ command, want string }{
+		{"image list --cached", `(?s)^NAME +DIGEST +SIZE +USED\n127.0.0.1:\d+/team/app:v1 +sha256:\w{12} +\d+ B +\S+\n\n\d+ B of at most 5.0 GB are used. Images share layers.\n$`},
+		{"image list --cached -o name", `^127.0.0.1:\d+/team/app:v1\n$`},
+		{"image list --cached -o json", `(?s)"size": \d+,\n +"used": "\d{4}-.*"limit": 5000000000`},
+		{"image list", `^$`},
+		{"image prune", `^deleted the cached images \(\d+ B\)\n$`},
+		{"image list --cached", `^$`},
+		{"image prune -o json", `"freedBytes": 0`},
+	} {
+		if code := r.run(strings.Fields(c.command)...); code != 0 || !regexp.MustCompile(c.want).MatchString(r.stdout.String()) {
+			t.Errorf("%s: exit code %d: %s%s", c.command, code, r.stdout.String(), r.stderr.String())
+		}
 	}
 }

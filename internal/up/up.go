@@ -9,7 +9,7 @@
 //	DIR/metrics         contains the URL of the metrics, if they are served
 //	DIR/console         contains the address of the console, and a key to it while it is served; mode 0600
 //	DIR/hub/            the hub's data
-//	DIR/machines/       the machines of local clusters
+//	DIR/machines/       the machines of local clusters, and their images
 //	DIR/installs/       the files that the installer wrote for each cluster
 //	DIR/recipes/        the recipes that hotspare ships, unless others were named
 //	DIR/recipe-clusters/  the state and the logs of clusters that recipes created
@@ -62,6 +62,12 @@ type Options struct {
 	Machine []string
 	// Containers lets the workers of local clusters run the containers of pods, if this computer can.
 	Containers bool
+	// ImageCacheSize is the maximum number of bytes of the images of other registries that are kept for
+	// local clusters; 0 keeps none, and less selects the default of DefaultImageCacheSize.
+	ImageCacheSize int64
+	// InsecureRegistries are registries, as host or host:port, from which local clusters may pull by plain
+	// HTTP, and at loopback and link-local addresses.
+	InsecureRegistries []string
 	// Installer is the path of an openshift-install that installs clusters of other platforms, with
 	// hotspare as the program of its pods. If it is empty, only local clusters can be created.
 	Installer string
@@ -219,6 +225,9 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)
 	o.Progress("starting the local platform and the controllers")
 	store, err := local.Open(filepath.Join(o.Dir, "machines"), o.Machine)
 	if err != nil {
+		return err
+	}
+	if err := o.configureImageCache(); err != nil {
 		return err
 	}
 	started := make(chan struct{})

@@ -22,12 +22,15 @@ const imageLong = `Load container images for local clusters, without Docker and 
 All local clusters on this computer whose workers run containers
 (spec.platform.local.containers: Always) find the images at their next pull, also with
 imagePullPolicy Always. This includes clusters that exist already. The images are in the
-data folder, which every local cluster of the hub uses. The commands need no hub.`
+data folder, which every local cluster of the hub uses. The commands need no hub.
+
+Images that are not loaded are pulled from their registry, and the data folder keeps them
+for the next cluster: see "hotspare image list --cached".`
 
 // NewCommand returns the command "hotspare image" with its subcommands.
 func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
-	cmd := a.NewCommandGroup("image", "Container images for local clusters", a.deleteCommand(), a.listCommand(), a.loadCommand())
+	cmd := a.NewCommandGroup("image", "Container images for local clusters", a.deleteCommand(), a.listCommand(), a.loadCommand(), a.pruneCommand())
 	cmd.Aliases = []string{"images"}
 	cmd.Long = imageLong
 	return cmd

@@ -11,23 +11,35 @@ import (
 )
 
 const listLong = `List the images in the data folder, which all local clusters on this computer can pull if
-their workers run containers (spec.platform.local.containers: Always).`
+their workers run containers (spec.platform.local.containers: Always).
+
+With --cached, list the images that clusters have pulled from other registries, and that
+the data folder keeps. A cluster gets them if the registry accepts its pull secret.`
 
 // digestLength is the length of a digest in a table, as that of a Git commit.
 const digestLength = len("sha256:") + 12
 
 func (a commands) listCommand() *cobra.Command {
-	return &cobra.Command{
+	var cached bool
+	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the images that local clusters can pull",
 		Long:    listLong,
 		Example: `  hotspare image list
-  hotspare image list -o json`,
+  hotspare image list -o json
+  hotspare image list --cached`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(*cobra.Command, []string) error { return a.listImages() },
+		RunE: func(*cobra.Command, []string) error {
+			if cached {
+				return a.listCached()
+			}
+			return a.listImages()
+		},
 	}
+	cmd.Flags().BoolVar(&cached, "cached", false, "list the images that clusters have pulled from other registries")
+	return cmd
 }
 
 // listImages prints the readable images, and returns the errors of the others.

@@ -40,6 +40,12 @@ func (c Config) NodeAddress() netip.Addr {
 	return netip.AddrFrom4(base)
 }
 
+// IsNodeAddress reports whether an address is that of a worker that runs containers. Pods have others.
+func IsNodeAddress(a netip.Addr) bool {
+	nodes := netip.PrefixFrom(PodNetwork.Addr(), podRangeBits)
+	return nodes.Contains(a) && a != Gateway && a != PodNetwork.Addr()
+}
+
 // PodRange returns the addresses of the pods of a machine that runs containers.
 func (c Config) PodRange() netip.Prefix {
 	base := PodNetwork.Addr().As4()

@@ -7,6 +7,10 @@
 //	DIR/machine.json        Config: describes the machine; written by the store
 //	DIR/disk/               the machine's disk; filled by the installer, then used by the machine
 //	DIR/disk/pki/           control plane: ca.crt ca.key sa.key (service accounts) front-proxy-ca.{crt,key}
+//	DIR/disk/pull-secret.json   control plane: the registry credentials of the cluster, as in a
+//	                        .dockerconfigjson; absent if it has none
+//	DIR/disk/additional-trust-bundle.pem   control plane: certificates of authorities that the cluster trusts
+//	                        in addition to those of the system; absent if there are none
 //	DIR/disk/bootstrap.kubeconfig   worker: its credential for joining, as for a kubelet
 //	DIR/disk/pki/kubelet-client.pem   a node's client certificate with its key; the node requests it, except that
 //	                        a worker that is added later finds its first certificate there
@@ -102,6 +106,10 @@ func BootstrapPath(dir string) string { return filepath.Join(dir, "disk", "boots
 func NodeCertificatePath(dir string) string {
 	return filepath.Join(PKIPath(dir), "kubelet-client.pem")
 }
+func PullSecretPath(dir string) string { return filepath.Join(dir, "disk", "pull-secret.json") }
+func TrustBundlePath(dir string) string {
+	return filepath.Join(dir, "disk", "additional-trust-bundle.pem")
+}
 func InstalledPath(dir string) string     { return filepath.Join(dir, "disk", "installed") }
 func PodsPath(dir string) string          { return filepath.Join(dir, "disk", "pods") }
 func NodePath(dir string) string          { return filepath.Join(dir, "disk", "node") }
@@ -117,6 +125,10 @@ func ControlPlaneName(infraID string) string { return infraID + "-master-0" }
 // imagestore); store is the folder that contains a folder for each cluster. Names in it that start
 // with "." are no clusters.
 func ImagesPath(store string) string { return filepath.Join(store, ".images") }
+
+// ImageCachePath returns the folder in which all machines on this computer keep the images of other
+// registries (package pullthrough); store is as for ImagesPath.
+func ImageCachePath(store string) string { return filepath.Join(store, ".image-cache") }
 
 // LoadConfig reads the Config of the machine in dir.
 func LoadConfig(dir string) (Config, error) {

@@ -53,6 +53,9 @@ func (f *forwarder) install() {
 	})
 }
 
+// IsOutside reports whether pods may connect to an address outside of the cluster.
+func IsOutside(a netip.Addr) bool { return isOutside(a) }
+
 // isOutside reports whether a pod may connect to an address outside of the cluster. It may not
 // connect to this computer's loopback interface, where other clusters serve their APIs, nor to
 // link-local addresses, where clouds serve the credentials of their machines. Addresses of the

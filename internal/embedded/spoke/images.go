@@ -4,29 +4,98 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"time"
 
+	"k8s.io/klog/v2"
+
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/embedded/imagestore"
+	"hotspare.io/hotspare/internal/embedded/imagestore/pullsecret"
+	"hotspare.io/hotspare/internal/embedded/imagestore/pullthrough"
+	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
+	"hotspare.io/hotspare/internal/embedded/imagestore/upstream"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/podnetwork"
 )
 
 // imageHeaderTimeout is how long a node may take to send a request after it has connected.
 const imageHeaderTimeout = 10 * time.Second
 
-// serveImages serves the images of this computer at the gateway of the network of pods, as a registry
-// that nodes ask before all others, until ctx ends.
+// serveImages serves the images of this computer, and those of other registries, at the gateway of the
+// network of pods, as a registry that nodes ask before all others, until ctx ends.
 func serveImages(ctx context.Context, dir string, pods *podNetwork) error {
 	listener, err := pods.Listen(machine.GatewayImagePort)
 	if err != nil {
 		return fmt.Errorf("serving images: %w", err)
 	}
-	store := machine.ImagesPath(filepath.Dir(filepath.Dir(dir)))
-	server := &http.Server{Handler: imagestore.Open(store).Handler(), ReadHeaderTimeout: imageHeaderTimeout}
+	store := filepath.Dir(filepath.Dir(dir))
+	loaded := imagestore.Open(machine.ImagesPath(store))
+	handler := loaded.Handler()
+	cached, err := newPullThrough(ctx, dir, machine.ImageCachePath(store))
+	if err != nil { // nodes pull from registries themselves
+		klog.FromContext(ctx).Error(err, "will serve loaded images only")
+	}
+	if cached != nil {
+		defer cached.Wait()
+		handler = selectHandler(registryapi.Handler(loaded, cached), handler)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: imageHeaderTimeout}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // pulls are repeated
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving images: %w", err)
 	}
 	return nil
+}
+
+// selectHandler returns a handler that serves nodes by one handler, and pods by another one. Pods may
+// not use the credentials of the cluster.
+func selectHandler(nodes, pods http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !machine.IsNodeAddress(from.Addr().Unmap()) {
+			pods.ServeHTTP(w, r)
+			return
+		}
+		nodes.ServeHTTP(w, r)
+	})
+}
+
+// newPullThrough returns the source of images of other registries for the cluster of the control plane
+// in dir; nil if the cache is turned off.
+func newPullThrough(ctx context.Context, dir, cache string) (*pullthrough.Source, error) {
+	settings, err := pullthrough.ReadSettings(cache)
+	if err != nil || settings.Limit <= 0 {
+		return nil, err
+	}
+	secret, err := readPullSecret(machine.PullSecretPath(dir))
+	if err != nil { // the other credentials are usable
+		klog.FromContext(ctx).Error(err, "will pull without some credentials")
+	}
+	bundle, err := os.ReadFile(machine.TrustBundlePath(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the additional trust bundle: %w", err)
+	}
+	return pullthrough.New(ctx, pullthrough.Options{
+		Dir: cache, Limit: settings.Limit, Secret: secret, Log: klog.FromContext(ctx).WithName("images"),
+		Client: upstream.New(upstream.Options{
+			IsAllowed: podnetwork.IsOutside, Insecure: settings.InsecureRegistries, Roots: cabundle.SystemPoolWith(bundle),
+		}),
+	})
+}
+
+// readPullSecret reads a pull secret. It returns the usable credentials also with an error.
+func readPullSecret(path string) (pullsecret.Secret, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pullsecret.Secret{}, nil
+	}
+	if err != nil {
+		return pullsecret.Secret{}, fmt.Errorf("reading the pull secret: %w", err)
+	}
+	return pullsecret.Parse(raw)
 }

@@ -39,7 +39,7 @@ type config struct {
 }
 
 // parseInstallConfig parses an install-config. It ignores sections that the local platform does not
-// use (networking, pull secret, compute …). The error is fault.Denied and names the path, the value
+// use (networking, compute …), and those that parseRegistryAccess parses. The error is fault.Denied and names the path, the value
 // and the remedy.
 func parseInstallConfig(raw []byte) (config, error) {
 	var document map[string]any

@@ -70,6 +70,9 @@ func (i *Installer) writeMachineFiles(f folder, ms []machine.Config) error {
 	if err := pki.EnsureCluster(keys, leader.InfraID, now); err != nil {
 		return err
 	}
+	if err := i.writeRegistryAccess(f, leader); err != nil {
+		return err
+	}
 	token, err := readOrCreateSecret(f.tokenPath(), pki.NewBootstrapToken)
 	if err != nil {
 		return err
