@@ -50,7 +50,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if shared, err = startHub(filepath.Join(dir, "data")); err != nil {
+	defer startRegistry()()
+	if shared, err = startHub(filepath.Join(dir, "data"), "--insecure-registries", registry.Host); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -68,14 +69,15 @@ func run(m *testing.M) int {
 
 // hub is a hotspare up.
 type hub struct {
-	dir    string
-	up     *exec.Cmd
-	output bytes.Buffer
+	dir       string
+	arguments []string // of hotspare up
+	up        *exec.Cmd
+	output    bytes.Buffer
 }
 
 // startHub starts a hub on the folder dir and loads the image of the tests.
-func startHub(dir string) (*hub, error) {
-	h := &hub{dir: dir}
+func startHub(dir string, arguments ...string) (*hub, error) {
+	h := &hub{dir: dir, arguments: arguments}
 	if err := h.start(); err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func startHub(dir string) (*hub, error) {
 // start starts the hub and waits until it is ready.
 func (h *hub) start() error {
 	h.output.Reset()
-	h.up = exec.Command(binary, "up", "--data-dir", h.dir) //nolint:noctx // it is stopped by stop
+	h.up = exec.Command(binary, append([]string{"up", "--data-dir", h.dir}, h.arguments...)...) //nolint:noctx // it is stopped by stop
 	h.up.Stdout, h.up.Stderr = &h.output, &h.output
 	_ = os.Remove(filepath.Join(h.dir, "kubeconfig"))
 	if err := h.up.Start(); err != nil {
@@ -140,7 +142,13 @@ func (h *hub) run(t *testing.T, arguments ...string) string {
 // newCluster creates a ClusterDeployment with the number of workers and waits until it is installed.
 func (h *hub) newCluster(t *testing.T, name string, workers int) *cluster {
 	t.Helper()
-	manifest := fmt.Sprintf(clusterManifest, name, workers)
+	return h.newClusterWith(t, name, workers, "")
+}
+
+// newClusterWith is newCluster for a ClusterDeployment with a further line in its spec.
+func (h *hub) newClusterWith(t *testing.T, name string, workers int, line string) *cluster {
+	t.Helper()
+	manifest := fmt.Sprintf(clusterManifest, name, workers, line)
 	h.apply(t, manifest)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -183,6 +191,7 @@ spec:
   clusterName: %[1]s
   baseDomain: local.hotspare.io
   platform: {local: {}}
+  %[3]s
   provisioning:
     installConfigSecretRef: {name: %[1]s-install-config}
     imageSetRef: {name: kubernetes}

@@ -1,0 +1,135 @@
+//go:build containers
+
+package containers
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"hotspare.io/hotspare/internal/embedded/imagestore/registrytest"
+)
+
+// registry is a registry on this computer from which the clusters of the shared hub may pull.
+var registry *registrytest.Registry
+
+// startRegistry starts the registry until the returned function is called.
+func startRegistry() func() {
+	registry = registrytest.NewHandler(registrytest.Token)
+	server := httptest.NewServer(registry)
+	registry.URL, registry.Host = server.URL, strings.TrimPrefix(server.URL, "http://")
+	return server.Close
+}
+
+// pushPrivateImage pushes an image that only the user alice may pull, and returns its name.
+func pushPrivateImage(t *testing.T) string {
+	t.Helper()
+	tag, err := name.NewTag(imageName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := tarball.ImageFromPath(image, &tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := loaded.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := file.Config
+	config.Env = append(config.Env, "IMAGE=private") // no blob is the one of the loaded image: layers are compressed here
+	private, err := mutate.Config(loaded, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry.Push(t, "team/private:v1", private)
+	registry.Set(func(s *registrytest.Settings) {
+		s.Users = map[string]string{"alice": "password"}
+		s.Owners = map[string]string{"team/private": "alice"}
+	})
+	return registry.Host + "/team/private:v1"
+}
+
+const pullSecretManifest = `apiVersion: v1
+kind: Secret
+metadata: {name: registry-credentials}
+type: kubernetes.io/dockerconfigjson
+stringData:
+  .dockerconfigjson: '{"auths":{%q:{"auth":%q}}}'
+`
+
+const privatePod = `apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: %q, imagePullPolicy: Always}]
+`
+
+// contentRequests returns the requests of content that the registry served since the last call.
+func contentRequests() (all []string) {
+	for _, r := range registry.Take() {
+		if strings.HasPrefix(r, "GET ") {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// TestPullThrough tests that clusters pull a private image with their pull secret, and that the second
+// one downloads nothing.
+func TestPullThrough(t *testing.T) {
+	private := pushPrivateImage(t)
+	credentials := base64.StdEncoding.EncodeToString([]byte("alice:password"))
+	shared.apply(t, fmt.Sprintf(pullSecretManifest, registry.Host, credentials))
+	t.Cleanup(func() { shared.run(t, "kubectl", "delete", "secret", "registry-credentials") })
+	const withSecret = "pullSecretRef: {name: registry-credentials}"
+
+	first := shared.newClusterWith(t, "pull-first", 1, withSecret)
+	waitForPrivatePod(first, "one", private)
+	if got := contentRequests(); len(got) != 3 { // the manifest, the configuration, the layer
+		t.Errorf("for the first cluster, the registry has served %q", got)
+	}
+	second := shared.newClusterWith(t, "pull-second", 1, withSecret)
+	waitForPrivatePod(second, "one", private)
+	if got := contentRequests(); len(got) != 0 {
+		t.Errorf("for the second cluster, the registry has served %q", got)
+	}
+	if got := shared.run(t, "image", "list", "--cached", "-o", "name"); got != private+"\n" {
+		t.Errorf("the cache has %q", got)
+	}
+	t.Run("a pod cannot use the credentials of its cluster", func(t *testing.T) {
+		address := "http://10.128.0.1:5000/v2/team/private/manifests/v1?ns=" + registry.Host
+		out, err := first.try(t.Context(), "", "exec", "one", "--", "wget", "-q", "-O", "-", address)
+		if err == nil || !strings.Contains(out, "404") {
+			t.Errorf("the pod gets %s (%v)", out, err)
+		}
+	})
+	t.Run("a cluster without the pull secret does not get the image", func(t *testing.T) {
+		other := shared.newClusterWith(t, "pull-other", 1, "")
+		other.apply(fmt.Sprintf(privatePod, "one", private))
+		other.eventually(time.Minute, "ErrImagePull", "get", "events", "--field-selector", "involvedObject.name=one")
+		t.Log(other.kubectl("get", "events", "--field-selector", "involvedObject.name=one,reason=Failed", "-o", "jsonpath={.items[*].message}"))
+	})
+	t.Run("a registry that is down does not stop new pods", func(t *testing.T) {
+		registry.Set(func(s *registrytest.Settings) { s.Status = 503 })
+		defer registry.Set(func(s *registrytest.Settings) { s.Status = 0 })
+		waitForPrivatePod(second.of(t), "two", private)
+	})
+}
+
+// waitForPrivatePod creates a pod and waits until it is ready.
+func waitForPrivatePod(c *cluster, pod, image string) {
+	c.t.Helper()
+	c.apply(fmt.Sprintf(privatePod, pod, image))
+	began := time.Now()
+	c.kubectl("wait", "pod/"+pod, "--for=condition=Ready", "--timeout=60s")
+	c.t.Logf("cluster %s: pod %s is ready after %s", c.name, pod, time.Since(began).Round(100*time.Millisecond))
+}
