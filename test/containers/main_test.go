@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer startRegistry()()
-	if shared, err = startHub(filepath.Join(dir, "data"), "--insecure-registries", registry.Host); err != nil {
+	if shared, err = startHub(filepath.Join(dir, "data"), "--insecure-registries", testRegistry.Host); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

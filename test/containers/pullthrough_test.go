@@ -17,14 +17,14 @@ import (
 	"hotspare.io/hotspare/internal/embedded/imagestore/registrytest"
 )
 
-// registry is a registry on this computer from which the clusters of the shared hub may pull.
-var registry *registrytest.Registry
+// testRegistry is a registry on this computer from which the clusters of the shared hub may pull.
+var testRegistry *registrytest.Registry
 
 // startRegistry starts the registry until the returned function is called.
 func startRegistry() func() {
-	registry = registrytest.NewHandler(registrytest.Token)
-	server := httptest.NewServer(registry)
-	registry.URL, registry.Host = server.URL, strings.TrimPrefix(server.URL, "http://")
+	testRegistry = registrytest.NewHandler(registrytest.Token)
+	server := httptest.NewServer(testRegistry)
+	testRegistry.URL, testRegistry.Host = server.URL, strings.TrimPrefix(server.URL, "http://")
 	return server.Close
 }
 
@@ -49,12 +49,12 @@ func pushPrivateImage(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry.Push(t, "team/private:v1", private)
-	registry.Set(func(s *registrytest.Settings) {
+	testRegistry.Push(t, "team/private:v1", private)
+	testRegistry.Set(func(s *registrytest.Settings) {
 		s.Users = map[string]string{"alice": "password"}
 		s.Owners = map[string]string{"team/private": "alice"}
 	})
-	return registry.Host + "/team/private:v1"
+	return testRegistry.Host + "/team/private:v1"
 }
 
 const pullSecretManifest = `apiVersion: v1
@@ -75,7 +75,7 @@ spec:
 
 // contentRequests returns the requests of content that the registry served since the last call.
 func contentRequests() (all []string) {
-	for _, r := range registry.Take() {
+	for _, r := range testRegistry.Take() {
 		if strings.HasPrefix(r, "GET ") {
 			all = append(all, r)
 		}
@@ -88,8 +88,7 @@ func contentRequests() (all []string) {
 func TestPullThrough(t *testing.T) {
 	private := pushPrivateImage(t)
 	credentials := base64.StdEncoding.EncodeToString([]byte("alice:password"))
-	shared.apply(t, fmt.Sprintf(pullSecretManifest, registry.Host, credentials))
-	t.Cleanup(func() { shared.run(t, "kubectl", "delete", "secret", "registry-credentials") })
+	shared.apply(t, fmt.Sprintf(pullSecretManifest, testRegistry.Host, credentials))
 	const withSecret = "pullSecretRef: {name: registry-credentials}"
 
 	first := shared.newClusterWith(t, "pull-first", 1, withSecret)
@@ -106,7 +105,7 @@ func TestPullThrough(t *testing.T) {
 		t.Errorf("the cache has %q", got)
 	}
 	t.Run("a pod cannot use the credentials of its cluster", func(t *testing.T) {
-		address := "http://10.128.0.1:5000/v2/team/private/manifests/v1?ns=" + registry.Host
+		address := "http://10.128.0.1:5000/v2/team/private/manifests/v1?ns=" + testRegistry.Host
 		out, err := first.try(t.Context(), "", "exec", "one", "--", "wget", "-q", "-O", "-", address)
 		if err == nil || !strings.Contains(out, "404") {
 			t.Errorf("the pod gets %s (%v)", out, err)
@@ -119,8 +118,8 @@ func TestPullThrough(t *testing.T) {
 		t.Log(other.kubectl("get", "events", "--field-selector", "involvedObject.name=one,reason=Failed", "-o", "jsonpath={.items[*].message}"))
 	})
 	t.Run("a registry that is down does not stop new pods", func(t *testing.T) {
-		registry.Set(func(s *registrytest.Settings) { s.Status = 503 })
-		defer registry.Set(func(s *registrytest.Settings) { s.Status = 0 })
+		testRegistry.Set(func(s *registrytest.Settings) { s.Status = 503 })
+		defer testRegistry.Set(func(s *registrytest.Settings) { s.Status = 0 })
 		waitForPrivatePod(second.of(t), "two", private)
 	})
 }
