@@ -45,8 +45,8 @@ type Cache struct {
 	now   func() time.Time
 	// free returns the free bytes of the disk. Tests replace it.
 	free func(dir string) (int64, error)
-	// write writes to a file, and sync makes it survive a loss of power. Tests replace them.
-	write func(f *os.File, p []byte) (int, error)
+	// Write writes to a file, and sync makes it survive a loss of power. Tests replace them.
+	Write func(f *os.File, p []byte) (int, error)
 	sync  func(f *os.File) error
 	// poll is how often a reader of a download checks for more.
 	poll time.Duration
@@ -55,7 +55,7 @@ type Cache struct {
 // Open returns the cache in dir, with at most limit bytes of content. It creates nothing.
 func Open(dir string, limit int64, now func() time.Time) *Cache {
 	return &Cache{
-		dir: dir, limit: limit, now: now, free: measureFree, write: (*os.File).Write, sync: (*os.File).Sync, poll: 20 * time.Millisecond,
+		dir: dir, limit: limit, now: now, free: measureFree, Write: (*os.File).Write, sync: (*os.File).Sync, poll: 20 * time.Millisecond,
 	}
 }
 
@@ -170,8 +170,12 @@ func (c *Cache) makeRoom(ctx context.Context, size int64) (err error) {
 	if err != nil {
 		return err
 	}
+	arriving, err := listFiles(c.downloadsPath())
+	if err != nil {
+		return err
+	}
 	total := int64(0)
-	for _, b := range blobs {
+	for _, b := range slices.Concat(blobs, arriving) {
 		total += b.Size
 	}
 	free, err := c.free(c.dir)

@@ -144,7 +144,7 @@ func TestFailedDownloadsLeaveNothing(t *testing.T) {
 		"full at the sync": {bytes.NewReader(content), func(c *Cache) { c.sync = func(*os.File) error { return syscall.EDQUOT } }, ErrNoRoom},
 		"full": {bytes.NewReader(content), func(c *Cache) {
 			written := 0
-			c.write = func(f *os.File, p []byte) (int, error) {
+			c.Write = func(f *os.File, p []byte) (int, error) {
 				if written += len(p); written > chunkSize {
 					return 0, syscall.ENOSPC
 				}
@@ -422,6 +422,21 @@ func TestTheLimitHolds(t *testing.T) {
 		}
 		if total > limit || total < limit-2000 && i > 100 {
 			t.Fatalf("the cache has %d bytes of %d", total, limit)
+		}
+	}
+}
+
+func TestContentOfUnknownSizeHasTheSameLimit(t *testing.T) {
+	c, _ := newCache(t, 10*chunkSize)
+	store(t, c, "old")
+	for chunks, want := range map[int]error{3: nil, 20: ErrNoRoom} {
+		content := bytes.Repeat([]byte("x"), chunks*chunkSize)
+		d := begin(t, c, digestOf(content))
+		if err := d.MakeRoom(t.Context(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Receive(t.Context(), bytes.NewReader(content), ignoreSize); !errors.Is(err, want) {
+			t.Errorf("%d chunks: %v", chunks, err)
 		}
 	}
 }

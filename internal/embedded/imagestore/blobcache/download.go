@@ -23,6 +23,9 @@ var ErrInterrupted = errors.New("the download was interrupted")
 // ErrDigest reports that content is not what its digest says.
 var ErrDigest = errors.New("the content does not have its digest")
 
+// roomStep is how much room is made at once for content whose size is not known.
+const roomStep = 64 << 20
+
 // chunkSize is how much of a download is read at once.
 const chunkSize = 256 << 10
 
@@ -34,6 +37,7 @@ type Download struct {
 	cache  *Cache
 	digest v1.Hash
 	file   *os.File // locked
+	room   int64    // how many bytes of the content have room
 	ended  bool
 }
 
@@ -95,7 +99,14 @@ func (d *Download) Reader(ctx context.Context) (*Reader, error) {
 // MakeRoom makes room for the download, whose size is -1 if it is not known. The error is ErrNoRoom if it
 // does not fit.
 func (d *Download) MakeRoom(ctx context.Context, size int64) error {
-	return d.cache.makeRoom(ctx, max(size, 0))
+	if size <= 0 {
+		return nil // Receive makes room
+	}
+	if err := d.cache.makeRoom(ctx, size); err != nil {
+		return err
+	}
+	d.room = size
+	return nil
 }
 
 // Cancel ends the download without its content, unless it has ended.
@@ -114,7 +125,7 @@ func (d *Download) Cancel() {
 // is wrong, and ErrNoRoom if the content does not fit on the disk.
 func (d *Download) Receive(ctx context.Context, from io.Reader, record func(size int64) error) error {
 	defer d.Cancel()
-	size, err := d.copyVerified(from)
+	size, err := d.copyVerified(ctx, from)
 	if err == nil {
 		err = record(size)
 	}
@@ -132,12 +143,16 @@ func (d *Download) Receive(ctx context.Context, from io.Reader, record func(size
 		return fmt.Errorf("storing an image: %w", err)
 	}
 	d.ended = true
-	return errors.Join(d.cache.makeRoom(ctx, 0), d.file.Close())
+	err = d.cache.makeRoom(ctx, 0)
+	if errors.Is(err, ErrNoRoom) {
+		err = nil // others have filled the disk, and nothing can be deleted: the content is stored
+	}
+	return errors.Join(err, d.file.Close())
 }
 
 // copyVerified writes the content, and returns its size. It writes the last part after it has verified
 // the whole.
-func (d *Download) copyVerified(from io.Reader) (total int64, err error) {
+func (d *Download) copyVerified(ctx context.Context, from io.Reader) (total int64, err error) {
 	hash := sha256.New()
 	next, held := make([]byte, chunkSize), make([]byte, 0, chunkSize)
 	for {
@@ -147,8 +162,12 @@ func (d *Download) copyVerified(from io.Reader) (total int64, err error) {
 				return total, err
 			}
 			hash.Write(next[:n])
-			if total += int64(n); total > d.cache.limit {
-				return total, fmt.Errorf("%w: more than its limit of %d bytes", ErrNoRoom, d.cache.limit)
+			if total += int64(n); total > d.room {
+				step := max(int64(n), min(roomStep, d.cache.limit/2))
+				if err := d.cache.makeRoom(ctx, step); err != nil {
+					return total, err
+				}
+				d.room = total + step
 			}
 			held, next = next[:n], held[:chunkSize]
 		}
@@ -166,7 +185,7 @@ func (d *Download) copyVerified(from io.Reader) (total int64, err error) {
 }
 
 func (d *Download) writeHeld(p []byte) error {
-	_, err := d.cache.write(d.file, p)
+	_, err := d.cache.Write(d.file, p)
 	return noRoom(err)
 }
 

@@ -19,21 +19,22 @@ import (
 	"hotspare.io/hotspare/internal/embedded/imagestore/upstream"
 )
 
-// stallTimeout is how long a registry may send nothing in the middle of content.
+// stallTimeout is the value of Source.stall outside of tests.
 const stallTimeout = time.Minute
 
 // errStalled is the cause of the end of a download that stalled.
-var errStalled = fmt.Errorf("the registry has sent nothing for %s", stallTimeout)
+var errStalled = errors.New("the registry sends nothing")
 
 // stallReader ends a response that stalls.
 type stallReader struct {
 	io.ReadCloser
+	limit  time.Duration
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 }
 
 func (r *stallReader) Read(p []byte) (int, error) {
-	r.timer.Reset(stallTimeout)
+	r.timer.Reset(r.limit)
 	defer r.timer.Stop()
 	return r.ReadCloser.Read(p)
 }
@@ -57,8 +58,8 @@ func (s *Source) fetch(ctx context.Context, item upstream.Item) (io.ReadCloser, 
 		cancel(err)
 		return nil, d, err
 	}
-	timer := time.AfterFunc(stallTimeout, func() { cancel(errStalled) })
-	return &stallReader{ReadCloser: body, timer: timer, cancel: cancel}, d, nil
+	timer := time.AfterFunc(s.stall, func() { cancel(errStalled) })
+	return &stallReader{ReadCloser: body, limit: s.stall, timer: timer, cancel: cancel}, d, nil
 }
 
 // download opens content of the registry and stores it as it arrives. If a process receives the same

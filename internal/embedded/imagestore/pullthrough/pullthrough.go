@@ -56,6 +56,8 @@ type Source struct {
 	options Options
 	cache   *blobcache.Cache
 	records *records
+	// stall is how long a registry may send nothing in the middle of content.
+	stall time.Duration
 	// downloads counts the downloads that go on.
 	downloads sync.WaitGroup
 }
@@ -68,7 +70,7 @@ func New(ctx context.Context, o Options) (*Source, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Source{ctx: ctx, options: o, cache: blobcache.Open(o.Dir, o.Limit, o.Now)}
+	s := &Source{ctx: ctx, options: o, cache: blobcache.Open(o.Dir, o.Limit, o.Now), stall: stallTimeout}
 	var err error
 	if s.records, err = openRecords(o.Dir, o.Now); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package pullthrough
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,12 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"hotspare.io/hotspare/internal/embedded/imagestore/registrytest"
 )
@@ -379,6 +383,61 @@ func TestAFullCacheStreams(t *testing.T) {
 			t.Error("the log does not say it")
 		}
 	})
+}
+
+func TestADiskThatBecomesFullDoesNotBreakAPull(t *testing.T) {
+	l := newLab(t)
+	c := l.newCluster("")
+	content := make([]byte, 2<<20)
+	_, _ = rand.Read(content) // it does not fail
+	layer := static.NewLayer(content, types.OCIUncompressedLayer)
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.registry.Push(t, "open/app:large", image)
+	digest, err := layer.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	c.source.cache.Write = func(f *os.File, p []byte) (int, error) {
+		if written += len(p); written > len(content)/2 {
+			return 0, syscall.ENOSPC
+		}
+		return f.Write(p)
+	}
+	got := c.get("open/app/blobs/" + digest.String())
+	if got.status != http.StatusOK || got.err != nil {
+		t.Fatalf("got %d, %v", got.status, got.err)
+	}
+	c.verify(digest.String(), got)
+	c.source.Wait()
+	if files := contents(t, l.dir); len(files) > 0 || !l.logged("no space left on device") {
+		t.Errorf("kept %v", files)
+	}
+}
+
+func TestARegistryThatStallsEndsThePull(t *testing.T) {
+	l := newLab(t)
+	c := l.newCluster("")
+	c.source.stall = 20 * time.Millisecond
+	ended := make(chan struct{})
+	l.registry.Set(func(s *registrytest.Settings) {
+		s.Body = func(w http.ResponseWriter, content []byte) {
+			_, _ = w.Write(content[:100])
+			w.(http.Flusher).Flush()
+			<-ended
+		}
+	})
+	if got := c.get(l.layers("open/app")[0]); got.err == nil {
+		t.Errorf("got %d and %d bytes", got.status, len(got.body))
+	}
+	close(ended)
+	c.source.Wait()
+	if files := contents(t, l.dir); len(files) > 0 {
+		t.Errorf("kept %v", files)
+	}
 }
 
 func TestOldImagesMakeRoom(t *testing.T) {
