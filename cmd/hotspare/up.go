@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,44 +27,54 @@ controllers, and a platform that creates real clusters from local processes.
 hotspare stores all data in the data folder and restores it at the next start. Press
 Ctrl-C, or run "hotspare down" in another terminal, to stop everything that it started.`
 
+// upFlags are the texts of flags that must be parsed.
+type upFlags struct {
+	pullSecret, imageCacheSize string
+	authorities                []string
+}
+
+// complete parses the texts, checks the flags, and resolves the paths.
+func (f upFlags) complete(set *pflag.FlagSet, o *up.Options) error {
+	err := errors.Join(metrics.CheckAddress(o.MetricsAddress), localauth.CheckAddress(o.ConsoleAddress))
+	if err != nil {
+		return err
+	}
+	if err := defaultToVariable(set, "containers", "HOTSPARE_CONTAINERS"); err != nil {
+		return err
+	}
+	if o.Installer, err = resolveInstaller(o.Installer); err != nil {
+		return err
+	}
+	if o.Recipes, err = resolveRecipes(o.Recipes); err != nil {
+		return err
+	}
+	if o.GlobalPullSecret, err = manager.ParseSecretName(f.pullSecret); err != nil {
+		return fmt.Errorf("--global-pull-secret %w", err)
+	}
+	if o.CertificateAuthorities, err = manager.ParseSecretNames(f.authorities); err != nil {
+		return fmt.Errorf("--additional-certificate-authorities %w", err)
+	}
+	if o.ImageCacheSize, err = up.ParseImageCacheSize(f.imageCacheSize); err != nil {
+		return fmt.Errorf("--image-cache-size: %w", err)
+	}
+	if err := up.CheckRegistries(o.InsecureRegistries); err != nil {
+		return fmt.Errorf("--insecure-registries: %w", err)
+	}
+	return nil
+}
+
 func upCommand() *cobra.Command {
 	var o up.Options
 	var detach, untilEOF bool
-	var pullSecret, imageCacheSize string
-	var authorities []string
+	var flags upFlags
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start hotspare on this machine",
 		Long:  upLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
+			if err := flags.complete(cmd.Flags(), &o); err != nil {
 				return base.NewUsageError(err)
-			}
-			err := localauth.CheckAddress(o.ConsoleAddress)
-			if err != nil {
-				return base.NewUsageError(err)
-			}
-			if err := defaultToVariable(cmd.Flags(), "containers", "HOTSPARE_CONTAINERS"); err != nil {
-				return base.NewUsageError(err)
-			}
-			if o.Installer, err = resolveInstaller(o.Installer); err != nil {
-				return base.NewUsageError(err)
-			}
-			if o.Recipes, err = resolveRecipes(o.Recipes); err != nil {
-				return base.NewUsageError(err)
-			}
-			if o.GlobalPullSecret, err = manager.ParseSecretName(pullSecret); err != nil {
-				return base.NewUsageError(fmt.Errorf("--global-pull-secret %w", err))
-			}
-			if o.CertificateAuthorities, err = manager.ParseSecretNames(authorities); err != nil {
-				return base.NewUsageError(fmt.Errorf("--additional-certificate-authorities %w", err))
-			}
-			if o.ImageCacheSize, err = up.ParseImageCacheSize(imageCacheSize); err != nil {
-				return base.NewUsageError(fmt.Errorf("--image-cache-size: %w", err))
-			}
-			if err = up.CheckRegistries(o.InsecureRegistries); err != nil {
-				return base.NewUsageError(fmt.Errorf("--insecure-registries: %w", err))
 			}
 			o.Dir = base.DataDir(cmd)
 			if detach {
@@ -76,14 +87,14 @@ func upCommand() *cobra.Command {
 		},
 	}
 	addServingFlags(cmd.Flags(), &o)
-	addImageFlags(cmd.Flags(), &o, &imageCacheSize)
+	addImageFlags(cmd.Flags(), &o, &flags.imageCacheSize)
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install to install clusters on clouds, run as processes on this machine (default: local clusters only)")
 	cmd.Flags().StringVar(&o.Recipes, "recipes", "",
 		"`folder` with the recipes of platform exec (default: the recipes that hotspare ships, in the data folder)")
-	cmd.Flags().StringVar(&pullSecret, "global-pull-secret", "",
+	cmd.Flags().StringVar(&flags.pullSecret, "global-pull-secret", "",
 		"Secret, as `namespace/name`, with registry credentials for all clusters; a cluster's own pull secret takes precedence (default: none)")
-	cmd.Flags().StringSliceVar(&authorities, "additional-certificate-authorities", nil,
+	cmd.Flags().StringSliceVar(&flags.authorities, "additional-certificate-authorities", nil,
 		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and hotspare when it calls platforms and clusters, "+
 			"trust in addition to those of the system; may be repeated (default: none)")
 	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start only the API, without controllers and local clusters: for hotspare-manager, or to inspect the data")

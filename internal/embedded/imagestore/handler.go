@@ -39,6 +39,7 @@ func (s *Store) OpenBlob(_ context.Context, r registryapi.Request) (*registryapi
 // memory is a content that was read.
 type memory struct{ *bytes.Reader }
 
+// Close does nothing.
 func (memory) Close() error { return nil }
 
 // OpenManifest opens the manifest or the index with a tag or with a digest.

@@ -69,7 +69,7 @@ func TestTryFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { f.Close() }) //nolint:errcheck // it may be closed already
+		t.Cleanup(func() { _ = f.Close() }) // it may be closed already
 		return f
 	}
 	first, second := open(), open()

@@ -275,7 +275,7 @@ var killedContent = bytes.Repeat([]byte("y"), 3*chunkSize)
 type waiting struct{}
 
 func (waiting) Read([]byte) (int, error) {
-	fmt.Println("waiting")
+	_, _ = os.Stdout.WriteString("waiting") // the parent has gone
 	select {}
 }
 

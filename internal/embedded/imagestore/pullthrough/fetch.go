@@ -39,6 +39,7 @@ func (r *stallReader) Read(p []byte) (int, error) {
 	return r.ReadCloser.Read(p)
 }
 
+// Close ends the response.
 func (r *stallReader) Close() error {
 	r.timer.Stop()
 	r.cancel(context.Canceled)
@@ -99,7 +100,7 @@ func (s *Source) download(ctx context.Context, item upstream.Item, r registryapi
 		download.Cancel()
 		return nil, errors.Join(err, body.Close())
 	}
-	s.downloads.Go(func() { s.receive(item, r.Digest, download, body) }) //nolint:contextcheck // as above
+	s.downloads.Go(func() { s.receive(item, r.Digest, download, body) })
 	content.Body = s.newBody(ctx, item, r.Digest, reader)
 	return content, nil
 }
@@ -147,6 +148,7 @@ func (s *Source) newBody(ctx context.Context, item upstream.Item, digest v1.Hash
 	return &body{ctx: ctx, source: s, item: item, digest: digest, from: from, hash: sha256.New()}
 }
 
+// Close closes what is read. It does not end the download.
 func (b *body) Close() error { return b.from.Close() }
 
 func (b *body) Read(p []byte) (int, error) {

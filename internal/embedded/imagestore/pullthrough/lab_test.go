@@ -163,7 +163,7 @@ func (c *cluster) request(method, path string) answer {
 	if err != nil {
 		return answer{err: err, header: http.Header{}}
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
 	if strings.Contains(string(raw), "hush") {
 		c.t.Errorf("the answer contains a secret: %s", raw)

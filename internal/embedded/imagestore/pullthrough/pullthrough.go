@@ -121,6 +121,7 @@ func (s *Source) openManifest(ctx context.Context, r registryapi.Request) (*regi
 // memory is content that was read.
 type memory struct{ *bytes.Reader }
 
+// Close does nothing.
 func (memory) Close() error { return nil }
 
 // readManifest reads content that must be a manifest, and verifies it. It closes the content.

@@ -80,6 +80,11 @@ func TestAccessEndsWhenTheRegistrySaysSo(t *testing.T) {
 	c.want("OK", "team/app", "v1")
 	l.registry.Set(func(s *registrytest.Settings) { s.Owners = map[string]string{"team/app": "bob"} })
 	l.step(remembered)
+	for _, path := range l.layers("team/app") {
+		if got := c.get(path); got.status != http.StatusForbidden {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
 	c.want("403", "team/app", "v1")
 	l.registry.Set(func(s *registrytest.Settings) { s.Status = 503 })
 	l.step(time.Hour)
@@ -126,6 +131,43 @@ func TestContentBelongsToItsRepository(t *testing.T) {
 			t.Errorf("the registry was asked for %q", requests)
 		}
 	})
+}
+
+// While content arrives for one repository, it is not that of another one.
+func TestADownloadBelongsToItsRepository(t *testing.T) {
+	l := newLab(t)
+	arrives, gate := make(chan struct{}), make(chan struct{})
+	path := l.layers("team/app")[0]
+	other := strings.Replace(path, "team", "open", 1)
+	l.registry.Set(func(s *registrytest.Settings) {
+		s.Missing = []string{other}
+		s.Body = func(w http.ResponseWriter, content []byte) {
+			close(arrives)
+			<-gate
+			_, _ = w.Write(content)
+		}
+	})
+	outsider := l.newCluster("")
+	if got := outsider.request(http.MethodHead, "open/app/manifests/v1"); got.status != http.StatusOK { // it has access to open/app
+		t.Fatal(got.status)
+	}
+	owner := l.newCluster(alice)
+	var pull sync.WaitGroup
+	pull.Go(func() {
+		if got := owner.get(path); got.status != http.StatusOK || got.err != nil {
+			t.Errorf("the owner gets %d, %v", got.status, got.err)
+		}
+	})
+	<-arrives
+	if got := outsider.get(other); got.status != http.StatusNotFound {
+		t.Errorf("while it arrives: %d", got.status)
+	}
+	close(gate)
+	pull.Wait()
+	owner.source.Wait()
+	if got := outsider.get(other); got.status != http.StatusNotFound {
+		t.Errorf("when it is stored: %d", got.status)
+	}
 }
 
 func TestContentIsServedWhileTheRegistryIsDown(t *testing.T) {
@@ -184,6 +226,26 @@ func TestATagThatMovesIsFollowed(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	c.want("404", "open/app", "v2")
+}
+
+func TestOneTagDoesNotMakeAnotherOneFresh(t *testing.T) {
+	l := newLab(t)
+	c := l.newCluster("")
+	l.registry.Push(t, "open/app:v2", newImage(t, 1))
+	c.want("OK", "open/app", "v1")
+	l.step(remembered / 2)
+	c.want("OK", "open/app", "v2")
+	moved := newImage(t, 1)
+	l.registry.Push(t, "open/app:v1", moved)
+	want, err := moved.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.step(remembered / 2)
+	c.want("OK", "open/app", "v2")
+	if got := c.get("open/app/manifests/v1").header.Get("Docker-Content-Digest"); got != want.String() {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestAnIndexOfSeveralPlatforms(t *testing.T) {
@@ -355,7 +417,8 @@ func TestAConnectionThatBreaksOnceIsRepaired(t *testing.T) {
 	if got.status != http.StatusOK || got.err != nil || calls != 2 {
 		t.Fatalf("got %d, %v after %d requests", got.status, got.err, calls)
 	}
-	c.verify(path[strings.Index(path, "sha256:"):], got)
+	_, digest, _ := strings.Cut(path, "/blobs/")
+	c.verify(digest, got)
 }
 
 func TestAFullCacheStreams(t *testing.T) {

@@ -55,7 +55,7 @@ func get(t *testing.T, method, path string, sources ...Source) (*http.Response, 
 	if err != nil {
 		return &http.Response{Status: "none"}, "", err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
 	return response, string(raw), err
 }

@@ -59,6 +59,8 @@ type Settings struct {
 	// Status, if not 0, is the answer to all requests, with RetryAfter.
 	Status     int
 	RetryAfter int
+	// Missing are paths below /v2/ of content that the registry does not have.
+	Missing []string
 	// RedirectBlobs is a URL to which blobs are redirected, with their path.
 	RedirectBlobs string
 	// Body, if not nil, replaces the writing of a blob's content.
@@ -210,6 +212,9 @@ func (r *Registry) serveContent(w http.ResponseWriter, request *http.Request, s 
 	r.requests = append(r.requests, request.Method+" "+path)
 	r.mu.Unlock()
 	switch {
+	case slices.Contains(s.Missing, path):
+		w.WriteHeader(http.StatusNotFound)
+		return
 	case isBlob && s.RedirectBlobs != "":
 		http.Redirect(w, request, s.RedirectBlobs+request.URL.Path+"?signature=hush", http.StatusTemporaryRedirect)
 		return
