@@ -56,6 +56,9 @@ func (s Snapshot) fallbackReason() string {
 	case !l.isWarm():
 		return fmt.Sprintf("%s claims in %.1f days were recorded, %g in %g days are needed",
 			formatNumber(l.Claims), l.Hours/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
+	case s.Now.Sub(s.RecordedSince).Hours() < warmUpHours:
+		return fmt.Sprintf("claims are recorded since %s, and %g days are needed: of the claims before, only those that still existed are known",
+			s.RecordedSince.In(l.location()).Format("Mon 2 Jan 15:04"), warmUpHours/hoursOfDay)
 	}
 	return ""
 }

@@ -30,11 +30,14 @@ type forecast struct {
 }
 
 func (a *lane) setLead(lead time.Duration) {
-	if a.Lead > 0 && (lead > 2*a.Lead || 2*lead < a.Lead) {
+	if a.Lead > 0 && !a.fitsLead(lead) {
 		*a = lane{}
 	}
 	a.Lead = lead
 }
+
+// fitsLead reports whether the scores are valid for another lead.
+func (a *lane) fitsLead(lead time.Duration) bool { return lead <= 2*a.Lead && 2*lead >= a.Lead }
 
 // forget lets what was seen weigh less.
 func (a *lane) forget(days, keep float64) {

@@ -91,9 +91,18 @@ func NewLearned(at time.Time, zone string) *Learned {
 // a claim may wait, and how long an install takes. Call it before Advance and AddClaim. Scores stay valid when a lead changes
 // a little, and are dropped when it doubles or halves.
 func (l *Learned) SetLeads(o Objective, d Durations) {
-	l.Running.setLead(max(d.Resume-o.MaxWait, 0))
-	l.Size.setLead(max(d.Install+d.Resume-o.MaxWait, 0))
+	l.Running.setLead(runningLead(o, d))
+	l.Size.setLead(sizeLead(o, d))
 }
+
+// FitsLeads reports whether SetLeads keeps the scores. If it does not, Relearn computes them again.
+func (l *Learned) FitsLeads(o Objective, d Durations) bool {
+	return l.Running.fitsLead(runningLead(o, d)) && l.Size.fitsLead(sizeLead(o, d))
+}
+
+func runningLead(o Objective, d Durations) time.Duration { return max(d.Resume-o.MaxWait, 0) }
+
+func sizeLead(o Objective, d Durations) time.Duration { return max(d.Install+d.Resume-o.MaxWait, 0) }
 
 // Advance lets time pass without a claim. A longer gap than a day during which nobody looked must be
 // skipped with Skip: otherwise it counts as a time without demand.
@@ -141,9 +150,26 @@ func (l *Learned) Skip(now time.Time) {
 	}
 }
 
-// AddClaim records a claim, and whether it was served within the objective. A claim that is older
-// than the last recorded time counts as if it arrived at that time.
+// AddClaim records a claim, and whether it was served within the objective: AddArrival and AddOutcome
+// in one.
 func (l *Learned) AddClaim(at time.Time, served bool) {
+	l.AddArrival(at)
+	l.AddOutcome(served)
+}
+
+// AddOutcome records whether a claim that has arrived was served within the objective.
+func (l *Learned) AddOutcome(served bool) {
+	const keep = 1 - 1/coverageMemory
+	l.CoveredClaims = l.CoveredClaims*keep + 1
+	l.Covered *= keep
+	if served {
+		l.Covered++
+	}
+}
+
+// AddArrival records a claim whose outcome is not known yet. A claim that is older than the last
+// recorded time counts as if it arrived at that time.
+func (l *Learned) AddArrival(at time.Time) {
 	// A claim is scored by the forecasts of one lead before it. Nobody may have looked then: a record
 	// has only claims.
 	for _, lead := range []time.Duration{l.Size.Lead, l.Running.Lead} {
@@ -159,12 +185,6 @@ func (l *Learned) AddClaim(at time.Time, served bool) {
 	l.Recent += 1 / recentHours
 	l.Running.addClaim(l.At, l.hour%hoursOfDay, scoreOf)
 	l.Size.addClaim(l.At, l.hour%hoursOfDay, scoreOfSize)
-	const keep = 1 - 1/coverageMemory
-	l.CoveredClaims = l.CoveredClaims*keep + 1
-	l.Covered *= keep
-	if served {
-		l.Covered++
-	}
 }
 
 func (l *Learned) initialize(now time.Time) {

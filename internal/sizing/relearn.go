@@ -10,7 +10,7 @@ import (
 // imported. The record has no times within a quarter of an hour; Relearn puts as many claims into one
 // minute as the record says, and spreads the others evenly.
 func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.Time) *Learned {
-	bins, gaps := h.Bins(), h.Gaps()
+	bins, gaps := newestBins(h.Bins()), h.Gaps()
 	begin := now
 	if len(bins) > 0 && bins[0].Begin().Before(now) {
 		begin = bins[0].Begin()
@@ -38,8 +38,23 @@ func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.
 	return l
 }
 
-// maxReplayed limits the claims of one bin that are replayed one by one.
-const maxReplayed = 10_000
+// maxReplayed limits the claims of one bin that are replayed one by one, maxRelearned those of all
+// bins: whoever can write a record could otherwise keep a controller busy.
+const (
+	maxReplayed  = 10_000
+	maxRelearned = 3_000_000
+)
+
+// newestBins returns the newest bins that have at most maxRelearned claims.
+func newestBins(bins []demand.Bin) []demand.Bin {
+	claims := 0
+	for i := len(bins) - 1; i >= 0; i-- {
+		if claims += min(int(bins[i].Claims), maxReplayed); claims > maxRelearned {
+			return bins[i+1:]
+		}
+	}
+	return bins
+}
 
 func (l *Learned) addBin(b demand.Bin, now time.Time) {
 	n := min(int(b.Claims), maxReplayed)

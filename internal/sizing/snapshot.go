@@ -81,6 +81,9 @@ type Snapshot struct {
 	Calendar *calendar.Calendar
 	// Learned is what is known about the demand; nil if nothing is.
 	Learned *Learned
+	// RecordedSince is when recording began: of the claims before, only those that still existed then
+	// are known. Zero if all are.
+	RecordedSince time.Time
 	// Current is the setting in effect. RunningLoweredAt and SizeLoweredAt are when its counts were
 	// last lowered; zero if they were not, or if that is unknown.
 	Current                         Setting

@@ -110,6 +110,18 @@ func (h *History) addToBin(at time.Time, late bool) {
 	}
 }
 
+// AddLate records that a claim that was added with late unset was late. At is when it was created.
+func (h *History) AddLate(at time.Time) {
+	if b := h.binAt(at.Unix() / quarter); b.Late < b.Claims {
+		b.Late++
+	}
+}
+
+// Has reports whether a claim was recorded, as far as that is known: of the latest claims only.
+func (h *History) Has(id string, at time.Time) bool {
+	return slices.Contains(h.seen, hashClaim(id, at))
+}
+
 // binAt returns the bin that has a quarter of an hour. It adds one if there is none.
 func (h *History) binAt(start int64) *Bin {
 	i, found := slices.BinarySearchFunc(h.bins, start, func(b Bin, s int64) int { return cmp.Compare(b.Start, s) })
