@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,8 +22,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	apischema "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
@@ -58,9 +59,10 @@ var policies = map[string]func(object, spec map[string]any) field.ErrorList{
 func LoadSchema(kind string) (*Schema, error) {
 	var raw []byte
 	err := fs.ErrNotExist
+	plural, _ := meta.UnsafeGuessKindToResource(runtimeschema.GroupVersionKind{Kind: kind})
 	for _, group := range groups {
 		if errors.Is(err, fs.ErrNotExist) {
-			raw, err = config.Manifests.ReadFile("crd/" + group + "_" + strings.ToLower(kind) + "s.yaml")
+			raw, err = config.Manifests.ReadFile("crd/" + group + "_" + plural.Resource + ".yaml")
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,7 +2,8 @@
 // not have. They are not new fields of Hive's kinds, because clients that write whole typed objects
 // would drop such fields.
 //
-// A PowerSchedule hibernates and resumes clusters at set times. InstanceType, FleetRegion,
+// A PowerSchedule hibernates and resumes clusters at set times. A PoolPolicy sizes a pool by the claims
+// of the past. InstanceType, FleetRegion,
 // DataPlane and ServiceInstance form the fleet: clusters to which hotspare adds more before they
 // are full.
 //

@@ -13,6 +13,7 @@ var GroupVersion = schema.GroupVersion{Group: "hotspare.io", Version: "v1alpha1"
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&PowerSchedule{}, &PowerScheduleList{},
+		&PoolPolicy{}, &PoolPolicyList{},
 		&InstanceType{}, &InstanceTypeList{},
 		&FleetRegion{}, &FleetRegionList{},
 		&DataPlane{}, &DataPlaneList{},

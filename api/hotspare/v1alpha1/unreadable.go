@@ -3,6 +3,15 @@ package v1alpha1
 import hivev1 "hotspare.io/hotspare/api/hive/v1"
 
 // UnmarshalJSON decodes as much as possible: see hivev1.Reading.
+func (o *PoolPolicy) UnmarshalJSON(data []byte) error {
+	type plain PoolPolicy
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = PoolPolicy(p)
+	return err
+}
+
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
 func (o *InstanceType) UnmarshalJSON(data []byte) error {
 	type plain InstanceType
 	p, r, err := hivev1.Read[plain](data)

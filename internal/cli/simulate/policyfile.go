@@ -10,28 +10,28 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/simulate"
 	"hotspare.io/hotspare/internal/sizing"
-	"hotspare.io/hotspare/internal/sizing/calendar"
+	"hotspare.io/hotspare/internal/sizing/policy"
 )
 
-// policyFile is a file for --policy.
+// policyFile is a file for --policy: the spec of a PoolPolicy, and what only a simulation needs.
 type policyFile struct {
-	Objective *objectiveFile  `json:"objective,omitempty"`
-	Running   sizing.Range    `json:"running"`
-	Size      sizing.Range    `json:"size"`
-	Budget    *float64        `json:"budget,omitempty"`
-	TimeZone  string          `json:"timeZone,omitempty"`
-	Static    *sizing.Setting `json:"static,omitempty"`
-	Calendar  []calendar.Item `json:"calendar,omitempty"`
-	Method    sizing.Method   `json:"method,omitzero"`
+	v1alpha1.PoolPolicySpec `json:",inline"`
+	// Static is the owner's own setting.
+	Static *sizing.Setting `json:"static,omitempty"`
+	Method sizing.Method   `json:"method,omitzero"`
 }
 
-type objectiveFile struct {
-	// Immediate is a percentage of claims; MaxWait and Quantile are used instead of it.
-	Immediate float64 `json:"immediate,omitempty"`
-	MaxWait   string  `json:"maxWait,omitempty"`
-	Quantile  float64 `json:"quantile,omitempty"`
+// policyManifest is a PoolPolicy as a file for --policy.
+type policyManifest struct {
+	APIVersion string         `json:"apiVersion,omitempty"`
+	Kind       string         `json:"kind,omitempty"`
+	Metadata   map[string]any `json:"metadata,omitempty"`
+	Spec       policyFile     `json:"spec"`
+	Status     map[string]any `json:"status,omitempty"`
 }
 
 // parsePolicy returns a policy and its name.
@@ -63,8 +63,8 @@ func (s *study) readPolicy(path string) (simulate.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the policy: %w", err)
 	}
-	var f policyFile
-	if err := yaml.UnmarshalStrict(raw, &f); err != nil {
+	f, err := decodePolicy(raw)
+	if err != nil {
 		return nil, fmt.Errorf("%s is not a policy: %w: docs/sizing.md has an example", path, err)
 	}
 	p, err := s.newAuto(f)
@@ -74,31 +74,38 @@ func (s *study) readPolicy(path string) (simulate.Policy, error) {
 	return p, nil
 }
 
+// decodePolicy reads the spec of a PoolPolicy, or a PoolPolicy.
+func decodePolicy(raw []byte) (policyFile, error) {
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(raw, &head); err == nil && head.Kind == "PoolPolicy" {
+		var m policyManifest
+		err := yaml.UnmarshalStrict(raw, &m)
+		return m.Spec, err
+	}
+	var f policyFile
+	err := yaml.UnmarshalStrict(raw, &f)
+	return f, err
+}
+
 // newAuto returns the policy that a file describes. The owner's own setting, if the file has none, is
 // the best static setting of the part that is only learned from: what an owner would have chosen.
 func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
-	objective, err := f.Objective.parse(sizing.Objective{Share: s.share, MaxWait: s.maxWait})
-	if err != nil {
-		return nil, err
+	f.Mode = "" // a simulation has no pool to change
+	p, faults := policy.Parse(f.PoolPolicySpec, policy.Defaults{
+		Objective: sizing.Objective{Share: s.share, MaxWait: s.maxWait}, TimeZone: s.zone.String(), Prices: s.options.Prices,
+	})
+	if len(faults) > 0 {
+		return nil, joinFaults(faults)
 	}
-	if err := f.check(s); err != nil {
-		return nil, err
+	if f.Static != nil && (f.Static.Running < 0 || f.Static.Size < f.Static.Running) {
+		return nil, fmt.Errorf("static.running %d is not from 0 to static.size %d", f.Static.Running, f.Static.Size)
 	}
-	days, err := calendar.Parse(f.Calendar)
-	if err != nil {
-		return nil, err
-	}
-	a := &simulate.Auto{Zone: f.TimeZone, Method: f.Method, Given: sizing.Snapshot{
-		Objective: objective, Calendar: days,
-		Limits:    sizing.Limits{Running: f.Running, Size: f.Size, Prices: s.options.Prices},
+	a := &simulate.Auto{Zone: p.Zone.String(), Method: f.Method, Given: sizing.Snapshot{
+		Objective: p.Objective, Calendar: p.Calendar, Limits: p.Limits,
 		Durations: sizing.Durations{Resume: s.options.Resume.P90(), Install: s.options.Install.P90()},
 	}}
-	if f.TimeZone == "" {
-		a.Zone = s.zone.String()
-	}
-	if f.Budget != nil {
-		a.Given.Limits.Budget = sizing.Budget{Set: true, Limit: *f.Budget}
-	}
 	if f.Static != nil {
 		a.Given.Static = *f.Static
 		return a, nil
@@ -109,63 +116,16 @@ func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
 		a.Given.Static = sizing.Setting{Running: 1, Size: 2}
 		return a, nil
 	}
-	a.Given.Static, _ = simulate.BestStatic(s.trace, before, objective.Share, objective.MaxWait)
+	a.Given.Static, _ = simulate.BestStatic(s.trace, before, p.Objective.Share, p.Objective.MaxWait)
 	return a, nil
 }
 
-func (f policyFile) check(s *study) error {
-	for _, r := range []struct {
-		field string
-		sizing.Range
-	}{{"running", f.Running}, {"size", f.Size}} {
-		switch {
-		case r.Min < 0 || r.Max < 0:
-			return fmt.Errorf("%s.min and %s.max must be 0 or more", r.field, r.field)
-		case r.Max > 0 && r.Min > r.Max:
-			return fmt.Errorf("%s.min %d is above %s.max %d: lower the one or raise the other", r.field, r.Min, r.field, r.Max)
-		}
+func joinFaults(faults []policy.FieldError) error {
+	var errs []error
+	for _, f := range faults {
+		errs = append(errs, f)
 	}
-	if f.Static != nil && (f.Static.Running < 0 || f.Static.Size < f.Static.Running) {
-		return fmt.Errorf("static.running %d is not from 0 to static.size %d", f.Static.Running, f.Static.Size)
-	}
-	if f.TimeZone != "" {
-		if _, err := time.LoadLocation(f.TimeZone); err != nil || f.TimeZone == "Local" {
-			return fmt.Errorf("timeZone %q is not a time zone: use a name from the IANA database, such as Europe/Berlin", f.TimeZone)
-		}
-	}
-	if f.Budget == nil {
-		return nil
-	}
-	if *f.Budget <= 0 {
-		return fmt.Errorf("budget %g buys no cluster: remove it for no limit", *f.Budget)
-	}
-	if s.options.Prices.Running <= 0 {
-		return errors.New("budget needs prices: add --prices running=1.2,hibernating=0.1")
-	}
-	return nil
-}
-
-func (o *objectiveFile) parse(byDefault sizing.Objective) (sizing.Objective, error) {
-	if o == nil {
-		return byDefault, nil
-	}
-	if o.Immediate != 0 && (o.MaxWait != "" || o.Quantile != 0) {
-		return byDefault, errors.New("objective has both immediate and maxWait: keep one of them")
-	}
-	field, percent := "objective.immediate", o.Immediate
-	out := sizing.Objective{}
-	if o.Immediate == 0 {
-		wait, err := time.ParseDuration(o.MaxWait)
-		if err != nil || wait < 0 {
-			return out, fmt.Errorf("objective.maxWait %q is not a duration: write one such as 2m, or set objective.immediate", o.MaxWait)
-		}
-		field, percent, out.MaxWait = "objective.quantile", o.Quantile, wait
-	}
-	if percent <= 0 || percent >= 100 {
-		return out, fmt.Errorf("%s %g is not above 0 and below 100: no pool can serve every claim; 99.9 is possible", field, percent)
-	}
-	out.Share = percent / 100
-	return out, nil
+	return errors.New(fault.OneLine(errors.Join(errs...)))
 }
 
 // scheduleFile is a file for --policy schedule:FILE.

@@ -1,0 +1,230 @@
+// Package policy parses what the owner of a pool promises and allows: the spec of a PoolPolicy, which
+// is also the content of a policy file of `hotspare simulate`. It is pure.
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/sizing"
+	"hotspare.io/hotspare/internal/sizing/calendar"
+)
+
+// A Policy is a parsed specification.
+type Policy struct {
+	// Auto is set if the counts of the pool are to be set, and not only recommended.
+	Auto      bool
+	Objective sizing.Objective
+	// Limits has no spent budget yet.
+	Limits   sizing.Limits
+	Zone     *time.Location
+	Calendar *calendar.Calendar
+}
+
+// A FieldError is why a field cannot be used. Its text names the field, the value and the remedy.
+type FieldError struct {
+	// Reason is one of the reasons of condition Valid.
+	Reason string
+	// Field is the path below spec.
+	Field   string
+	Problem string
+}
+
+// Error returns the field and the problem.
+func (e FieldError) Error() string { return e.Field + " " + e.Problem }
+
+// Defaults are what a specification leaves out.
+type Defaults struct {
+	Objective sizing.Objective
+	TimeZone  string
+	Prices    sizing.Prices
+}
+
+// HubDefaults are the defaults of a PoolPolicy. The schema documents them.
+var HubDefaults = Defaults{Objective: sizing.Objective{Share: 0.99}, TimeZone: "UTC"}
+
+// Parse parses a specification. The Policy must not be used if there are errors.
+func Parse(spec v1alpha1.PoolPolicySpec, d Defaults) (Policy, []FieldError) {
+	var p parser
+	out := Policy{Objective: d.Objective}
+	switch spec.Mode {
+	case v1alpha1.PolicyAuto:
+		out.Auto = true
+	case v1alpha1.PolicyRecommend, "":
+	default:
+		p.reject(v1alpha1.ReasonInvalidPolicyMode, "mode", "%q is not a mode: use Recommend or Auto", spec.Mode)
+	}
+	if spec.Objective != nil {
+		out.Objective = p.parseObjective(*spec.Objective)
+	}
+	out.Limits.Running = p.parseLimits("running", spec.Running)
+	out.Limits.Size = p.parseLimits("size", spec.Size)
+	if out.Auto && out.Limits.Size.Max == 0 {
+		p.reject(v1alpha1.ReasonInvalidLimits, "size.max", "is missing, and mode Auto needs it: set the largest number of unclaimed clusters that hotspare may keep")
+	}
+	p.compareLimits(out.Limits)
+	out.Limits.Prices = p.parsePrices(spec.Prices, d.Prices)
+	out.Limits.Budget = p.parseBudget(spec.Budget, out.Limits.Prices)
+	name := spec.TimeZone
+	if name == "" {
+		name = d.TimeZone
+	}
+	out.Zone = p.parseZone(name)
+	out.Calendar = p.parseCalendar(spec.Calendar, name)
+	return out, p.faults
+}
+
+// parser collects faults.
+type parser struct{ faults []FieldError }
+
+func (p *parser) reject(reason, field, format string, args ...any) {
+	p.faults = append(p.faults, FieldError{reason, field, fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) parseObjective(o v1alpha1.PolicyObjective) sizing.Objective {
+	switch {
+	case o.Immediate != nil && (o.MaxWait != nil || o.Quantile != nil):
+		p.reject(v1alpha1.ReasonInvalidObjective, "objective", "has both immediate and maxWait: keep one of them")
+	case o.Immediate != nil:
+		return sizing.Objective{Share: p.parseShare("objective.immediate", *o.Immediate)}
+	case o.MaxWait == nil || o.Quantile == nil:
+		p.reject(v1alpha1.ReasonInvalidObjective, "objective", `is incomplete: write {immediate: "99%%"} or {maxWait: 2m, quantile: "99%%"}`)
+	default:
+		return sizing.Objective{MaxWait: p.parseMaxWait(*o.MaxWait), Share: p.parseShare("objective.quantile", *o.Quantile)}
+	}
+	return sizing.Objective{}
+}
+
+func (p *parser) parseMaxWait(d hivev1.Duration) time.Duration {
+	wait, err := d.Parse()
+	if err != nil {
+		p.reject(v1alpha1.ReasonInvalidObjective, "objective.maxWait", "%v", err)
+	}
+	return wait
+}
+
+func (p *parser) parseShare(field string, text v1alpha1.Percent) float64 {
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(string(text)), "%"), 64)
+	if err != nil || math.IsNaN(percent) || percent <= 0 || percent >= 100 {
+		p.reject(v1alpha1.ReasonInvalidObjective, field,
+			`%q is not a percentage above 0 and below 100: write 99 or "99.9%%"; no pool can serve every claim`, string(text))
+		return 0
+	}
+	return percent / 100
+}
+
+func (p *parser) parseLimits(field string, l *v1alpha1.CountLimits) sizing.Range {
+	var out sizing.Range
+	if l == nil {
+		return out
+	}
+	if l.Min != nil {
+		if out.Min = int(*l.Min); out.Min < 0 {
+			p.reject(v1alpha1.ReasonInvalidLimits, field+".min", "%d is negative: use 0 or more", out.Min)
+		}
+	}
+	if l.Max == nil {
+		return out
+	}
+	out.Max = int(*l.Max)
+	switch {
+	case out.Max < 1:
+		p.reject(v1alpha1.ReasonInvalidLimits, field+".max", "%d is below 1: use 1 or more, or remove it for no limit", out.Max)
+	case out.Min > out.Max:
+		p.reject(v1alpha1.ReasonInvalidLimits, field+".min", "%d is above %s.max %d: lower the one or raise the other", out.Min, field, out.Max)
+	}
+	return out
+}
+
+// compareLimits checks the limits of both counts against each other: clusters that run exist.
+func (p *parser) compareLimits(l sizing.Limits) {
+	if l.Size.Max > 0 && l.Running.Min > l.Size.Max {
+		p.reject(v1alpha1.ReasonInvalidLimits, "running.min", "%d is above size.max %d, and only clusters that exist can run: lower the one or raise the other",
+			l.Running.Min, l.Size.Max)
+	}
+}
+
+func (p *parser) parsePrices(prices *v1alpha1.PolicyPrices, byDefault sizing.Prices) sizing.Prices {
+	if prices == nil {
+		return byDefault
+	}
+	out := sizing.Prices{Running: parseDecimal(prices.Running)}
+	if !(out.Running > 0) {
+		p.reject(v1alpha1.ReasonInvalidPrices, "prices.running", `%q is not a number above 0: write the price of one hour of a running cluster, such as "1.2"`, prices.Running)
+	}
+	if h := prices.Hibernating; h != nil {
+		if out.Hibernating = parseDecimal(*h); !(out.Hibernating >= 0) {
+			p.reject(v1alpha1.ReasonInvalidPrices, "prices.hibernating", `%q is not a number of at least 0: write one such as "0.1"`, *h)
+		}
+	}
+	return out
+}
+
+func (p *parser) parseBudget(budget *v1alpha1.Decimal, prices sizing.Prices) sizing.Budget {
+	if budget == nil {
+		return sizing.Budget{}
+	}
+	out := sizing.Budget{Set: true, Limit: parseDecimal(*budget)}
+	switch {
+	case out.Limit == 0:
+		p.reject(v1alpha1.ReasonInvalidBudget, "budget", "%q buys no cluster: use more than 0, or remove it for no limit", *budget)
+	case !(out.Limit > 0):
+		p.reject(v1alpha1.ReasonInvalidBudget, "budget", `%q is not a number above 0: write one such as 1500 or "99.5"`, *budget)
+	case !(prices.Running > 0):
+		p.reject(v1alpha1.ReasonInvalidBudget, "budget", `%q needs prices: set prices, such as {running: "1.2", hibernating: "0.1"}`, *budget)
+	}
+	return out
+}
+
+// parseDecimal returns the number; one that is not finite, or not a number, is NaN.
+func parseDecimal(d v1alpha1.Decimal) float64 {
+	n, err := strconv.ParseFloat(string(d), 64)
+	if err != nil || math.IsInf(n, 0) {
+		return math.NaN()
+	}
+	return n
+}
+
+func (p *parser) parseZone(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		p.reject(v1alpha1.ReasonInvalidTimeZone, "timeZone", "%q is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin", name)
+		return time.UTC
+	}
+	return zone
+}
+
+// parseCalendar parses the entries, whose times are in a zone. If the zone is wrong, parseZone says
+// so.
+func (p *parser) parseCalendar(entries []v1alpha1.CalendarEntry, zone string) *calendar.Calendar {
+	items := make([]calendar.Item, len(entries))
+	for i, e := range entries {
+		items[i] = calendar.Item{Name: e.Name, Start: e.Start, End: e.End, Rule: e.Rule, TimeZone: zone, Running: asInt(e.Running), Size: asInt(e.Size)}
+		if e.Demand != nil {
+			factor := parseDecimal(*e.Demand)
+			items[i].Demand = &factor
+		}
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		return nil
+	}
+	out, err := calendar.Parse(items)
+	if err != nil {
+		field, problem, _ := strings.Cut(err.Error(), " ")
+		p.reject(v1alpha1.ReasonInvalidCalendar, field, "%s", problem)
+	}
+	return out
+}
+
+func asInt(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	out := int(*n)
+	return &out
+}

@@ -1,0 +1,98 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/sizing"
+	"hotspare.io/hotspare/internal/sizing/policy"
+)
+
+func parse(t *testing.T, text string) (policy.Policy, string) {
+	t.Helper()
+	var spec v1alpha1.PoolPolicySpec
+	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
+		t.Fatal(err)
+	}
+	p, faults := policy.Parse(spec, policy.HubDefaults)
+	var out []string
+	for _, f := range faults {
+		out = append(out, f.Reason+": "+f.Error())
+	}
+	return p, strings.Join(out, "; ")
+}
+
+func TestASpecIsParsed(t *testing.T) {
+	p, faults := parse(t, `
+mode: Auto
+objective: {maxWait: 2m, quantile: "99.5%"}
+running: {min: 1, max: 12}
+size: {min: 2, max: 40}
+budget: 1500
+prices: {running: "1.2", hibernating: 0.1}
+timeZone: Europe/Berlin
+calendar:
+- {name: Christmas, start: 2026-12-24, end: 2027-01-01, rule: FREQ=YEARLY, demand: "0.1"}
+`)
+	if faults != "" {
+		t.Fatal(faults)
+	}
+	if want := (sizing.Objective{Share: 0.995, MaxWait: 2 * time.Minute}); p.Objective != want || !p.Auto {
+		t.Errorf("objective %+v, auto %t", p.Objective, p.Auto)
+	}
+	want := sizing.Limits{
+		Running: sizing.Range{Min: 1, Max: 12}, Size: sizing.Range{Min: 2, Max: 40},
+		Budget: sizing.Budget{Set: true, Limit: 1500}, Prices: sizing.Prices{Running: 1.2, Hibernating: 0.1},
+	}
+	if p.Limits != want {
+		t.Errorf("limits %+v, want %+v", p.Limits, want)
+	}
+	// Its times are those of the policy's zone: in UTC it is the 23rd.
+	if e := p.Calendar.At(time.Date(2026, 12, 23, 23, 30, 0, 0, time.UTC)); e.DemandFactor() != 0.1 {
+		t.Errorf("on Christmas Eve in Berlin: %+v", e)
+	}
+}
+
+func TestAnEmptySpecHasTheDefaults(t *testing.T) {
+	p, faults := parse(t, "{}")
+	if faults != "" || p.Auto || p.Objective.Share != 0.99 || p.Zone.String() != "UTC" || p.Limits != (sizing.Limits{}) {
+		t.Errorf("%+v, %s", p, faults)
+	}
+}
+
+// The schema refuses most of these, but not on a hub whose CRD is older, and not in a file.
+func TestEveryFaultNamesTheFieldTheValueAndTheRemedy(t *testing.T) {
+	for text, want := range map[string]string{
+		"mode: Always":                 `InvalidMode: mode "Always" is not a mode: use Recommend or Auto`,
+		"mode: Auto":                   "InvalidLimits: size.max is missing, and mode Auto needs it: set the largest",
+		"objective: {immediate: 100%}": `InvalidObjective: objective.immediate "100%" is not a percentage above 0 and below 100: write 99`,
+		"objective: {immediate: NaN}":  `InvalidObjective: objective.immediate "NaN" is not a percentage`,
+		"objective: {immediate: 99, maxWait: 2m, quantile: 99}":  "InvalidObjective: objective has both",
+		"objective: {quantile: 99}":                              "InvalidObjective: objective is incomplete: write",
+		"objective: {}":                                          "InvalidObjective: objective is incomplete: write",
+		"objective: {maxWait: 2d, quantile: 99}":                 `InvalidObjective: objective.maxWait "2d" is not a duration: write`,
+		"running: {min: 4, max: 3}":                              "InvalidLimits: running.min 4 is above running.max 3: lower the one or raise the other",
+		"running: {min: 4}\nsize: {max: 3}":                      "InvalidLimits: running.min 4 is above size.max 3, and only clusters that exist can run",
+		"size: {max: 0}":                                         "InvalidLimits: size.max 0 is below 1: use 1 or more, or remove it",
+		"size: {min: -1}":                                        "InvalidLimits: size.min -1 is negative: use 0 or more",
+		"budget: 0\nprices: {running: 1}":                        `InvalidBudget: budget "0" buys no cluster: use more than 0, or remove it`,
+		"budget: 10":                                             `InvalidBudget: budget "10" needs prices: set prices, such as`,
+		"budget: many\nprices: {running: 1}":                     `InvalidBudget: budget "many" is not a number above 0: write`,
+		"calendar: [{name: x, start: 2026-01-01, demand: lots}]": "InvalidCalendar: calendar[0].demand NaN is not from 0 to 1000",
+		"prices: {running: 0}":                                   `InvalidPrices: prices.running "0" is not a number above 0: write`,
+		"prices: {running: 1, hibernating: -1}":                  `InvalidPrices: prices.hibernating "-1" is not a number of at least 0: write`,
+		"timeZone: Europe/Belin\ncalendar: [{name: x, start: 2026-01-01, running: 1}]": `InvalidTimeZone: timeZone "Europe/Belin" is not a time zone: use a name`,
+		"timeZone: Local": `InvalidTimeZone: timeZone "Local" is not a time zone`,
+		"calendar: [{name: x, start: tomorrow, running: 1}]":                      `InvalidCalendar: calendar[0].start "tomorrow" is not a date or time: write`,
+		"calendar: [{name: x, start: 2026-01-01, running: 1, rule: FREQ=HOURLY}]": `InvalidCalendar: calendar[0].rule "FREQ=HOURLY" repeats more often than daily: use`,
+	} {
+		_, faults := parse(t, text)
+		if !strings.HasPrefix(faults, want) || strings.Count(faults, "Invalid") != 1 {
+			t.Errorf("%s:\n got %s\nwant %s", text, faults, want)
+		}
+	}
+}
