@@ -42,7 +42,7 @@ func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.
 // bins: whoever can write a record could otherwise keep a controller busy.
 const (
 	maxReplayed  = 10_000
-	maxRelearned = 3_000_000
+	maxRelearned = 200_000
 )
 
 // newestBins returns the newest bins that have at most maxRelearned claims.

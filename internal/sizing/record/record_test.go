@@ -1,0 +1,369 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hotspare.io/hotspare/internal/sizing"
+)
+
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+var promise = sizing.Objective{Share: 0.99}
+
+// hub is a pool that is observed.
+type hub struct {
+	*testing.T
+	t        *Tracker
+	now      time.Time
+	claims   []Claim
+	clusters []Cluster
+	made     int
+}
+
+func newHub(t *testing.T) *hub { return &hub{T: t, t: NewTracker(nil), now: noon} }
+
+// pass lets time pass, and observes.
+func (h *hub) pass(after time.Duration) {
+	h.now = h.now.Add(after)
+	h.t.Observe(Objects{h.now, h.claims, h.clusters}, promise, "UTC")
+}
+
+// claim creates a claim that is served at once, or not yet.
+func (h *hub) claim(served bool) {
+	h.made++
+	c := Claim{ID: fmt.Sprint("claim-", h.made), Created: h.now, AtOnce: served}
+	if served {
+		c.Running = h.now
+	}
+	h.claims = append(h.claims, c)
+}
+
+// restart loses everything that is not in the record. It was saved, or this process is the first to
+// save it.
+func (h *hub) restart(save bool) {
+	h.Helper()
+	if !save {
+		h.t = NewTracker(nil)
+		return
+	}
+	claims, details, err := h.t.Encode(h.now)
+	if err != nil {
+		h.Fatal(err)
+	}
+	r, err := Decode(claims, details, h.now)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.t = NewTracker(r)
+}
+
+func (h *hub) wantClaims(n int) {
+	h.Helper()
+	if got := h.t.Demand.Claims(); got != n {
+		h.Errorf("%d claims, want %d", got, n)
+	}
+}
+
+func TestClaimsAreCountedOnce(t *testing.T) {
+	h := newHub(t)
+	h.now = noon.AddDate(0, 0, -9)
+	h.claim(true)
+	h.now = noon
+	h.claim(true)
+	h.pass(0)
+	h.wantClaims(2) // those that existed are imported
+	for range 5 {
+		h.pass(time.Minute)
+		h.claim(true)
+		h.pass(0)
+	}
+	h.wantClaims(7)
+	h.restart(true)
+	h.pass(time.Second)
+	h.wantClaims(7)
+	h.claim(true)
+	h.pass(time.Minute)
+	h.wantClaims(8)
+	h.restart(true)
+	h.pass(20 * time.Minute)
+	h.wantClaims(8)
+	h.claims = nil // deleted
+	h.pass(time.Minute)
+	h.wantClaims(8)
+	if !h.t.Since.Equal(noon) {
+		t.Errorf("recorded since %s, want %s", h.t.Since, noon)
+	}
+}
+
+func TestManyOldClaimsAreNotCountedAgain(t *testing.T) {
+	h := newHub(t)
+	for range 3000 {
+		h.now = h.now.Add(time.Minute)
+		h.claim(true)
+	}
+	h.pass(0)
+	h.restart(true)
+	h.pass(time.Minute)
+	h.wantClaims(3000)
+}
+
+func TestNobodyLookedDuringAGap(t *testing.T) {
+	h := newHub(t)
+	h.pass(0)
+	h.claim(true)
+	h.pass(time.Minute)
+	h.restart(true)
+	h.now = h.now.Add(5 * time.Hour)
+	h.claim(true) // of those that were created meanwhile, most may be gone
+	h.pass(5 * time.Hour)
+	h.wantClaims(1)
+	if gaps := h.t.Demand.Gaps(); len(gaps) != 1 || gaps[0].To.Sub(gaps[0].From) != 10*time.Hour {
+		t.Errorf("gaps %v", gaps)
+	}
+	h.claim(true)
+	h.pass(time.Minute)
+	h.wantClaims(2)
+	h.pass(9 * time.Hour) // the machine was suspended
+	if gaps := h.t.Demand.Gaps(); len(gaps) != 2 {
+		t.Errorf("gaps %v", gaps)
+	}
+	h.restart(true)
+	h.pass(30 * time.Minute) // a short pause is none: claims that exist still are recorded
+	if gaps := h.t.Demand.Gaps(); len(gaps) != 2 {
+		t.Errorf("gaps %v", gaps)
+	}
+}
+
+func TestAClaimIsLateUnlessItWasServedWithinTheObjective(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objective sizing.Objective
+		act       func(h *hub)
+		late      int
+		outcomes  float64
+	}{
+		"served at once":                {promise, func(h *hub) { h.claims[0].Running, h.claims[0].AtOnce = noon, true }, 0, 1},
+		"served by a resume":            {promise, func(h *hub) { h.claims[0].Running = noon.Add(2 * time.Second) }, 1, 1},
+		"within what it may wait":       {sizing.Objective{Share: 0.9, MaxWait: time.Minute}, func(h *hub) { h.claims[0].Running = noon.Add(time.Minute) }, 0, 1},
+		"beyond that":                   {sizing.Objective{Share: 0.9, MaxWait: time.Minute}, func(h *hub) { h.claims[0].Running = noon.Add(61 * time.Second) }, 1, 1},
+		"still waiting":                 {promise, func(*hub) {}, 0, 0},
+		"deleted after waiting in vain": {promise, func(h *hub) { h.claims = nil }, 1, 1},
+	} {
+		h := newHub(t)
+		h.pass(-time.Minute)
+		h.now = noon
+		h.claim(false)
+		h.t.Observe(Objects{h.now, h.claims, nil}, tc.objective, "UTC")
+		tc.act(h)
+		for range 3 {
+			h.now = h.now.Add(time.Minute)
+			h.t.Observe(Objects{h.now, h.claims, nil}, tc.objective, "UTC")
+		}
+		late := 0
+		for _, b := range h.t.Demand.Bins() {
+			late += int(b.Late)
+		}
+		if late != tc.late || h.t.Learned.CoveredClaims != tc.outcomes {
+			t.Errorf("%s: %d late of %g, want %d of %g", name, late, h.t.Learned.CoveredClaims, tc.late, tc.outcomes)
+		}
+	}
+}
+
+func TestAClaimThatIsWithdrawnSaysNothing(t *testing.T) {
+	h := newHub(t)
+	h.pass(0)
+	h.claim(false)
+	h.pass(time.Second)
+	h.claims = nil
+	h.pass(time.Second)
+	if h.t.Learned.CoveredClaims != 0 {
+		t.Error("it counts as late")
+	}
+}
+
+func TestDurationsAreMeasured(t *testing.T) {
+	h := newHub(t)
+	install := &Duration{Cluster: "a", At: noon, Seconds: 2400}
+	h.clusters = []Cluster{{Name: "a", Install: install}}
+	h.pass(0)
+	if got, want := h.t.Measured(), (sizing.Durations{Resume: 40 * time.Minute, Install: 40 * time.Minute}); got != want {
+		t.Errorf("before the first resume: %+v, want %+v", got, want)
+	}
+	for i := range 250 {
+		at := h.now.Add(time.Duration(i) * time.Second)
+		h.clusters = []Cluster{
+			{Name: "a", Install: install, Resume: &Duration{Cluster: "a", At: at, Seconds: int64(i%10 + 1)}},
+			{Name: "b", Resume: &Duration{Cluster: "b", At: noon, Failed: true}},
+		}
+		h.pass(time.Second)
+		h.pass(time.Second) // the same once more
+	}
+	d := h.t.Resumes
+	if len(d) != 100 || d.Quantile(0.5) != 5*time.Second || d.Quantile(0.9) != 9*time.Second || d.Failed() != 0 {
+		t.Errorf("%d resumes, median %s, p90 %s, %d failed", len(d), d.Quantile(0.5), d.Quantile(0.9), d.Failed())
+	}
+	if got, want := h.t.Measured(), (sizing.Durations{Resume: 9 * time.Second, Install: 40 * time.Minute}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestHoursOfAMonthAreCounted(t *testing.T) {
+	h := newHub(t)
+	h.now = time.Date(2026, 3, 31, 20, 0, 0, 0, time.UTC)
+	h.clusters = []Cluster{{Name: "a", Unclaimed: true}, {Name: "b", Unclaimed: true, Hibernating: true}, {Name: "c"}}
+	prices := sizing.Prices{Running: 10, Hibernating: 1}
+	spent := func() float64 { return h.t.Spent(prices, h.now) }
+	h.pass(0)
+	h.pass(time.Hour)
+	if spent() != 11 {
+		t.Errorf("after an hour: %g", spent())
+	}
+	h.restart(true)
+	h.pass(time.Hour)
+	if spent() != 22 {
+		t.Errorf("after a restart: %g", spent())
+	}
+	h.pass(3 * time.Hour) // one of them in April
+	if spent() != 11 {
+		t.Errorf("in the next month: %g", spent())
+	}
+}
+
+func TestARecordIsSavedNowAndThen(t *testing.T) {
+	h := newHub(t)
+	saves := 0
+	for range 240 {
+		h.pass(time.Minute)
+		if h.t.NeedsSave(h.now) {
+			h.t.MarkSaved(h.now)
+			saves++
+		}
+	}
+	if saves != 4 {
+		t.Errorf("%d saves in four idle hours, want the first and one an hour", saves)
+	}
+	saves = 0
+	for range 60 {
+		h.claim(true)
+		h.pass(time.Minute)
+		if h.t.NeedsSave(h.now) {
+			h.t.MarkSaved(h.now)
+			saves++
+		}
+	}
+	if saves > 20 || saves < 15 {
+		t.Errorf("%d saves in a busy hour, want one every three minutes", saves)
+	}
+}
+
+func TestAClockThatIsSetBack(t *testing.T) {
+	h := newHub(t)
+	for range 300 {
+		h.claim(true)
+		h.pass(time.Minute)
+	}
+	before := h.t.Demand.Bins()
+	h.now = h.now.AddDate(-1, 0, 0)
+	h.claim(true)
+	h.pass(0)
+	if diff := cmp.Diff(before, h.t.Demand.Bins()); diff != "" {
+		t.Errorf("the record has changed: %s", diff)
+	}
+	if h.t.NeedsSave(h.now) || !h.t.IsAhead(h.now) {
+		t.Error("it would be saved")
+	}
+	h.now = h.now.AddDate(1, 0, 0)
+	h.pass(time.Minute)
+	if h.t.IsAhead(h.now) || h.t.Demand.Claims() < 300 {
+		t.Errorf("%d claims, once the clock is right", h.t.Demand.Claims())
+	}
+}
+
+func TestWhatIsNoRecordIsRefused(t *testing.T) {
+	h := newHub(t)
+	h.clusters = []Cluster{{Name: "a", Install: &Duration{Cluster: "a", At: noon, Seconds: 60}}}
+	h.claim(true)
+	h.pass(0)
+	claims, details, err := h.t.Encode(h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode(claims, details, h.now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode(claims, details, h.now.AddDate(-1, 0, 0)); !errors.Is(err, ErrFuture) {
+		t.Errorf("one from the future: %v", err)
+	}
+	for name, tc := range map[string]struct{ old, new string }{
+		"nothing":             {details, ""},
+		"a list":              {details, "[]"},
+		"no beginning":        {`"since":"2026`, `"sinse":"2026`},
+		"an end before that":  {`"until":"2026`, `"until":"2025`},
+		"a negative duration": {`"seconds":60`, `"seconds":-60`},
+		"an endless duration": {`"seconds":60`, `"seconds":99999999999`},
+		"a duration in words": {`"seconds":60`, `"seconds":"long"`},
+		"negative hours":      {`"month":`, `"runningHours":-5,"month":`},
+	} {
+		bad := strings.Replace(details, tc.old, tc.new, 1)
+		if bad == details {
+			t.Fatalf("%s: %s has no %s", name, details, tc.old)
+		}
+		if _, err := Decode(claims, bad, h.now); err == nil || errors.Is(err, ErrFuture) {
+			t.Errorf("%s was read: %v", name, err)
+		}
+	}
+	if _, err := Decode(claims[1:], details, h.now); err == nil {
+		t.Error("broken claims were read")
+	}
+}
+
+// No bytes lead to more than a recommendation: whatever is read can be used, and in time.
+func TestForgedRecordsDoNoHarm(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	h := newHub(t)
+	for i := range 200 {
+		h.claims = append(h.claims, Claim{ID: fmt.Sprint(i), Created: noon.Add(-time.Duration(i) * time.Hour), Running: noon, AtOnce: true})
+	}
+	h.clusters = []Cluster{{Name: "a", Install: &Duration{Cluster: "a", At: noon, Seconds: 60}}}
+	h.pass(0)
+	claims, details, err := h.t.Encode(h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for range 500 {
+		raw, text := append([]byte{}, claims...), []byte(details)
+		raw[r.IntN(len(raw))] = byte(r.Uint32())
+		if r.IntN(2) == 0 {
+			text[r.IntN(len(text))] = byte('0' + r.IntN(10))
+		}
+		rec, err := Decode(raw, string(text), h.now)
+		if err != nil {
+			continue
+		}
+		read++
+		tr := NewTracker(rec)
+		tr.Observe(Objects{h.now.Add(time.Minute), h.claims, h.clusters}, promise, "UTC")
+		p := sizing.Decide(sizing.Snapshot{
+			Now: h.now.Add(time.Minute), Learned: tr.Learned, Objective: promise, Durations: tr.Measured(),
+			Limits: sizing.Limits{Size: sizing.Range{Max: 7}, Running: sizing.Range{Max: 4}},
+		})
+		if p.Size.Count > 7 || p.Running.Count > 4 || p.Running.Count < 0 {
+			t.Fatalf("%+v", p)
+		}
+		if _, _, err := tr.Encode(h.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read < 20 {
+		t.Errorf("only %d of 500 were read: the test checks too little", read)
+	}
+}

@@ -1,0 +1,233 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing"
+)
+
+const (
+	// maxGap is the time without a pass that counts as observed. A longer one is a gap: claims that
+	// came and went meanwhile are not known. It is longer than heartbeat, which is how exactly the end
+	// of a record is known after a restart.
+	maxGap = 2 * time.Hour
+	// overlap is how long before the end of a record claims may have been missed.
+	overlap = 10 * time.Minute
+	// saveInterval is the shortest time between two writes of a record, heartbeat the longest: it
+	// records until when somebody looked.
+	saveInterval = 3 * time.Minute
+	heartbeat    = time.Hour
+	// withdrawal is the age below which the deletion of a waiting claim says nothing about the pool.
+	withdrawal = 5 * time.Second
+)
+
+// A Claim is what is known about a claim at a moment.
+type Claim struct {
+	// ID is its UID.
+	ID      string
+	Created time.Time
+	// Running is when its cluster ran for the first time; zero before. AtOnce is set if the cluster
+	// was running already when the claim was created.
+	Running time.Time
+	AtOnce  bool
+}
+
+// A Cluster is what is known about a cluster of a pool at a moment.
+type Cluster struct {
+	Name string
+	// Unclaimed and Hibernating say what it costs.
+	Unclaimed, Hibernating bool
+	// Resume and Install are the last operations that have ended; nil if there is none.
+	Resume, Install *Duration
+}
+
+// Objects are the claims and the clusters of a pool at a moment.
+type Objects struct {
+	Now      time.Time
+	Claims   []Claim
+	Clusters []Cluster
+}
+
+// A Tracker keeps a record, and what was learned from it, up to date.
+type Tracker struct {
+	Record
+	Learned *sizing.Learned
+
+	objective sizing.Objective
+	zone      string
+	// claims are the claims that exist, by ID; began is set after the first Observe.
+	claims map[string]*tracked
+	began  bool
+	// changed is set while claims or durations are recorded that were not saved, savedAt is when the
+	// record was saved last.
+	changed bool
+	savedAt time.Time
+}
+
+// tracked is a claim that exists.
+type tracked struct {
+	created time.Time
+	// settled is set once it is known whether it was served in time, or if that will not be counted.
+	settled bool
+}
+
+// NewTracker continues a record; nil begins one.
+func NewTracker(r *Record) *Tracker {
+	t := &Tracker{claims: map[string]*tracked{}}
+	if r != nil {
+		t.Record = *r
+		t.savedAt = r.Until
+	}
+	return t
+}
+
+// Observe records what has happened since the last call. It ignores a moment before the last one: the
+// clock was set back, and it waits until the clock is there again.
+func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
+	if t.IsAhead(o.Now) {
+		return
+	}
+	t.objective = objective
+	from := t.Until
+	switch {
+	case t.Since.IsZero():
+		t.Since, t.Until, from = o.Now, o.Now, o.Now
+		t.changed = true
+	case o.Now.Sub(from) > maxGap:
+		t.Demand.AddGap(from, o.Now)
+		t.changed = true
+		if t.Learned != nil {
+			t.Learned.Skip(o.Now)
+		}
+	}
+	t.addDurations(o.Clusters)
+	t.addHours(from, o)
+	if !t.began || t.zone != zone || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
+		t.addClaims(o, from, nil)
+		t.Learned = sizing.Relearn(&t.Demand, objective, t.Measured(), zone, o.Now)
+	} else {
+		t.Learned.SetLeads(objective, t.Measured())
+		t.addClaims(o, from, t.Learned)
+		t.Learned.Advance(o.Now)
+	}
+	t.began, t.zone = true, zone
+	if o.Now.After(t.Until) {
+		t.Until = o.Now
+	}
+}
+
+// IsAhead reports whether the record ends after a moment by more than clocks differ.
+func (t *Tracker) IsAhead(now time.Time) bool { return t.Until.After(now.Add(maxAhead)) }
+
+// addClaims records new claims, and outcomes of the others. It adds them to learned unless that is nil.
+func (t *Tracker) addClaims(o Objects, from time.Time, learned *sizing.Learned) {
+	claims := slices.SortedFunc(slices.Values(o.Claims), func(a, b Claim) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	exist := make(map[string]bool, len(claims))
+	for _, c := range claims {
+		exist[c.ID] = true
+		if t.claims[c.ID] == nil {
+			t.claims[c.ID] = t.addClaim(c, from, o.Now, learned)
+		}
+		if k := t.claims[c.ID]; !k.settled && !c.Running.IsZero() {
+			k.settled = true
+			t.addOutcome(c.Created, t.isServed(c), learned)
+		}
+	}
+	for id, k := range t.claims {
+		if exist[id] {
+			continue
+		}
+		if !k.settled && o.Now.Sub(k.created) > max(t.objective.MaxWait, withdrawal) {
+			t.addOutcome(k.created, false, learned)
+		}
+		delete(t.claims, id)
+	}
+}
+
+// addClaim records a claim that this process sees for the first time.
+func (t *Tracker) addClaim(c Claim, from, now time.Time, learned *sizing.Learned) *tracked {
+	isFirst := !t.began && from.Equal(now) && t.Since.Equal(now)
+	isGap := !isFirst && now.Sub(from) > maxGap
+	switch {
+	case isGap && c.Created.After(from):
+		return &tracked{c.Created, true} // of the others in the gap nothing is known
+	case !isFirst && !t.began && c.Created.Before(from.Add(-overlap)):
+		return &tracked{c.Created, !c.Running.IsZero()} // recorded by an earlier process
+	case !t.Demand.Add(c.ID, c.Created, false, now):
+		return &tracked{c.Created, !c.Running.IsZero()}
+	}
+	t.changed = true
+	if learned != nil {
+		learned.AddArrival(c.Created)
+	}
+	return &tracked{created: c.Created}
+}
+
+func (t *Tracker) isServed(c Claim) bool {
+	if t.objective.MaxWait == 0 {
+		return c.AtOnce
+	}
+	return c.AtOnce || c.Running.Sub(c.Created) <= t.objective.MaxWait
+}
+
+func (t *Tracker) addOutcome(created time.Time, served bool, learned *sizing.Learned) {
+	t.changed = true
+	if !served {
+		t.Demand.AddLate(created)
+	}
+	if learned != nil {
+		learned.AddOutcome(served)
+	}
+}
+
+func (t *Tracker) addDurations(clusters []Cluster) {
+	for _, c := range clusters {
+		if c.Resume != nil && c.Resume.isPlausible(t.Until) && t.Resumes.add(*c.Resume) {
+			t.changed = true
+		}
+		if c.Install != nil && c.Install.isPlausible(t.Until) && t.Installs.add(*c.Install) {
+			t.changed = true
+		}
+	}
+}
+
+// isPlausible reports whether a duration may be recorded.
+func (d Duration) isPlausible(until time.Time) bool {
+	return !d.At.After(until.Add(maxGap)) && d.Seconds <= int64(maxDuration/time.Second) && (d.Failed || d.Seconds > 0)
+}
+
+// addHours adds what the unclaimed clusters have cost since a moment.
+func (t *Tracker) addHours(from time.Time, o Objects) {
+	if month := monthOf(o.Now); t.Month != month {
+		t.Month, t.RunningHours, t.HibernatingHours = month, 0, 0
+		if begin := time.Date(o.Now.UTC().Year(), o.Now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC); from.Before(begin) {
+			from = begin
+		}
+	}
+	hours := max(o.Now.Sub(from), 0).Hours()
+	for _, c := range o.Clusters {
+		switch {
+		case !c.Unclaimed:
+		case c.Hibernating:
+			t.HibernatingHours += hours
+		default:
+			t.RunningHours += hours
+		}
+	}
+}
+
+// NeedsSave reports whether the record should be written now.
+func (t *Tracker) NeedsSave(now time.Time) bool {
+	age := now.Sub(t.savedAt)
+	return !t.IsAhead(now) && (t.savedAt.IsZero() || age < 0 || t.changed && age >= saveInterval || age >= heartbeat)
+}
+
+// HasUnsaved reports whether something was recorded that was not saved.
+func (t *Tracker) HasUnsaved() bool { return t.changed }
+
+// MarkSaved records that the record was written.
+func (t *Tracker) MarkSaved(now time.Time) { t.savedAt, t.changed = now, false }
