@@ -149,6 +149,31 @@ func powerScheduleProgress(ps *v1alpha1.PowerSchedule) Progress {
 	return newReconciling(string(last.Outcome), "The clusters are being set to the power state of the last slot: status.lastSlot names it.")
 }
 
+// ReportPoolPolicy sets the two conditions of a policy. Call it after the rest of the status is set.
+func ReportPoolPolicy(p *v1alpha1.PoolPolicy, now time.Time) {
+	poolPolicyProgress(&p.Status).unlessDeleted(p.DeletionTimestamp).setMetaConditions(&p.Status.Conditions, p.Status.ObservedGeneration, now)
+}
+
+// poolPolicyProgress returns the progress of a policy. One that learns, or that respects a change by
+// hand, is settled: nobody should wait for it.
+func poolPolicyProgress(st *v1alpha1.PoolPolicyStatus) Progress {
+	if p := validityProgress(st.Conditions, v1alpha1.PolicyValid); p != settled {
+		return p
+	}
+	applied := meta.FindStatusCondition(st.Conditions, v1alpha1.PolicyApplied)
+	if applied != nil && applied.Status == metav1.ConditionFalse {
+		switch applied.Reason {
+		case hivev1.ReasonPoolNotFound, hivev1.ReasonUnreadable, v1alpha1.ReasonRefused:
+			return newStalled(applied.Reason, applied.Message)
+		}
+	}
+	record := meta.FindStatusCondition(st.Conditions, v1alpha1.PolicyRecordUsable)
+	if record != nil && record.Status == metav1.ConditionFalse && record.Reason != v1alpha1.ReasonRecordSetAside {
+		return newStalled(record.Reason, record.Message)
+	}
+	return settled
+}
+
 // ReportDataPlane sets the two conditions in st, which becomes the status of dp. Call it after
 // the rest of the status is set.
 func ReportDataPlane(dp *v1alpha1.DataPlane, st *v1alpha1.DataPlaneStatus, now time.Time) {

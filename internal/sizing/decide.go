@@ -14,6 +14,7 @@ func Decide(s Snapshot) Plan {
 	p := Plan{Coverage: s.coverage()}
 	entry := s.Calendar.At(s.Now)
 	if p.Fallback = s.fallbackReason(); p.Fallback == "" {
+		p.Computed = true
 		p.Running, p.ExpectedClaims = s.runningForDemand(entry)
 		p.Size = s.sizeForDemand(entry)
 		s.raiseToStatic(&p)

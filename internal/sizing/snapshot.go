@@ -134,6 +134,8 @@ type Plan struct {
 	// Fallback explains why the owner's setting is in effect instead of a computed one, or where it is
 	// higher than the computed one; empty if it is not.
 	Fallback string `json:"fallback,omitempty"`
+	// Computed is set if the counts were computed from the demand, with a Fallback or without.
+	Computed bool `json:"computed"`
 	// ExpectedClaims is the number of claims that is expected within the next hour.
 	ExpectedClaims float64 `json:"expectedClaims"`
 	// Coverage compares what was promised with what was seen.

@@ -1,0 +1,129 @@
+// Package poolpolicy sizes pools by the claims that were seen.
+//
+// A pass over one PoolPolicy is observe, counts.Decide, act, report. What was seen is kept in memory
+// and saved in a ConfigMap next to the pool, from which another process continues. The counts are
+// written to the pool together with what must be known about them later, in one patch: a process that
+// dies after any write is followed by one that neither takes its own change for one by hand nor the
+// other way round. Passes are triggered by claims, by changes of the policy and its pool, and, because
+// the expected demand changes with time, by a timer.
+package poolpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/sizing/policy"
+)
+
+// +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments;clusterclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// FieldManager is the field manager of the counts that this controller writes.
+const FieldManager = "hotspare-sizing"
+
+// Reconciler reconciles PoolPolicies.
+type Reconciler struct {
+	// Client reads from caches, Live from the API server: only Live returns ConfigMaps, and
+	// managedFields, which show who has changed the counts.
+	Client client.Client
+	Live   client.Reader
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Metrics measures the passes; nil disables it.
+	Metrics *metrics.Metrics
+
+	mu      sync.Mutex
+	records map[types.NamespacedName]*storedRecord
+}
+
+// maxRequeueDelay is the longest time between two passes: the expected demand changes with time.
+const maxRequeueDelay = time.Minute
+
+// Reconcile does one pass over the policy.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var p v1alpha1.PoolPolicy
+	if err := r.Client.Get(ctx, req.NamespacedName, &p); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			return fault.Requeue(0, fmt.Errorf("reading PoolPolicy %s: %w", req, err))
+		}
+		return fault.Requeue(0, r.closeRecord(ctx, req.NamespacedName))
+	}
+	if p.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	if p.Unreadable != "" {
+		return fault.Requeue(0, r.reportInvalid(ctx, &p, []policy.FieldError{{Reason: reasonUnreadable, Field: "it", Problem: "cannot be read: " + p.Unreadable}}))
+	}
+	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults)
+	if len(faults) > 0 {
+		return fault.Requeue(0, r.reportInvalid(ctx, &p, faults))
+	}
+	s, err := r.observe(ctx, &p, parsed)
+	if err != nil {
+		return fault.Requeue(0, fmt.Errorf("observing PoolPolicy %s: %w", req, err))
+	}
+	if s.obstacle != nil {
+		return fault.Requeue(0, errors.Join(r.reportObstacle(ctx, &p, s), r.closeRecord(ctx, req.NamespacedName)))
+	}
+	return r.decideAndAct(ctx, &p, s)
+}
+
+// decideAndAct does the rest of a pass over a policy that has a pool.
+func (r *Reconciler) decideAndAct(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation) (ctrl.Result, error) {
+	plan, err := r.decide(ctx, s)
+	if err != nil {
+		return fault.Requeue(0, err)
+	}
+	refusal, err := r.act(ctx, p, s, plan)
+	if err != nil {
+		return fault.Requeue(0, err)
+	}
+	s.record.refusal = r.saveRecord(ctx, s.record, s.pool)
+	err = r.report(ctx, p, s, plan, refusal)
+	next := maxRequeueDelay
+	if m := plan.Manual; m != nil {
+		next = max(min(next, m.Until.Sub(r.Clock.Now())), time.Second)
+	}
+	return fault.Requeue(next, err)
+}
+
+// Backoff after errors of the hub itself.
+const (
+	firstBackoff   = 50 * time.Millisecond
+	longestBackoff = time.Minute
+)
+
+// SetupWithManager starts the controller with mgr, and saves the records when mgr stops.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := mgr.Add(manager.RunnableFunc(r.saveAtExit)); err != nil {
+		return fmt.Errorf("adding the writer of records: %w", err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("poolpolicy")
+	return r.addWatches(b).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
+		}).
+		Complete(r.Metrics.WrapReconciler("poolpolicy", r))
+}

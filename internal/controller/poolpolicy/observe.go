@@ -1,0 +1,223 @@
+package poolpolicy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/sizing"
+	"hotspare.io/hotspare/internal/sizing/counts"
+	"hotspare.io/hotspare/internal/sizing/policy"
+	"hotspare.io/hotspare/internal/sizing/record"
+)
+
+const reasonUnreadable = hivev1.ReasonUnreadable
+
+// An obstacle is why the counts of a pool cannot be set.
+type obstacle struct{ reason, message string }
+
+// An observation is everything that a pass has read. The pool belongs to the cache and must not be
+// changed.
+type observation struct {
+	policy policy.Policy
+	pool   *hivev1.ClusterPool
+	// obstacle is why there is nothing to decide; nil if there is.
+	obstacle *obstacle
+	record   *storedRecord
+	snapshot counts.Snapshot
+}
+
+func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.PoolPolicy, parsed policy.Policy) (*observation, error) {
+	s := &observation{policy: parsed}
+	key := client.ObjectKeyFromObject(p)
+	var pool hivev1.ClusterPool
+	err := r.Client.Get(ctx, key, &pool)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.obstacle = &obstacle{hivev1.ReasonPoolNotFound, fmt.Sprintf("There is no ClusterPool %s: create it, or delete this PoolPolicy, which has the name of its pool.", key)}
+		return s, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading its pool: %w", err)
+	case pool.Unreadable != "":
+		s.obstacle = &obstacle{reasonUnreadable, "The pool cannot be read: " + pool.Unreadable}
+		return s, nil
+	case pool.DeletionTimestamp != nil:
+		s.obstacle = &obstacle{hivev1.ReasonPoolDeleting, "The pool is being deleted."}
+		return s, nil
+	}
+	s.pool = &pool
+	if s.record, err = r.openRecord(ctx, key); err != nil {
+		return nil, err
+	}
+	objects, waiting, err := r.observeObjects(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	s.record.tracker.Observe(objects, parsed.Objective, parsed.Zone.String())
+	s.snapshot = newSnapshot(p, s, waiting, objects.Now)
+	return s, nil
+}
+
+func newSnapshot(p *v1alpha1.PoolPolicy, s *observation, waiting int, now time.Time) counts.Snapshot {
+	t := s.record.tracker
+	limits := s.policy.Limits
+	limits.Budget.Spent = t.Spent(limits.Prices, now)
+	if most := s.pool.Spec.MaxSize; most != nil && (limits.Size.Max == 0 || int(*most) < limits.Size.Max) {
+		limits.Size.Max = max(int(*most), 1) // 0 would be no limit
+	}
+	_, resume := p.Annotations[v1alpha1.AnnotationResumeSizing]
+	return counts.Snapshot{
+		Auto: s.policy.Auto, Zone: s.policy.Zone, Pool: poolSetting(s.pool),
+		Applied: counts.ParseApplied(s.pool.Annotations[v1alpha1.AnnotationSizing]),
+		Manual:  manualFromStatus(p.Status.ManualChange), Resume: resume,
+		Sizing: sizing.Snapshot{
+			Now: now, Objective: s.policy.Objective, Limits: limits, Durations: t.Measured(), Calendar: s.policy.Calendar,
+			Learned: t.Learned, RecordedSince: t.Since, Waiting: waiting,
+		},
+	}
+}
+
+func poolSetting(p *hivev1.ClusterPool) sizing.Setting {
+	return sizing.Setting{Running: int(p.Spec.RunningCount), Size: int(p.Spec.Size)}
+}
+
+// decide calls counts.Decide. Before it respects a change by hand for the first time, it reads who has
+// made it, and when.
+func (r *Reconciler) decide(ctx context.Context, s *observation) (counts.Plan, error) {
+	if s.snapshot.NeedsChange() {
+		var live hivev1.ClusterPool
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.pool), &live); err != nil {
+			return counts.Plan{}, fmt.Errorf("reading pool %s: %w", client.ObjectKeyFromObject(s.pool), err)
+		}
+		s.snapshot.Changed = lastChange(live.ManagedFields)
+	}
+	return counts.Decide(s.snapshot), nil
+}
+
+// lastChange returns when another field manager has last written one of the counts; nil if none is
+// recorded. The time may be later than the change, if the same manager has written other fields since,
+// but not earlier.
+func lastChange(entries []metav1.ManagedFieldsEntry) *counts.Change {
+	var out *counts.Change
+	for _, e := range entries {
+		var owned struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if e.Manager == FieldManager || e.FieldsV1 == nil || e.Time == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
+			continue
+		}
+		_, size := owned.Spec["f:size"]
+		_, running := owned.Spec["f:runningCount"]
+		if (size || running) && (out == nil || e.Time.After(out.At)) {
+			out = &counts.Change{At: e.Time.Time, By: e.Manager}
+		}
+	}
+	return out
+}
+
+// observeObjects reads the claims and the clusters of a pool, and returns how many claims wait.
+func (r *Reconciler) observeObjects(ctx context.Context, pool client.ObjectKey) (record.Objects, int, error) {
+	out := record.Objects{Now: r.Clock.Now()}
+	var clusters hivev1.ClusterDeploymentList
+	// The lists are only read: copying every object would be wasteful.
+	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return out, 0, fmt.Errorf("listing clusters: %w", err)
+	}
+	claimed := map[string]*hivev1.ClusterDeployment{}
+	for i := range clusters.Items {
+		cd := &clusters.Items[i]
+		ref := cd.Spec.ClusterPoolRef
+		if ref == nil || ref.Namespace != pool.Namespace || ref.PoolName != pool.Name || cd.Unreadable != "" {
+			continue
+		}
+		if ref.ClaimName != "" {
+			claimed[ref.ClaimName] = cd
+		}
+		out.Clusters = append(out.Clusters, describeCluster(cd, out.Now))
+	}
+	var claims hivev1.ClusterClaimList
+	if err := r.Client.List(ctx, &claims, client.InNamespace(pool.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return out, 0, fmt.Errorf("listing claims: %w", err)
+	}
+	waiting := 0
+	for i := range claims.Items {
+		c := &claims.Items[i]
+		if c.Spec.ClusterPoolName != pool.Name || c.Unreadable != "" {
+			continue
+		}
+		if c.Spec.Namespace == "" && c.DeletionTimestamp == nil {
+			waiting++
+		}
+		out.Claims = append(out.Claims, describeClaim(c, claimed[c.Name]))
+	}
+	return out, waiting, nil
+}
+
+// describeClaim returns what a record keeps of a claim. Its cluster is nil if it has none.
+func describeClaim(c *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) record.Claim {
+	out := record.Claim{ID: string(c.UID), Created: c.CreationTimestamp.Time}
+	running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning)
+	if cd == nil || cd.Name != c.Spec.Namespace || running == nil || !condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning) {
+		return out
+	}
+	out.Running, out.AtOnce = running.LastTransitionTime.Time, wasRunning(cd, c.CreationTimestamp)
+	return out
+}
+
+// laterChange is how long after the assignment of a cluster a change of its power state begins that has
+// nothing to do with it.
+const laterChange = time.Minute
+
+// wasRunning reports whether a claimed cluster ran when the claim was created. Events in the same
+// second as that count as earlier.
+func wasRunning(cd *hivev1.ClusterDeployment, created metav1.Time) bool {
+	if at := cd.Status.InstalledTimestamp; at != nil && at.After(created.Time) {
+		return false
+	}
+	t := cd.Status.PowerTransition
+	if t == nil || t.FinishedAt == nil || !t.FinishedAt.After(created.Time) {
+		return true
+	}
+	at := cd.Spec.ClusterPoolRef.ClaimedTimestamp
+	return at != nil && t.StartedAt.After(at.Add(laterChange))
+}
+
+// describeCluster returns what a record keeps of a cluster.
+func describeCluster(cd *hivev1.ClusterDeployment, now time.Time) record.Cluster {
+	m := facts.ReadMember(cd, now)
+	out := record.Cluster{Name: cd.Name, Unclaimed: m.Claim == "", Hibernating: cd.Status.PowerState == hivev1.StatusHibernating}
+	if t := cd.Status.PowerTransition; t != nil && t.Target == hivev1.PowerRunning && !t.StartedAt.Equal(cd.Status.InstalledTimestamp) {
+		switch {
+		case m.ResumeTook > 0:
+			out.Resume = &record.Duration{Cluster: cd.Name, At: t.FinishedAt.UTC(), Seconds: int64(m.ResumeTook / time.Second)}
+		case m.PowerTimedOut && t.Deadline != nil:
+			out.Resume = &record.Duration{Cluster: cd.Name, At: t.Deadline.UTC(), Failed: true}
+		}
+	}
+	if at := cd.Status.InstalledTimestamp; at != nil && m.InstallTook > 0 {
+		out.Install = &record.Duration{Cluster: cd.Name, At: at.UTC(), Seconds: int64(m.InstallTook / time.Second)}
+	}
+	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterProvisionStopped); m.GaveUp && c != nil {
+		out.Install = &record.Duration{Cluster: cd.Name, At: c.LastTransitionTime.UTC(), Failed: true}
+	}
+	return out
+}
+
+func manualFromStatus(m *v1alpha1.ManualChange) *counts.Manual {
+	if m == nil {
+		return nil
+	}
+	return &counts.Manual{
+		Setting: sizing.Setting{Running: int(m.Running), Size: int(m.Size)},
+		Since:   m.Since.UTC(), Until: m.Until.UTC(), By: m.By,
+	}
+}
