@@ -77,6 +77,9 @@ func (a commands) printPoolExplanation(f poolforecast.Forecast) error {
 	if f.Pool.Unreadable == "" {
 		about.AddRow("Has", v.Counts.InWords())
 	}
+	if v.Policy != "" {
+		about.AddRow("Policy", v.Policy)
+	}
 	about.AddRow("Plan", v.Plan)
 	if f.Plan.Next > 0 {
 		about.AddRow("Next check", "in "+duration.HumanDuration(f.Plan.Next))

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/poolforecast"
 )
@@ -26,6 +28,9 @@ func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now ti
 	}
 	part := s.SelectPool(p)
 	f := poolforecast.New(p, part.Claims.Items, part.Clusters.Items, customizations.Items)
+	if f.Policy, err = readPolicy(ctx, h, p); err != nil {
+		return f, err
+	}
 	if p.Unreadable != "" {
 		return f, nil // the controller makes no plan either
 	}
@@ -33,4 +38,18 @@ func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now ti
 		return f, fmt.Errorf("planning pool %s: %w", p.Name, err)
 	}
 	return f, nil
+}
+
+// readPolicy returns the PoolPolicy of a pool; nil if it has none, if the hub is older than this kind, or
+// if the user may not read it.
+func readPolicy(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool) (*v1alpha1.PoolPolicy, error) {
+	var policy v1alpha1.PoolPolicy
+	err := h.Get(ctx, client.ObjectKeyFromObject(p), &policy)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return nil, nil //nolint:nilnil // documented above
+	case err != nil:
+		return nil, fmt.Errorf("reading the PoolPolicy of pool %s: %w", p.Name, err)
+	}
+	return &policy, nil
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/console/page"
+	"hotspare.io/hotspare/internal/explain/poolforecast"
 )
 
 // poolsPage is the content of the page of all pools.
@@ -53,6 +55,9 @@ func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Re
 		return nil, poolNotFound(l, name)
 	}
 	p := page.NewSinglePool(&s.Pools[i], s, now)
+	if p.Policy, err = readPolicy(ctx, l, name); err != nil {
+		return nil, err
+	}
 	permissions, err := readPermissions(ctx, l, &p)
 	if err != nil {
 		return nil, err
@@ -67,6 +72,26 @@ func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Re
 	}
 	out.TrimTiles(out.Phase, limit)
 	return out, nil
+}
+
+// readPolicy describes the PoolPolicy of a pool in the page's namespace; empty if it has none, or if the
+// viewer may not see it.
+func readPolicy(ctx context.Context, l *PageReader, pool string) (string, error) {
+	for _, verb := range []string{"list", "watch"} {
+		if yes, err := l.IsAllowedIn(ctx, verb, v1alpha1.GroupVersion.Group, "poolpolicies", l.Namespace); err != nil || !yes {
+			return "", err
+		}
+	}
+	var list v1alpha1.PoolPolicyList
+	if err := l.List(ctx, &list); err != nil {
+		return "", err
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == pool && list.Items[i].Namespace == l.Namespace {
+			return poolforecast.DescribePolicy(&list.Items[i]), nil
+		}
+	}
+	return "", nil
 }
 
 func poolNotFound(l *PageReader, name string) error {

@@ -38,6 +38,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/machinepool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
+	"hotspare.io/hotspare/internal/controller/poolpolicy"
 	"hotspare.io/hotspare/internal/controller/power"
 	"hotspare.io/hotspare/internal/controller/powerschedule"
 	"hotspare.io/hotspare/internal/controller/provision"
@@ -200,6 +201,10 @@ func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, re
 	}
 	leases := &customization.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("customization"), Metrics: counts}
 	if err := leases.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	policies := &poolpolicy.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("poolpolicy"), Metrics: counts}
+	if err := policies.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	return (&pooladmin.Reconciler{Client: c, Metrics: counts}).SetupWithManager(ctx, mgr)

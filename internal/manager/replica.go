@@ -13,7 +13,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/controller/poolpolicy"
 	"hotspare.io/hotspare/internal/controller/serviceinstance"
 	"hotspare.io/hotspare/internal/listen"
 	"hotspare.io/hotspare/internal/metrics"
@@ -83,9 +85,16 @@ func (r Replica) serveMetrics(ctx context.Context, mgr ctrl.Manager, registry *p
 		}
 		return clusterpool.CountInventories(ctx, mgr.GetClient())
 	}
+	policies := func() (map[types.NamespacedName]v1alpha1.PoolPolicyStatus, error) {
+		if !isLeader(mgr) {
+			return nil, nil
+		}
+		return poolpolicy.ListPolicies(ctx, mgr.GetClient())
+	}
 	for _, gauges := range []prometheus.Collector{
 		metrics.NewLeaderGauge(func() bool { return isLeader(mgr) }),
 		metrics.NewPoolGauges(look), metrics.NewFleetGauges(fleet), metrics.NewInventoryGauges(inventories),
+		metrics.NewPolicyGauges(policies),
 	} {
 		if err := registry.Register(gauges); err != nil {
 			return err

@@ -35,7 +35,7 @@ func exist(t *testing.T) []string {
 	t.Helper()
 	c := &catcher{}
 	metrics.New(c, clocktesting.NewFakePassiveClock(noon))
-	c.MustRegister(metrics.NewLeaderGauge(nil), metrics.NewPoolGauges(nil), metrics.NewFleetGauges(nil), metrics.NewInventoryGauges(nil))
+	c.MustRegister(metrics.NewLeaderGauge(nil), metrics.NewPoolGauges(nil), metrics.NewFleetGauges(nil), metrics.NewInventoryGauges(nil), metrics.NewPolicyGauges(nil))
 	var out []string
 	for _, col := range c.caught {
 		kind := "gauge"

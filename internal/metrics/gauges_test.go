@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -133,4 +134,27 @@ func TestGaugesOfAnInventory(t *testing.T) {
 	if len(got) != 8 || !slices.Contains(got, labels+`"Missing"} 2`) || !slices.Contains(got, labels+`"Available"} 0`) {
 		t.Errorf("got %v, want each of the 8 statuses once", got)
 	}
+}
+
+func TestGaugesOfAPolicy(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	policies := map[types.NamespacedName]v1alpha1.PoolPolicyStatus{dev: {
+		CountsSetBy:           v1alpha1.CountsSetByPolicy,
+		Recommended:           &v1alpha1.RecommendedCounts{Running: v1alpha1.RecommendedCount{Count: 2}, Size: v1alpha1.RecommendedCount{Count: 6}},
+		Applied:               &v1alpha1.PoolCounts{Running: 2, Size: 7},
+		ExpectedClaimsPerHour: "0.25", Coverage: &v1alpha1.PolicyCoverage{Promised: "99%", Seen: "98.5%"},
+	}}
+	reg.MustRegister(metrics.NewPolicyGauges(func() (map[types.NamespacedName]v1alpha1.PoolPolicyStatus, error) { return policies, nil }))
+	const of = `{clusterpool_name="dev",clusterpool_namespace="ci"`
+	same(t, series(t, reg), "hotspare_pool_recommended"+of+`,count="running"} 2
+hotspare_pool_recommended`+of+`,count="size"} 6
+hotspare_pool_applied`+of+`,count="running"} 2
+hotspare_pool_applied`+of+`,count="size"} 7
+hotspare_pool_sized_by_policy`+of+`} 1
+hotspare_pool_expected_claims_per_hour`+of+`} 0.25
+hotspare_pool_coverage_promised_ratio`+of+`} 0.99
+hotspare_pool_coverage_seen_ratio`+of+`} 0.985
+`)
+	policies[dev] = v1alpha1.PoolPolicyStatus{}
+	same(t, series(t, reg), "hotspare_pool_sized_by_policy"+of+"} 0\n")
 }

@@ -262,6 +262,7 @@ var kinds = map[string]any{
 	"clusterdeployment":              hivev1.ClusterDeployment{},
 	"clusterimageset":                hivev1.ClusterImageSet{},
 	"powerschedule":                  v1alpha1.PowerSchedule{},
+	"poolpolicy":                     v1alpha1.PoolPolicy{},
 	"instancetype":                   v1alpha1.InstanceType{},
 	"fleetregion":                    v1alpha1.FleetRegion{},
 	"dataplane":                      v1alpha1.DataPlane{},

@@ -19,6 +19,7 @@ var actingPackages = []string{
 	"./internal/controller/...", "./internal/claim/...", "./internal/install/...", "./internal/cloud/...", "./internal/recipe/...", "./internal/rbac/...",
 	"./internal/rbac/grant/...", "./internal/ownership/...", "./internal/pool/facts/...", "./internal/provision/...",
 	"./internal/power/...", "./internal/inventory/...", "./internal/machinepool/...", "./internal/remote/...",
+	"./internal/sizing/...",
 	"./internal/fleet/dataplane/...", "./internal/fleet/instance/...", "./internal/fleet/scaling/...", "./internal/fleet/facts/...", "./internal/platform/...",
 }
 

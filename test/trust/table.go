@@ -174,6 +174,28 @@ var table = []section{
 			"Policy `powerschedule-reach`: only users who may change the power of these clusters can write a schedule for them.",
 		},
 	}},
+	{"PoolPolicy", []row{
+		{
+			[]string{"PoolPolicy*.*", "PolicyObjective.*", "CountLimits.*", "PolicyPrices.*", "CalendarEntry.*", "AnnotationResumeSizing"},
+			"`spec`, annotation `resume-sizing`", owner,
+			"Policy `poolpolicy-reach`: only users who may patch the pool can write a policy in mode Auto for it. In mode Recommend, nothing is changed.",
+		},
+		{
+			[]string{"RecommendedCounts.*", "DemandRecord.*", "ManualChange.*", "PoolCounts.*", "PolicyCoverage.*", "MeasuredDurations.*"},
+			"`status`", owner,
+			"A forged change by hand delays the next change of the counts until midnight at most. Nothing else in it is acted upon.",
+		},
+		{
+			[]string{"AnnotationSizing"},
+			"annotation `sizing` of a pool", "users who may write pools in that namespace",
+			"They may set the counts themselves.",
+		},
+		{
+			[]string{"LabelDemandRecord"},
+			"the ConfigMap with the record of claims", "users who may write ConfigMaps in that namespace",
+			"A forged record leads to wrong counts within the limits of the policy, which mode Auto needs: `record.Decode` refuses what is not a record, and each value is bounded.",
+		},
+	}},
 	{"Fleet", []row{
 		{
 			[]string{"DataPlaneReport.*", "InstanceReport.*", "ReportedCapacity.*", "Refusal.*", "UnlistedInstance.*", "AgentStatus.*", "DataPlaneAgentStatus.*", "InstanceVersions.*"},

@@ -20,7 +20,10 @@ type commands struct{ *base.App }
 
 const long = `Play recorded claims on a pool and print how long they wait and what the clusters cost. The
 simulation uses the pool's own decider with a clock of its own: two years take seconds. It
-needs no hub and changes nothing.
+changes nothing, and needs no hub for a trace.
+
+With --from-hub it plays the claims that the hub has recorded of a pool with a PoolPolicy, with
+the durations of resumes and installs that were measured there, unless you specify others.
 
 A trace is a CSV file. Its header names the columns: created has the time of each claim, and
 held_seconds, which may be missing, how long the claim kept its cluster.
@@ -39,18 +42,19 @@ docs/sizing.md describes the files.`
 
 const example = `  hotspare simulate --trace claims.csv --resume 5m --install 40m
   hotspare simulate --trace claims.csv --policy auto --policy static:3 --prices running=1.2,hibernating=0.1
+  hotspare simulate --from-hub ci --policy auto --policy static:3
   hotspare simulate --trace claims.csv --policy policy.yaml --plot running.svg -o json`
 
 // options are the flags.
 type options struct {
-	trace, resume, install, destroy, prices, from, to, zone, plot string
-	policies                                                      []string
-	atOnce, train                                                 float64
-	maxWait                                                       time.Duration
-	maxSize, maxConcurrent                                        int
-	failedResumes, failedInstalls                                 float64
-	seed                                                          uint64
-	exact, noHindsight                                            bool
+	trace, fromHub, resume, install, destroy, prices, from, to, zone, plot string
+	policies                                                               []string
+	atOnce, train                                                          float64
+	maxWait                                                                time.Duration
+	maxSize, maxConcurrent                                                 int
+	failedResumes, failedInstalls                                          float64
+	seed                                                                   uint64
+	exact, noHindsight                                                     bool
 }
 
 // NewCommand returns the command.
@@ -58,11 +62,12 @@ func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	q := &options{}
 	cmd := &cobra.Command{
-		Use: "simulate --trace FILE", Short: "Play recorded claims on a pool, to compare settings",
+		Use: "simulate --trace FILE | --from-hub POOL", Short: "Play recorded claims on a pool, to compare settings",
 		Long: long, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.trace, "trace", "", "CSV file of claims, or - for standard input")
+	f.StringVar(&q.fromHub, "from-hub", "", "play the record that the hub has of this pool, instead of --trace")
 	f.StringVar(&q.resume, "resume", "5m", "duration of a resume, or its median and 90th percentile: 5m,8m")
 	f.StringVar(&q.install, "install", "40m", "duration of an install, or its median and 90th percentile")
 	f.StringVar(&q.destroy, "destroy", "0s", "duration of the destruction of a cluster, for --max-size and --max-concurrent")
@@ -85,16 +90,23 @@ func NewCommand(app *base.App) *cobra.Command {
 	for _, name := range []string{"resume", "install", "destroy", "prices", "from", "to", "time-zone"} {
 		base.MustSucceed(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
+	base.MustSucceed(cmd.RegisterFlagCompletionFunc("from-hub", a.CompletePools))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if q.trace == "" {
-			return base.UsageErrorFor(errors.New("specify the recorded claims with --trace FILE.csv"), cmd)
+		switch {
+		case q.trace == "" && q.fromHub == "":
+			return base.UsageErrorFor(errors.New("specify the recorded claims with --trace FILE.csv, or a pool of the hub with --from-hub POOL"), cmd)
+		case q.trace != "" && q.fromHub != "":
+			return base.UsageErrorFor(errors.New("--trace and --from-hub are two sources of claims: use one of them"), cmd)
+		case q.fromHub != "":
+			return a.runFromHub(cmd, q)
 		}
-		return a.run(q)
+		return a.run(q, func() (simulate.Trace, error) { return a.readTrace(q.trace) })
 	}
 	return cmd
 }
 
-func (a commands) run(q *options) error {
+// run plays the trace that read returns.
+func (a commands) run(q *options, read func() (simulate.Trace, error)) error {
 	if a.Flags.Output == base.AsName {
 		return base.NewUsageError(errors.New("a simulation has no name: omit -o name"))
 	}
@@ -102,7 +114,7 @@ func (a commands) run(q *options) error {
 	if err != nil {
 		return base.NewUsageError(err)
 	}
-	if s.trace, err = a.readTrace(q.trace); err != nil {
+	if s.trace, err = read(); err != nil {
 		return err
 	}
 	if err := s.chooseSpan(q); err != nil {

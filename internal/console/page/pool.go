@@ -92,10 +92,12 @@ type Pool struct {
 	Ready, Waiting int
 	LongestWait    Moment
 	// Bar is Counts as segments.
-	Bar      []PhaseSegment
-	Tiles    []Tile
-	Claims   []Claim
-	Plan     string
+	Bar    []PhaseSegment
+	Tiles  []Tile
+	Claims []Claim
+	Plan   string
+	// Policy says what the pool's PoolPolicy recommends or sets, and why; empty if it has none.
+	Policy   string
 	Problems []Problem
 	Age      Moment
 	Facts    []Fact

@@ -14,7 +14,6 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/controller/poolpolicy"
 	"hotspare.io/hotspare/internal/kstatus/kstatustest"
 	"hotspare.io/hotspare/internal/sizing/record"
 )
@@ -22,16 +21,16 @@ import (
 func TestARecommendationChangesNoPool(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newPool(3, 8), newPolicy(recommend), newCluster("a"))
-	h.work(14)
+	h.work(8)
 	want(t, "the pool", h.counts(), "3 of 8")
 	want(t, "Ready", h.says(v1alpha1.PolicyReady), "True Computed")
 	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "False RecommendOnly")
 	st := h.policy().Status
 	want(t, "set by", st.CountsSetBy, v1alpha1.CountsSetByUser)
 	want(t, "static", *st.Static, v1alpha1.PoolCounts{Running: 3, Size: 8})
-	want(t, "resumes", *st.Resumes, v1alpha1.MeasuredDurations{Median: "5m0s", P90: "5m0s", Count: 91})
+	want(t, "resumes", *st.Resumes, v1alpha1.MeasuredDurations{Median: "5m0s", P90: "5m0s", Count: 55})
 	want(t, "writes of the pool", h.writes["*v1.ClusterPool"], 0)
-	if st.Coverage == nil || st.Coverage.Seen != "100%" || st.Record.Claims != 90 || st.ExpectedClaimsPerHour == "" {
+	if st.Coverage == nil || st.Coverage.Seen != "100%" || st.Record.Claims != 54 || st.ExpectedClaimsPerHour == "" {
 		t.Errorf("%+v, %+v", st.Coverage, st.Record)
 	}
 	kstatustest.ExpectStatus(t, h.policy(), "Current")
@@ -45,10 +44,10 @@ func TestAPoolIsSizedByItsDemand(t *testing.T) {
 	want(t, "Ready while it learns", h.says(v1alpha1.PolicyReady), "False Learning")
 	want(t, "set by", h.policy().Status.CountsSetBy, v1alpha1.CountsSetByPolicy)
 	want(t, "events while it learns", len(h.told()), 0)
-	h.work(7)
+	h.work(1)
 	night := h.counts()
 	if night == "3 of 8" || !strings.HasPrefix(night, "0 of") && !strings.HasPrefix(night, "1 of") {
-		t.Errorf("on Monday at eight: %s", night)
+		t.Errorf("on Tuesday at eight: %s", night)
 	}
 	want(t, "Ready", h.says(v1alpha1.PolicyReady), "True Computed")
 	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "True Applied")
@@ -72,7 +71,7 @@ func TestAPassThatChangesNothingWritesNothing(t *testing.T) {
 	for kind, n := range h.writes {
 		want(t, "writes of "+kind+" in 50 idle minutes", n-before[kind], 0)
 	}
-	h.work(14)
+	h.work(8)
 	before = maps.Clone(h.writes)
 	h.clock.SetTime(time.Date(2026, 12, 12, 23, 0, 0, 0, time.UTC)) // a quiet weekend
 	h.run(2 * time.Hour)
@@ -86,7 +85,7 @@ func TestAPassThatChangesNothingWritesNothing(t *testing.T) {
 func TestAChangeByHandIsKeptUntilMidnight(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newPool(3, 8), newPolicy(), newCluster("a"))
-	h.work(14) // it is Monday, at eight
+	h.work(8)
 	h.told()
 	h.scale(6, 9)
 	h.run(2 * time.Hour)
@@ -200,7 +199,7 @@ func TestARefusedWriteIsReported(t *testing.T) {
 func TestARecordSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newPool(3, 8), newPolicy(recommend), newCluster("a"))
-	h.work(14)
+	h.work(8)
 	before := h.policy().Status
 	cm := h.record()
 	want(t, "the owner", cm.OwnerReferences[0].Name, key.Name)
@@ -227,7 +226,7 @@ func TestARecordSurvivesARestart(t *testing.T) {
 func TestARecordThatCannotBeReadIsSetAside(t *testing.T) {
 	t.Parallel()
 	bad := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: poolpolicy.RecordName(key.Name), Labels: map[string]string{v1alpha1.LabelDemandRecord: key.Name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: record.ConfigMapName(key.Name), Labels: map[string]string{v1alpha1.LabelDemandRecord: key.Name}},
 		BinaryData: map[string][]byte{record.ClaimsKey: {9, 9, 9}}, Data: map[string]string{record.DetailsKey: "{}"},
 	}
 	h := newHub(t, newPool(3, 8), newPolicy(), newCluster("a"), bad)
@@ -270,7 +269,7 @@ func TestARecordFromTheFutureIsKept(t *testing.T) {
 }
 
 func TestAConfigMapOfSomebodyElseIsNotTouched(t *testing.T) {
-	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: poolpolicy.RecordName(key.Name)}, Data: map[string]string{"a": "b"}}
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: record.ConfigMapName(key.Name)}, Data: map[string]string{"a": "b"}}
 	h := newHub(t, newPool(3, 8), newPolicy(), newCluster("a"), foreign)
 	h.run(2 * time.Hour)
 	want(t, "RecordUsable", h.says(v1alpha1.PolicyRecordUsable), "False NotARecord")

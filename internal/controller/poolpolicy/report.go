@@ -87,7 +87,7 @@ func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
 		Static:      poolCounts(plan.Static),
 		Resumes:     measured(t.Resumes), Installs: measured(t.Installs),
 		Record: &v1alpha1.DemandRecord{
-			ConfigMap: RecordName(s.pool.Name), Claims: int32(min(t.Demand.Claims(), math.MaxInt32)), Since: metav1.NewTime(t.Since.Truncate(time.Second)),
+			ConfigMap: record.ConfigMapName(s.pool.Name), Claims: int32(min(t.Demand.Claims(), math.MaxInt32)), Since: metav1.NewTime(t.Since.Truncate(time.Second)),
 		},
 		ComputedAt: &at,
 	}

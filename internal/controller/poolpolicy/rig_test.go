@@ -23,6 +23,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/controller/poolpolicy"
+	"hotspare.io/hotspare/internal/sizing/record"
 )
 
 // monday is a Monday at eight in the morning in UTC.
@@ -260,7 +261,7 @@ func (h *hub) scale(running, size int32) {
 func (h *hub) record() *corev1.ConfigMap {
 	h.Helper()
 	var cm corev1.ConfigMap
-	err := h.Get(h.Context(), types.NamespacedName{Namespace: key.Namespace, Name: poolpolicy.RecordName(key.Name)}, &cm)
+	err := h.Get(h.Context(), types.NamespacedName{Namespace: key.Namespace, Name: record.ConfigMapName(key.Name)}, &cm)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

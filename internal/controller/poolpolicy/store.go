@@ -34,10 +34,6 @@ type storedRecord struct {
 	refusal string
 }
 
-// RecordName returns the name of the ConfigMap with the record of a pool. A name of a pool has no dot, so
-// no other pool has this name.
-func RecordName(pool string) string { return pool + ".demand" }
-
 // openRecord returns the record of a pool. It reads it from the hub once, and again as long as it
 // cannot be used.
 func (r *Reconciler) openRecord(ctx context.Context, pool types.NamespacedName) (*storedRecord, error) {
@@ -46,7 +42,7 @@ func (r *Reconciler) openRecord(ctx context.Context, pool types.NamespacedName) 
 		known.problem = aheadProblem(known.tracker, pool, r.Clock.Now())
 		return known, nil
 	}
-	key := types.NamespacedName{Namespace: pool.Namespace, Name: RecordName(pool.Name)}
+	key := types.NamespacedName{Namespace: pool.Namespace, Name: record.ConfigMapName(pool.Name)}
 	var found corev1.ConfigMap
 	err := r.Live.Get(ctx, key, &found)
 	switch {
@@ -93,7 +89,7 @@ func aheadProblem(t *record.Tracker, pool types.NamespacedName, now time.Time) *
 	if !t.IsAhead(now) {
 		return nil
 	}
-	return futureProblem(RecordName(pool.Name))
+	return futureProblem(record.ConfigMapName(pool.Name))
 }
 
 func futureProblem(name string) *obstacle {
@@ -172,7 +168,7 @@ func setAside(cm *corev1.ConfigMap, t *record.Tracker) {
 func newRecordMap(pool *hivev1.ClusterPool, claims []byte, details string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pool.Namespace, Name: RecordName(pool.Name), Labels: map[string]string{v1alpha1.LabelDemandRecord: pool.Name},
+			Namespace: pool.Namespace, Name: record.ConfigMapName(pool.Name), Labels: map[string]string{v1alpha1.LabelDemandRecord: pool.Name},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: hivev1.GroupVersion.String(), Kind: "ClusterPool", Name: pool.Name, UID: pool.UID,
 			}},

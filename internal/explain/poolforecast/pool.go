@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -23,9 +24,11 @@ type Forecast struct {
 	facts.Objects
 	// Full explains why the platform has no room for another cluster; "" if it has room, or if that
 	// is unknown. Decide reads Full and sets the fields below.
-	Full  string
-	Facts pool.Snapshot
-	Plan  pool.Plan
+	Full string
+	// Policy is the PoolPolicy of the pool; nil if it has none, or if that is unknown.
+	Policy *v1alpha1.PoolPolicy
+	Facts  pool.Snapshot
+	Plan   pool.Plan
 	// members are the members of Facts, with the claims that name them.
 	members []pool.Member
 	// The status that belongs to the plan.

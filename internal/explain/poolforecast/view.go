@@ -24,6 +24,7 @@ type View struct {
 	Namespace string             `json:"namespace"`
 	Name      string             `json:"name"`
 	Plan      string             `json:"plan"`
+	Policy    string             `json:"policy,omitempty"`
 	Next      string             `json:"next,omitempty"`
 	Steps     []pool.Step        `json:"steps"`
 	Counts    Census             `json:"counts"`
@@ -68,6 +69,7 @@ func (f Forecast) BuildView(now time.Time, formatCommand remedy.CommandFormatter
 		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
 		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Action{},
 	}
+	v.Policy = DescribePolicy(f.Policy)
 	if f.Pool.Unreadable != "" {
 		v.Plan = "not reconciled: " + f.Pool.Unreadable
 		v.ToDo = append(v.ToDo, Action{f.Pool.Name, *f.editPoolRemedy("Correct the field: until then hotspare does nothing for this pool.", formatCommand)})

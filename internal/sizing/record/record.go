@@ -33,6 +33,10 @@ const (
 	maxDuration = 30 * 24 * time.Hour
 )
 
+// ConfigMapName returns the name of the ConfigMap with the record of a pool. A name of a pool has no dot, so
+// no other pool has this name.
+func ConfigMapName(pool string) string { return pool + ".demand" }
+
 // A Record is what was seen of a pool.
 type Record struct {
 	Demand demand.History

@@ -1,0 +1,32 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing/demand"
+)
+
+// NewTrace returns the claims of a record. The record has no times within a quarter of an hour: as many
+// claims as it says arrive in one minute, and the others are spread evenly. How long claims kept their
+// clusters, it does not know.
+func NewTrace(h *demand.History) Trace {
+	var out Trace
+	for _, b := range h.Bins() {
+		n, together := int(b.Claims), min(int(b.Peak), int(b.Claims))
+		step := b.Length() / time.Duration(max(n-together+1, 1))
+		for i := range n {
+			at := b.Begin()
+			if i >= together {
+				at = at.Add(step * time.Duration(i-together+1))
+			}
+			out.Claims = append(out.Claims, Claim{Arrived: at.Unix()})
+		}
+	}
+	slices.SortStableFunc(out.Claims, func(a, b Claim) int { return int(max(-1, min(1, a.Arrived-b.Arrived))) })
+	out.addNote("the record has quarters of an hour: claims within one were spread")
+	if gaps := h.Gaps(); len(gaps) > 0 {
+		out.addNote("%d gaps in which hotspare did not run: they count as times without claims", len(gaps))
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+package simulate
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hotspare.io/hotspare/internal/sizing/demand"
+)
+
+func TestATraceOfARecordHasItsClaims(t *testing.T) {
+	var h demand.History
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i := range 8 {
+		h.Add(fmt.Sprint(i), now.Add(time.Duration(i/4)*7*time.Minute), false, now)
+	}
+	h.Add("early", now.AddDate(0, 0, -60), false, now)
+	h.AddGap(now.Add(-9*time.Hour), now.Add(-6*time.Hour))
+	trace := NewTrace(&h)
+	if n := len(trace.Claims); n != 9 {
+		t.Fatalf("%d claims, want 9", n)
+	}
+	for i, c := range trace.Claims[1:] {
+		together := i < 4 // four arrived within a minute
+		if at := time.Unix(c.Arrived, 0); at.Equal(now) != together || at.Before(now) || !at.Before(now.Add(15*time.Minute)) {
+			t.Errorf("claim %d at %s", i, at.UTC())
+		}
+	}
+	if len(trace.Notes) != 2 {
+		t.Errorf("notes %v", trace.Notes)
+	}
+}
