@@ -181,7 +181,7 @@ var table = []section{
 			"Policy `poolpolicy-reach`: only users who may patch the pool can write a policy in mode Auto for it. In mode Recommend, nothing is changed.",
 		},
 		{
-			[]string{"RecommendedCounts.*", "DemandRecord.*", "ManualChange.*", "PoolCounts.*", "PolicyCoverage.*", "MeasuredDurations.*"},
+			[]string{"RecommendedCount*.*", "ManualChange.*"},
 			"`status`", owner,
 			"A forged change by hand delays the next change of the counts until midnight at most. Nothing else in it is acted upon.",
 		},
