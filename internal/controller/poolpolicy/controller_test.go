@@ -178,6 +178,26 @@ func TestAPoolThatIsDeletedMeanwhile(t *testing.T) {
 	want(t, "the new pool", h.counts(), "2 of 2")
 }
 
+func TestAPoolOfTheSameNameContinuesTheRecord(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, newPool(3, 8), newPolicy(), newCluster("a"))
+	h.claim(true)
+	h.run(time.Minute)
+	if err := h.Delete(h.Context(), newPool(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	another := newPool(2, 2)
+	another.UID = "another"
+	h.create(another)
+	h.claim(true)
+	h.run(time.Minute)
+	want(t, "the owner", h.record().OwnerReferences[0].UID, "another")
+	want(t, "claims", h.policy().Status.Record.Claims, 2)
+	before := h.writes["*v1.ConfigMap"]
+	h.run(10 * time.Minute)
+	want(t, "idle writes", h.writes["*v1.ConfigMap"]-before, 0)
+}
+
 func TestARefusedWriteIsReported(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newPool(3, 30), newPolicy(), newCluster("a"))

@@ -58,6 +58,7 @@ func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.PoolPolicy, parsed
 	if s.record, err = r.openRecord(ctx, key); err != nil {
 		return nil, err
 	}
+	adoptRecord(s.record, s.pool)
 	objects, waiting, err := r.observeObjects(ctx, key)
 	if err != nil {
 		return nil, err

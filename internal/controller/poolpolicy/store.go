@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,6 +137,7 @@ func (r *Reconciler) writeRecord(ctx context.Context, s *storedRecord) error {
 		return nil
 	}
 	cm := s.stored.DeepCopy()
+	cm.OwnerReferences = ownerReferences(s.owner)
 	setAside(cm, s.tracker)
 	if cm.BinaryData == nil {
 		cm.BinaryData = map[string][]byte{}
@@ -169,11 +171,22 @@ func newRecordMap(pool *hivev1.ClusterPool, claims []byte, details string) *core
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pool.Namespace, Name: record.ConfigMapName(pool.Name), Labels: map[string]string{v1alpha1.LabelDemandRecord: pool.Name},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: hivev1.GroupVersion.String(), Kind: "ClusterPool", Name: pool.Name, UID: pool.UID,
-			}},
+			OwnerReferences: ownerReferences(pool),
 		},
 		BinaryData: map[string][]byte{record.ClaimsKey: claims}, Data: map[string]string{record.DetailsKey: details},
+	}
+}
+
+// ownerReferences let the record be deleted with its pool.
+func ownerReferences(pool *hivev1.ClusterPool) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: hivev1.GroupVersion.String(), Kind: "ClusterPool", Name: pool.Name, UID: pool.UID}}
+}
+
+// adoptRecord has a record saved at once that belongs to an earlier pool of this name, which was deleted or
+// restored from a backup: otherwise it would be deleted with that one.
+func adoptRecord(s *storedRecord, pool *hivev1.ClusterPool) {
+	if s.stored != nil && !equality.Semantic.DeepEqual(s.stored.OwnerReferences, ownerReferences(pool)) {
+		s.tracker.MarkUnsaved()
 	}
 }
 

@@ -229,5 +229,8 @@ func (t *Tracker) NeedsSave(now time.Time) bool {
 // HasUnsaved reports whether something was recorded that was not saved.
 func (t *Tracker) HasUnsaved() bool { return t.changed }
 
+// MarkUnsaved has the record written at the next opportunity.
+func (t *Tracker) MarkUnsaved() { t.savedAt = time.Time{} }
+
 // MarkSaved records that the record was written.
 func (t *Tracker) MarkSaved(now time.Time) { t.savedAt, t.changed = now, false }
