@@ -55,8 +55,8 @@ func (s Snapshot) fallbackReason() string {
 	case s.Objective.Share <= 0 || s.Objective.Share >= 1:
 		return fmt.Sprintf("the objective of %g %% is not above 0 and below 100", 100*s.Objective.Share)
 	case !l.isWarm():
-		return fmt.Sprintf("%s claims in %.1f days were recorded, %g in %g days are needed",
-			formatNumber(l.Claims), l.Hours/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
+		return fmt.Sprintf("the record has %s in %.1f days, and needs %g in %g days",
+			formatClaims(l.Claims), l.Hours/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
 	case s.Now.Sub(s.RecordedSince).Hours() < warmUpHours:
 		return fmt.Sprintf("claims are recorded since %s, and %g days are needed: of the claims before, only those that still existed are known",
 			s.RecordedSince.In(l.location()).Format("Mon 2 Jan 15:04"), warmUpHours/hoursOfDay)
