@@ -44,7 +44,8 @@ func readRecord(ctx context.Context, h *base.Hub, pool string, now time.Time) (*
 	err := h.Get(ctx, h.ObjectKey(record.ConfigMapName(pool)), &cm)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("the hub has no record of claims of pool %s in namespace %s: create a PoolPolicy of that name, which records them, and repeat this in some days", pool, h.Namespace)
+		return nil, fmt.Errorf("the hub has no record of claims of pool %s in namespace %s: create a PoolPolicy of that name, which records them, and repeat this in some days",
+			pool, h.Namespace)
 	case err != nil:
 		return nil, fmt.Errorf("reading the record of claims of pool %s: %w", pool, err)
 	case cm.Labels[v1alpha1.LabelDemandRecord] != pool:

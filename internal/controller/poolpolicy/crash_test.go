@@ -28,7 +28,7 @@ import (
 func TestCrashNeitherLosesNorInventsAChangeByHand(t *testing.T) {
 	t.Parallel()
 	var now *clocktesting.FakePassiveClock
-	var until time.Time
+	var begin, until time.Time
 	byHand := false
 
 	read := func(ctx context.Context, api client.Client) (*hivev1.ClusterPool, *v1alpha1.PoolPolicy, error) {
@@ -41,9 +41,10 @@ func TestCrashNeitherLosesNorInventsAChangeByHand(t *testing.T) {
 		return &p, &policy, err
 	}
 	create := func(ctx context.Context, api client.Client) error {
-		now, until, byHand = clocktesting.NewFakePassiveClock(monday), monday.Add(10*time.Minute), false
+		begin = time.Now().UTC() // the API sets the times of creations
+		now, until, byHand = clocktesting.NewFakePassiveClock(begin), begin.Add(10*time.Minute), false
 		claim := &hivev1.ClusterClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "mine", UID: "mine", CreationTimestamp: metav1.NewTime(monday)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "mine", UID: "mine", CreationTimestamp: metav1.NewTime(begin)},
 			Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: key.Name},
 		}
 		for _, o := range []client.Object{
@@ -77,7 +78,7 @@ func TestCrashNeitherLosesNorInventsAChangeByHand(t *testing.T) {
 			return fmt.Errorf("the change by hand was lost: %+v", policy.Status)
 		}
 		byHand = false
-		now.SetTime(monday.AddDate(0, 0, 1))
+		now.SetTime(begin.AddDate(0, 0, 1))
 		until = now.Now().Add(5 * time.Minute)
 		return nil
 	}

@@ -161,7 +161,8 @@ func describeApplied(p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, r
 			by = " by " + plan.Manual.By
 		}
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonManualChange, fmt.Sprintf(
-			"The counts were changed by hand%s, and hotspare keeps them until midnight in %s, %s. To end this now, a user who may patch the policy runs: kubectl annotate -n %s poolpolicy %s %s=",
+			"The counts were changed by hand%s, and hotspare keeps them until midnight in %s, %s."+
+				" To end this now, a user who may patch the policy runs: kubectl annotate -n %s poolpolicy %s %s=",
 			by, s.policy.Zone, plan.Manual.Until.Format(time.RFC3339), p.Namespace, p.Name, v1alpha1.AnnotationResumeSizing))
 	case refusal != "":
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonRefused, refusal)
@@ -181,7 +182,8 @@ func describeRecord(s *storedRecord, now time.Time) conditionValue {
 		return isFalse(v1alpha1.PolicyRecordUsable, v1alpha1.ReasonRefused, s.refusal)
 	case s.tracker.SetAside != "" && now.Sub(s.tracker.Since) < setAsidePeriod:
 		return isFalse(v1alpha1.PolicyRecordUsable, v1alpha1.ReasonRecordSetAside, fmt.Sprintf(
-			"The record of claims could not be read (%s): hotspare has kept it in the same ConfigMap, under keys that begin with %s, and began another. Restore the ConfigMap from a backup, or wait until enough was recorded.",
+			"The record of claims could not be read (%s): hotspare has kept it in the same ConfigMap, under keys that begin with %s, and began another."+
+				" Restore the ConfigMap from a backup, or wait until enough was recorded.",
 			s.tracker.SetAside, record.SetAsidePrefix))
 	default:
 		return isTrue(v1alpha1.PolicyRecordUsable, v1alpha1.ReasonRecorded, "Claims are recorded.")

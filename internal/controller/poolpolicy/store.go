@@ -95,7 +95,8 @@ func aheadProblem(t *record.Tracker, pool types.NamespacedName, now time.Time) *
 
 func futureProblem(name string) *obstacle {
 	return &obstacle{v1alpha1.ReasonRecordFromFuture, fmt.Sprintf(
-		"The record of claims in ConfigMap %s ends in the future, so a clock is or was wrong: it is neither used nor changed until then. Correct the clock, or delete the ConfigMap to begin a record.", name)}
+		"The record of claims in ConfigMap %s ends in the future, so a clock is or was wrong: it is neither used nor changed until then."+
+			" Correct the clock, or delete the ConfigMap to begin a record.", name)}
 }
 
 // saveRecord saves a record if it is time, and returns why the API server refuses it; empty if it does not. Other
