@@ -222,7 +222,7 @@ func (h *history) step() {
 	case 10:
 		h.s.Auto, h.handUntil = !h.s.Auto, time.Time{}
 	default:
-		span := time.Duration(1+h.r.IntN(8)) * time.Minute
+		span := time.Duration(15+h.r.IntN(400)) * time.Second
 		*now = now.Add(span)
 		h.arrive(*now, span)
 	}
