@@ -330,6 +330,19 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	}
 }
 
+func TestADownloadContainsNothingOfALeftover(t *testing.T) {
+	c, _ := newCache(t, 1<<30)
+	digest := digestOf([]byte("content"))
+	begin(t, c, digest).Cancel()
+	if err := os.WriteFile(filepath.Join(c.downloadsPath(), digest.Hex+"@quay.io"), []byte("something longer"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store(t, c, "content")
+	if raw, err := os.ReadFile(c.blobPath(digest)); err != nil || string(raw) != "content" {
+		t.Errorf("stored %q, %v", raw, err)
+	}
+}
+
 func TestTheLeastRecentlyUsedContentMakesRoom(t *testing.T) {
 	c, now := newCache(t, 25)
 	for _, content := range []string{"oldest....", "older....."} {
