@@ -118,7 +118,7 @@ func (s *Suite) waitUntilUsable(ctx context.Context, c Cluster, after Verb, kube
 func (s *Suite) waitUntilUnusable(ctx context.Context, c Cluster, kubeconfig []byte, ms cloud.Machines) error {
 	return s.waitForUse(ctx, c, kubeconfig, ms, func(unusable error, limit time.Duration) error {
 		if unusable != nil {
-			return nil
+			return nil //nolint:nilerr // it is what is wanted
 		}
 		return fmt.Errorf("stop has succeeded, and the API of the cluster still answers %s later: stop the machines, and let observe print whether they run", limit)
 	})

@@ -128,7 +128,7 @@ func TestBadInputIsExplained(t *testing.T) {
 		`objective.quantile "0" is not a percentage`:    policy("objective: {maxWait: 2m, quantile: 0}"),
 		`prices.running "0" is not a number above`:      policy("prices: {running: 0}"),
 		"running.min 5 is above size.max 3, and only":   policy("running: {min: 5}\nsize: {max: 3}"),
-		`unknown field "runing"`:                        policy("kind: PoolPolicy\nspec: {runing: {min: 1}}"),
+		`unknown field "runs1"`:                         policy("kind: PoolPolicy\nspec: {runs1: {min: 1}}"),
 		`objective.maxWait "soon" is not a duration`:    policy("objective: {maxWait: soon, quantile: 99}"),
 		"keep one of them":                              policy("objective: {immediate: 99, maxWait: 2m}"),
 		`unknown field "runs"`:                          policy("runs: {min: 3}"),

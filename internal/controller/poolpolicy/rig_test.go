@@ -250,8 +250,8 @@ func (h *hub) scale(running, size int32) {
 	p.Spec.RunningCount, p.Spec.Size = running, size
 	at := metav1.NewTime(h.clock.Now())
 	h.managed = []metav1.ManagedFieldsEntry{
-		{Manager: poolpolicy.FieldManager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:size":{}}}`)}},
-		{Manager: "kubectl-edit", Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:size":{},"f:runningCount":{}}}`)}},
+		{Manager: poolpolicy.FieldManager, Time: &at, FieldsV1: newFields(`{"f:spec":{"f:size":{}}}`)},
+		{Manager: "kubectl-edit", Time: &at, FieldsV1: newFields(`{"f:spec":{"f:size":{},"f:runningCount":{}}}`)},
 	}
 	if err := h.Update(h.Context(), &p); err != nil {
 		h.Fatal(err)
@@ -304,4 +304,10 @@ func want[T comparable](t *testing.T, what string, got, want T) {
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
+}
+
+func newFields(raw string) *metav1.FieldsV1 {
+	f := &metav1.FieldsV1{}
+	f.SetRawString(raw)
+	return f
 }

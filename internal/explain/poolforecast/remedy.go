@@ -119,6 +119,11 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, forma
 	}
 }
 
+// waitsForSomebody reports whether the pool or one of its clusters has a remedy.
+func (f Forecast) waitsForSomebody() bool {
+	return f.Plan.Report.Progress == pool.Held || f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0 || len(f.failingInstalls()) > 0
+}
+
 // claimRemedy returns the remedy for a claim.
 func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	switch {
@@ -130,7 +135,7 @@ func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, formatCommand rem
 		return remedy.New("Its cluster was deleted: release it, and create another.", formatCommand(c.Namespace, "claim release %s", c.Name))
 	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
 		return remedy.New("Release it, and claim from another pool.", formatCommand(c.Namespace, "claim release %s", c.Name))
-	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Progress == pool.Held || f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0 || len(f.failingInstalls()) > 0):
+	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && f.waitsForSomebody():
 		return nil // the pool, or its cluster, needs the remedy
 	case v.State == clusterstate.Waiting, v.State == clusterstate.Resuming, v.State == clusterstate.Assigned:
 		return remedy.NewWait("It is served automatically.")

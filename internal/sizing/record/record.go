@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// ClaimsKey and DetailsKey are the keys of a record in the binaryData and the data of a ConfigMap.
-	ClaimsKey  = "claims"
+	// ClaimsKey is the key of the claims of a record in the binaryData of a ConfigMap.
+	ClaimsKey = "claims"
+	// DetailsKey is the key of the rest of a record in the data of a ConfigMap.
 	DetailsKey = "details.json"
 	// SetAsidePrefix begins the keys under which an unreadable record is kept.
 	SetAsidePrefix = "set-aside-"

@@ -303,7 +303,7 @@ func TestWhatIsNoRecordIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ old, new string }{
 		"nothing":             {details, ""},
 		"a list":              {details, "[]"},
-		"no beginning":        {`"since":"2026`, `"sinse":"2026`},
+		"no beginning":        {`"since":"2026`, `"from":"2026`},
 		"an end before that":  {`"until":"2026`, `"until":"2025`},
 		"a negative duration": {`"seconds":60`, `"seconds":-60`},
 		"an endless duration": {`"seconds":60`, `"seconds":99999999999`},
