@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/sizing/policy"
 )
 
-// Tests the schema of PoolPolicy with bad values, and that whatever it accepts can be decoded and, as
-// far as the schema can tell, used.
+// Tests that the schema of PoolPolicy rejects bad values, and that the values that it accepts can be
+// decoded.
 func TestPoolPoliciesWithBadInput(t *testing.T) {
 	s, err := crd.LoadSchema("PoolPolicy")
 	if err != nil {

@@ -43,7 +43,7 @@ func TestAPoolIsSizedByItsDemand(t *testing.T) {
 	want(t, "while it learns", h.counts(), "3 of 8")
 	want(t, "Ready while it learns", h.says(v1alpha1.PolicyReady), "False Learning")
 	want(t, "set by", h.policy().Status.CountsSetBy, v1alpha1.CountsSetByPolicy)
-	want(t, "events while it learns", len(h.told()), 0)
+	want(t, "events while it learns", len(h.takeEvents()), 0)
 	h.work(1)
 	night := h.counts()
 	if night == "3 of 8" || !strings.HasPrefix(night, "0 of") && !strings.HasPrefix(night, "1 of") {
@@ -52,8 +52,8 @@ func TestAPoolIsSizedByItsDemand(t *testing.T) {
 	want(t, "Ready", h.says(v1alpha1.PolicyReady), "True Computed")
 	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "True Applied")
 	want(t, "static", *h.policy().Status.Static, v1alpha1.PoolCounts{Running: 3, Size: 8})
-	told := h.told()
-	for i, e := range told {
+	recorded := h.takeEvents()
+	for i, e := range recorded {
 		prefix := []string{"Normal Sized PoolPolicy dev: set spec.", "Normal Sized set spec."}[i%2]
 		if !strings.HasPrefix(e, prefix) || !strings.Contains(e, " expected") {
 			t.Errorf("event %d does not say what was set and why: %s", i, e)
@@ -85,7 +85,7 @@ func TestAChangeByHandIsKeptUntilMidnight(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newPool(3, 8), newPolicy(), newCluster("a"))
 	h.work(8)
-	h.told()
+	h.takeEvents()
 	h.scale(6, 9)
 	h.run(2 * time.Hour)
 	want(t, "the pool", h.counts(), "6 of 9")
@@ -97,9 +97,9 @@ func TestAChangeByHandIsKeptUntilMidnight(t *testing.T) {
 		!strings.Contains(says, "kubectl annotate -n team poolpolicy dev hotspare.io/resume-sizing=") {
 		t.Errorf("it says %s", says)
 	}
-	told := strings.Join(h.told(), "\n")
-	if strings.Count(told, "ManualChange") != 1 || strings.Contains(told, "Sized") {
-		t.Errorf("events: %s", told)
+	recorded := strings.Join(h.takeEvents(), "\n")
+	if strings.Count(recorded, "ManualChange") != 1 || strings.Contains(recorded, "Sized") {
+		t.Errorf("events: %s", recorded)
 	}
 	kstatustest.ExpectStatus(t, h.policy(), "Current")
 	h.restart()

@@ -290,8 +290,8 @@ func (h *hub) message(typ string) string {
 	return c.Message
 }
 
-// told returns the events recorded so far, each once.
-func (h *hub) told() []string {
+// takeEvents returns the events recorded so far, each once.
+func (h *hub) takeEvents() []string {
 	var out []string
 	for len(h.events.Events) > 0 {
 		out = append(out, <-h.events.Events)
