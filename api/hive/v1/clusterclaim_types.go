@@ -61,7 +61,8 @@ type ClusterClaimStatus struct {
 	// controller has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the claim: Pending and ClusterRunning. At most one of Reconciling and Stalled
+	// Conditions of the claim: Pending, ClusterRunning, Admitted if its namespace has a ClaimPolicy, and
+	// HeartbeatMissing if the claim has a heartbeat. At most one of Reconciling and Stalled
 	// is present, and only while it is True.
 	// +optional
 	// +nullable
@@ -107,6 +108,22 @@ const (
 	ReasonResuming        = "Resuming"
 	ReasonClusterDeleting = "ClusterDeleting"
 	ReasonClusterDeleted  = "ClusterDeleted"
+
+	// ClaimAdmitted is True once the ClaimPolicies of the namespace admit the claim. It is absent in a
+	// namespace without ClaimPolicies. ReasonNotPermitted, ReasonCreatorUnknown and ReasonLimitReached are
+	// also reasons of Pending.
+	ClaimAdmitted        = "Admitted"
+	ReasonAdmitted       = "Admitted"
+	ReasonNotPermitted   = "NotPermitted"
+	ReasonCreatorUnknown = "CreatorUnknown"
+	ReasonLimitReached   = "LimitReached"
+
+	// ClaimHeartbeatMissing is True while the heartbeat of a claim with the annotation
+	// heartbeat-timeout is overdue. It is absent until the heartbeat is overdue for the first time.
+	ClaimHeartbeatMissing         = "HeartbeatMissing"
+	ReasonHeartbeatOverdue        = "HeartbeatOverdue"
+	ReasonHeartbeatOnTime         = "HeartbeatOnTime"
+	ReasonInvalidHeartbeatTimeout = "InvalidHeartbeatTimeout"
 )
 
 // ClusterClaimList is a list of ClusterClaims.

@@ -48,9 +48,9 @@ const (
 
 // ClusterDeploymentSpec is the desired state of a ClusterDeployment.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.installed) && oldSelf.installed) || (has(self.installed) && self.installed)",message="installed cannot be set back to false: delete the ClusterDeployment instead"
-// +kubebuilder:validation:XValidation:rule="!has(self.installed) || !self.installed || has(self.clusterMetadata)",message="an installed cluster needs clusterMetadata with infraID and adminKubeconfigSecretRef"
-// +kubebuilder:validation:XValidation:rule="(has(self.installed) && self.installed) || has(self.provisioning) != has(self.clusterInstallRef)",message="a cluster that is not installed needs exactly one of provisioning and clusterInstallRef"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.?installed.orValue(false) || self.?installed.orValue(false)",message="installed cannot be set back to false: delete the ClusterDeployment instead"
+// +kubebuilder:validation:XValidation:rule="!self.?installed.orValue(false) || has(self.clusterMetadata)",message="an installed cluster needs clusterMetadata with infraID and adminKubeconfigSecretRef"
+// +kubebuilder:validation:XValidation:rule="self.?installed.orValue(false) || has(self.provisioning) != has(self.clusterInstallRef)",message="a cluster that is not installed needs exactly one of provisioning and clusterInstallRef"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.clusterPoolRef) == has(self.clusterPoolRef)",message="clusterPoolRef cannot be added or removed: a cluster stays in its pool"
 type ClusterDeploymentSpec struct {
 	// ClusterName is the name of the cluster below baseDomain, such as c1 in c1.ci.example.com. It
@@ -65,8 +65,8 @@ type ClusterDeploymentSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="baseDomain cannot be changed: delete this ClusterDeployment and create another"
 	BaseDomain string `json:"baseDomain"`
 	// Platform is the platform of the cluster and its settings. Set exactly one.
-	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local),has(self.exec),has(self.capi)].filter(p, p).size() <= 1",message="set only one platform"
-	// +kubebuilder:validation:XValidation:rule="![has(oldSelf.aws),has(oldSelf.azure),has(oldSelf.gcp),has(oldSelf.vsphere),has(oldSelf.openstack),has(oldSelf.baremetal),has(oldSelf.agentBareMetal),has(oldSelf.ibmcloud),has(oldSelf.nutanix),has(oldSelf.none),has(oldSelf.local),has(oldSelf.exec),has(oldSelf.capi)].exists(p, p) || [has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local),has(self.exec),has(self.capi)].exists(p, p)",message="no platform is set: set the platform that the cluster is on, such as {local: {}}; without it hotspare could not destroy the cluster"
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || [has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local),has(self.exec),has(self.capi)].filter(p, p).size() <= 1",message="set only one platform",optionalOldSelf=true
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf || ![has(oldSelf.aws),has(oldSelf.azure),has(oldSelf.gcp),has(oldSelf.vsphere),has(oldSelf.openstack),has(oldSelf.baremetal),has(oldSelf.agentBareMetal),has(oldSelf.ibmcloud),has(oldSelf.nutanix),has(oldSelf.none),has(oldSelf.local),has(oldSelf.exec),has(oldSelf.capi)].exists(p, p) || [has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local),has(self.exec),has(self.capi)].exists(p, p)",message="no platform is set: set the platform that the cluster is on, such as {local: {}}; without it hotspare could not destroy the cluster"
 	Platform Platform `json:"platform"`
 	// PullSecretRef is the name of a Secret in the same namespace with the key .dockerconfigjson.
 	// If unset, only the global pull secret is used, if there is one.
@@ -301,6 +301,16 @@ type ClusterDeploymentStatus struct {
 	// +optional
 	// +nullable
 	PowerTransition *PowerTransition `json:"powerTransition,omitempty"`
+	// Gates is what the gates of the pool's ClusterBootstrap found in the current run of the cluster. It is
+	// unset if the pool has no gates.
+	// +optional
+	// +nullable
+	Gates *GateRecord `json:"gates,omitempty"`
+	// Bootstrap is how far the cluster has come in the steps of the pool's ClusterBootstrap. It is unset until
+	// the first step begins.
+	// +optional
+	// +nullable
+	Bootstrap *BootstrapRecord `json:"bootstrap,omitempty"`
 	// Conditions of the cluster: its installation and its power state. At most one of Reconciling
 	// and Stalled is present, and only while it is True.
 	// +optional
@@ -398,12 +408,117 @@ type PowerTransition struct {
 	// that does not recover soon is broken.
 	// +optional
 	MachinesFailed bool `json:"machinesFailed,omitempty"`
+	// Depth is the depth at which the cluster sleeps, which is that of its deepest machine: freeze, suspend
+	// or stop. While the target is Running, it is the depth from which the cluster was resumed.
+	// +optional
+	Depth string `json:"depth,omitempty"`
+	// RefusedDepths are the depths of sleep that the platform refused in this hibernation. hotspare
+	// tries them again in the next one.
+	// +optional
+	// +listType=map
+	// +listMapKey=depth
+	RefusedDepths []RefusedDepth `json:"refusedDepths,omitempty"`
 	// Deadline is when the transition times out. It is unset if there is no timeout.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Deadline *metav1.Time `json:"deadline,omitempty"`
+}
+
+// GateRecord is what gates found in one run of a cluster: from its resume, or its install, until it does not
+// run any more. hotspare clears it, except firstPassedAt, in the same write that ends the run.
+type GateRecord struct {
+	// Version identifies the gates that were checked. It is empty until they are, in each run.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// RunStartedAt is when the run began in which they were checked.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	RunStartedAt *metav1.Time `json:"runStartedAt,omitempty"`
+	// Passed is true if every gate passed when it was checked last.
+	// +optional
+	Passed bool `json:"passed,omitempty"`
+	// FailedSince is since when, in this run, a gate fails. It is unset while all pass.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	FailedSince *metav1.Time `json:"failedSince,omitempty"`
+	// Deadline is when the cluster is broken if a gate still fails. It is unset while all pass.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	Deadline *metav1.Time `json:"deadline,omitempty"`
+	// PassedOnce lists the gates that have passed in this run and are not checked again in it.
+	// +optional
+	// +listType=set
+	PassedOnce []string `json:"passedOnce,omitempty"`
+	// FirstPassedAt is when every gate had passed for the first time. A spare cluster runs until then, even if
+	// enough others run.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	FirstPassedAt *metav1.Time `json:"firstPassedAt,omitempty"`
+}
+
+// BootstrapRecord is the progress of a cluster in the steps of a ClusterBootstrap. A cluster takes the steps once,
+// in their order, and all of one version.
+type BootstrapRecord struct {
+	// Version identifies the steps and the content of the ConfigMaps and Secrets that they refer to. It is
+	// recorded before the first step begins.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// StepsDone lists the steps that are done, in their order.
+	// +optional
+	// +listType=atomic
+	StepsDone []string `json:"stepsDone,omitempty"`
+	// Step is the step in progress. It is unset while none is: the cluster does not run, or every step is done.
+	// +optional
+	Step string `json:"step,omitempty"`
+	// RunStartedAt is when the run of the cluster began in which the step is in progress.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	RunStartedAt *metav1.Time `json:"runStartedAt,omitempty"`
+	// StepStartedAt is since when, in this run, the step is in progress.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	StepStartedAt *metav1.Time `json:"stepStartedAt,omitempty"`
+	// Deadline is when the cluster is broken if the step is not done.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	Deadline *metav1.Time `json:"deadline,omitempty"`
+	// FinishedAt is when every step was done. No claim gets the cluster before.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// Depths of sleep, from the shallowest to the deepest.
+const (
+	DepthFreeze  = "freeze"
+	DepthSuspend = "suspend"
+	DepthStop    = "stop"
+)
+
+// RefusedDepth is a depth of sleep that the platform refused.
+type RefusedDepth struct {
+	// Depth is the depth: freeze or suspend.
+	Depth string `json:"depth"`
+	// Reason is what the platform said, with the name of the machine.
+	Reason string `json:"reason"`
 }
 
 // Conditions of a ClusterDeployment about its install, with their reasons.
@@ -490,6 +605,22 @@ const (
 	ClusterUnreachable    = "Unreachable"
 	ReasonReachable       = "ClusterReachable"
 	ReasonErrorConnecting = "ErrorConnectingToCluster"
+
+	// ClusterGatesPassed is True while an unclaimed cluster has passed the gates of its pool in its current
+	// run. A cluster of a pool without gates does not have it.
+	ClusterGatesPassed    = "GatesPassed"
+	ReasonGatesPassed     = "GatesPassed"
+	ReasonGateFailed      = "GateFailed"
+	ReasonGatesNotChecked = "NotChecked"
+
+	// ClusterBootstrapped is True when an unclaimed cluster has taken every step of the bootstrap of its pool. A
+	// cluster of a pool without steps does not have it.
+	ClusterBootstrapped    = "Bootstrapped"
+	ReasonStepsDone        = "StepsDone"
+	ReasonStepInProgress   = "StepInProgress"
+	ReasonStepFailed       = "StepFailed"
+	ReasonBootstrapChanged = "BootstrapChanged"
+	ReasonStepsNotTaken    = "NotTaken"
 )
 
 // Values of ClusterDeployment.status.powerState on which clients base decisions. All other values

@@ -110,9 +110,27 @@ const (
 	// AnnotationLeaveRequests makes hotspare approve no CertificateSigningRequests of the cluster's
 	// nodes.
 	AnnotationLeaveRequests = "hotspare.io/leave-certificate-requests"
+	// AnnotationCreator, on a ClusterClaim, is the user who created it, and AnnotationCreatorGroups are
+	// the groups of that user, one a line. An admission policy of the hub sets both and permits no
+	// other values.
+	AnnotationCreator       = "hotspare.io/creator"
+	AnnotationCreatorGroups = "hotspare.io/creator-groups"
+	// AnnotationHeartbeatTimeout, on a ClusterClaim, makes hotspare release the claim when its heartbeat
+	// is missing for this time, such as 90s: at least 10s.
+	AnnotationHeartbeatTimeout = "hotspare.io/heartbeat-timeout"
+	// AnnotationHeartbeat, on a ClusterClaim, is the heartbeat of the process that uses the claim's
+	// cluster. Every change of the value is a heartbeat; hotspare does not interpret the value.
+	AnnotationHeartbeat = "hotspare.io/heartbeat"
 	// AnnotationShelve makes hibernation shelve OpenStack servers, which frees their hosts, instead
 	// of stopping them.
 	AnnotationShelve = "hotspare.io/shelve"
+	// AnnotationSleepDepth is the depth at which the cluster sleeps while it hibernates: freeze, suspend or
+	// stop, which is the default. A depth that the platform does not have becomes the next deeper one.
+	AnnotationSleepDepth = "hotspare.io/sleep-depth"
+	// AnnotationSleepLadder, on a ClusterPool, says at which depths its spare clusters sleep: freeze:1,stop
+	// means one at depth freeze and the others at depth stop. hotspare then sets AnnotationSleepDepth of the
+	// spares. A PoolPolicy with spec.sleep writes it.
+	AnnotationSleepLadder = "hotspare.io/sleep-ladder"
 	// AnnotationProtectedDelete makes the API server reject the deletion of a ClusterDeployment.
 	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
 	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.

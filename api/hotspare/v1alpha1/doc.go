@@ -3,7 +3,8 @@
 // would drop such fields.
 //
 // A PowerSchedule hibernates and resumes clusters at set times. A PoolPolicy sizes a pool by the claims
-// of the past. InstanceType, FleetRegion,
+// of the past. A ClusterBootstrap says what the spares of a pool need before a claim may get one. A
+// ClaimPolicy says who may claim clusters, how many, and for how long. InstanceType, FleetRegion,
 // DataPlane and ServiceInstance form the fleet: clusters to which hotspare adds more before they
 // are full.
 //

@@ -72,9 +72,20 @@ type PoolPolicySpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('[1-9]')",message="it is 0 or not a number: write a number above 0, or remove it for no limit"
 	Budget *Decimal `json:"budget,omitempty"`
-	// Prices are those of one hour of an unclaimed cluster. Only a budget needs them.
+	// Prices are those of one hour of an unclaimed cluster. A budget needs them, and so do costs in the
+	// status, in reports and on the console.
 	// +optional
 	Prices *PolicyPrices `json:"prices,omitempty"`
+	// Sleep says at which depths the spare clusters sleep that hibernate. If unset, hotspare leaves their
+	// depths alone. Mode Auto writes it into the pool.
+	// +optional
+	Sleep *PolicySleep `json:"sleep,omitempty"`
+	// BootstrapRef names the ClusterBootstrap in the same namespace whose steps hotspare takes in every spare
+	// cluster of the pool, and whose gates each must pass before a claim may get it. If unset, a spare that runs is
+	// enough. To set it, you need
+	// permission to patch the pool.
+	// +optional
+	BootstrapRef *BootstrapReference `json:"bootstrapRef,omitempty"`
 	// TimeZone is the IANA name of the time zone of the hours of the week and of the calendar, such as
 	// Europe/Berlin.
 	// +optional
@@ -88,6 +99,57 @@ type PoolPolicySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	Calendar []CalendarEntry `json:"calendar,omitempty"`
+}
+
+// BootstrapReference names a ClusterBootstrap.
+type BootstrapReference struct {
+	// Name of the ClusterBootstrap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// SleepMode is who chooses the ladder of a pool.
+//
+// +kubebuilder:validation:Enum=Auto
+type SleepMode string
+
+// SleepAuto: hotspare chooses the ladder, by prices, resumes and demand.
+const SleepAuto SleepMode = "Auto"
+
+// PolicySleep says at which depths spare clusters sleep: by a ladder, or by one that hotspare chooses.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.mode) != has(self.ladder)",message="set one of mode and ladder: {mode: Auto} lets hotspare choose, {ladder: [{depth: freeze, count: 1}, {depth: stop}]} is your choice"
+type PolicySleep struct {
+	// Mode Auto lets hotspare choose the ladder, by the prices of the depths, the measured resumes, what the platform
+	// supports, and the demand. status.recommended.sleep has it with its reason.
+	// +optional
+	Mode SleepMode `json:"mode,omitempty"`
+	// Ladder lists depths, from the shallowest to the deepest, with the number of clusters that may sleep at
+	// each. A cluster sleeps at the shallowest depth that has room, and a claim wakes the one that sleeps least
+	// deeply: {ladder: [{depth: freeze, count: 1}, {depth: stop}]}.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0].depth == 'freeze' && self[1].depth != 'freeze' || self[0].depth == 'suspend' && self[1].depth == 'stop'",message="the depths are not in order: list each of freeze, suspend and stop at most once, in this order"
+	// +kubebuilder:validation:XValidation:rule="size(self) < 3 || self[1].depth == 'suspend' && self[2].depth == 'stop'",message="the depths are not in order: list each of freeze, suspend and stop at most once, in this order"
+	// +kubebuilder:validation:XValidation:rule="(size(self) < 2 || has(self[0].count)) && (size(self) < 3 || has(self[1].count))",message="only the last depth may have no count: set count of the others"
+	Ladder []SleepRung `json:"ladder,omitempty"`
+}
+
+// SleepRung is one depth of a ladder.
+type SleepRung struct {
+	// Depth is freeze (in memory), suspend (on disk) or stop. A depth that the platform does not have becomes
+	// the next deeper one.
+	// +kubebuilder:validation:Enum=freeze;suspend;stop
+	Depth string `json:"depth"`
+	// Count is the maximum number of clusters that sleep at this depth. The last depth may have none, for no
+	// limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Count *int32 `json:"count,omitempty"`
 }
 
 // PolicyObjective is a promise to claims: immediate, or maxWait and quantile.
@@ -161,6 +223,15 @@ type PolicyPrices struct {
 	// Hibernating is the price of a cluster that hibernates. Defaults to 0.
 	// +optional
 	Hibernating *Decimal `json:"hibernating,omitempty"`
+	// Frozen is the price of a cluster that hibernates at depth freeze. Defaults to hibernating.
+	// +optional
+	Frozen *Decimal `json:"frozen,omitempty"`
+	// Suspended is the price of a cluster that hibernates at depth suspend. Defaults to hibernating.
+	// +optional
+	Suspended *Decimal `json:"suspended,omitempty"`
+	// Stopped is the price of a cluster that hibernates at depth stop. Defaults to hibernating.
+	// +optional
+	Stopped *Decimal `json:"stopped,omitempty"`
 }
 
 // CalendarEntry is a time at which the demand differs from what is usual.
@@ -243,12 +314,24 @@ type PoolPolicyStatus struct {
 	// "2.4".
 	// +optional
 	ExpectedClaimsPerHour string `json:"expectedClaimsPerHour,omitempty"`
+	// Forecast is of the claims within the next hour, and compares earlier ones with what was seen.
+	// +optional
+	Forecast *PolicyForecast `json:"forecast,omitempty"`
 	// Coverage compares what spec.objective promises with what claims got.
 	// +optional
 	Coverage *PolicyCoverage `json:"coverage,omitempty"`
-	// Resumes and Installs are how long clusters of the pool took.
+	// Month is what the unclaimed clusters of the pool have cost since this calendar month began in UTC.
+	// +optional
+	Month *PolicyMonth `json:"month,omitempty"`
+	// Resumes are how long resumes of clusters of the pool took from depth stop.
 	// +optional
 	Resumes *MeasuredDurations `json:"resumes,omitempty"`
+	// ShallowResumes are how long resumes from the other depths of sleep took. A depth is missing if none was
+	// seen.
+	// +optional
+	// +listType=map
+	// +listMapKey=depth
+	ShallowResumes []ShallowResumes `json:"shallowResumes,omitempty"`
 	// Installs are how long installs of clusters of the pool took.
 	// +optional
 	Installs *MeasuredDurations `json:"installs,omitempty"`
@@ -274,6 +357,17 @@ type RecommendedCounts struct {
 	Running RecommendedCount `json:"running"`
 	// Size is the number of clusters without a claim that should exist.
 	Size RecommendedCount `json:"size"`
+	// Sleep is the ladder of depths that hotspare chooses if spec.sleep has mode Auto.
+	// +optional
+	Sleep *RecommendedLadder `json:"sleep,omitempty"`
+}
+
+// RecommendedLadder is a ladder of depths with its reason.
+type RecommendedLadder struct {
+	// Ladder lists the depths with the number of clusters that may sleep at each, such as "freeze:1,stop".
+	Ladder string `json:"ladder"`
+	// Reason explains the ladder.
+	Reason string `json:"reason"`
 }
 
 // RecommendedCount is a computed count.
@@ -322,6 +416,45 @@ type PolicyCoverage struct {
 	Seen string `json:"seen"`
 }
 
+// PolicyForecast is a band in which the number of claims within an hour should be nine times of ten.
+type PolicyForecast struct {
+	// Low is the lower end of the band for the next hour.
+	Low int32 `json:"low"`
+	// High is the upper end of the band for the next hour.
+	High int32 `json:"high"`
+	// Compared is how many forecasts of the last eight days were compared with what was seen.
+	Compared int32 `json:"compared"`
+	// Within is the share of them whose band had the number of claims, such as "93%". It should be at
+	// least 90%, and is unset if none was compared.
+	// +optional
+	Within string `json:"within,omitempty"`
+}
+
+// PolicyMonth is what the unclaimed clusters of a pool have cost since a calendar month began in UTC. The
+// amounts are in the currency of spec.prices, and unset without it.
+type PolicyMonth struct {
+	// Month is such as "2026-03".
+	Month string `json:"month"`
+	// RunningHours is the number of cluster-hours of unclaimed clusters that did not hibernate.
+	RunningHours string `json:"runningHours"`
+	// HibernatingHours is that of those that did.
+	HibernatingHours string `json:"hibernatingHours"`
+	// Cost is what these hours cost.
+	// +optional
+	Cost string `json:"cost,omitempty"`
+	// SavedByHibernating is how much more they would have cost if all clusters had run.
+	// +optional
+	SavedByHibernating string `json:"savedByHibernating,omitempty"`
+	// CouldSave is what the recommended counts would have saved, compared with those that the pool had. It is
+	// negative if they cost more.
+	// +optional
+	CouldSave string `json:"couldSave,omitempty"`
+	// SavedByPolicy is what the counts of the pool have saved, compared with those that a person has chosen
+	// last. It is negative if they cost more.
+	// +optional
+	SavedByPolicy string `json:"savedByPolicy,omitempty"`
+}
+
 // MeasuredDurations are how long an operation took, over the last 100 times.
 type MeasuredDurations struct {
 	// Median is the median, such as 4m10s. It is unset if none has succeeded.
@@ -334,6 +467,13 @@ type MeasuredDurations struct {
 	Count int32 `json:"count"`
 	// Failed is how many of them failed.
 	Failed int32 `json:"failed"`
+}
+
+// ShallowResumes are how long resumes from a depth of sleep took.
+type ShallowResumes struct {
+	// Depth is freeze or suspend.
+	Depth             string `json:"depth"`
+	MeasuredDurations `json:",inline"`
 }
 
 // DemandRecord describes a record of claims.
@@ -359,6 +499,7 @@ const (
 	ReasonInvalidPrices     = "InvalidPrices"
 	ReasonInvalidCalendar   = "InvalidCalendar"
 	ReasonInvalidPolicyMode = "InvalidMode"
+	ReasonInvalidSleep      = "InvalidSleep"
 
 	// PolicyReady is True while the counts are computed from the demand. False: your own setting is
 	// in effect, and the message says why.
@@ -391,6 +532,10 @@ const AnnotationSizing = "hotspare.io/sizing"
 // AnnotationResumeSizing, on a PoolPolicy, ends a manual change: hotspare sets the counts again, and
 // removes the annotation. Its value does not matter.
 const AnnotationResumeSizing = "hotspare.io/resume-sizing"
+
+// AnnotationClaimsImported, on a PoolPolicy, is when claims were imported into the record of its pool:
+// hotspare reads the record again when it changes.
+const AnnotationClaimsImported = "hotspare.io/claims-imported"
 
 // LabelDemandRecord, on a ConfigMap, marks it as the record of claims of the pool that it names.
 const LabelDemandRecord = "hotspare.io/demand-record"

@@ -14,6 +14,8 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&PowerSchedule{}, &PowerScheduleList{},
 		&PoolPolicy{}, &PoolPolicyList{},
+		&ClaimPolicy{}, &ClaimPolicyList{},
+		&ClusterBootstrap{}, &ClusterBootstrapList{},
 		&InstanceType{}, &InstanceTypeList{},
 		&FleetRegion{}, &FleetRegionList{},
 		&DataPlane{}, &DataPlaneList{},

@@ -12,6 +12,24 @@ func (o *PoolPolicy) UnmarshalJSON(data []byte) error {
 }
 
 // UnmarshalJSON decodes as much as possible: see hivev1.Reading.
+func (o *ClaimPolicy) UnmarshalJSON(data []byte) error {
+	type plain ClaimPolicy
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = ClaimPolicy(p)
+	return err
+}
+
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
+func (o *ClusterBootstrap) UnmarshalJSON(data []byte) error {
+	type plain ClusterBootstrap
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = ClusterBootstrap(p)
+	return err
+}
+
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
 func (o *InstanceType) UnmarshalJSON(data []byte) error {
 	type plain InstanceType
 	p, r, err := hivev1.Read[plain](data)
