@@ -38,6 +38,12 @@ type Ref struct {
 	// Shelve asks the platform to release the resources of stopped machines, on platforms that make
 	// this distinction.
 	Shelve bool
+	// Depth is the depth at which the cluster should sleep; "" means DepthStop. It matters to Stop and,
+	// for Machine.DepthObstacle, to Observe.
+	Depth Depth
+	// RefusedDepths are the depths that the platform has refused during this hibernation (see
+	// DepthRefusedError). Stop does not try them again.
+	RefusedDepths []Depth
 }
 
 // State is the state of a machine, as reported by its platform.
@@ -61,6 +67,16 @@ type Machine struct {
 	State        State
 	// Reason explains Failed and Unknown to users. It contains no secrets.
 	Reason string
+	// Depth is the depth at which a Stopped machine sleeps; "" means DepthStop. It is "" in all other
+	// states.
+	Depth Depth
+	// DepthObstacle is why the machine sleeps, or would sleep, deeper than at the depth in Ref, as a clause
+	// about the machine without its name: "it was created without support for hibernation". "" if it can
+	// sleep at that depth, as far as the platform knows. It contains no secrets.
+	DepthObstacle string
+	// CannotDeepen is true for a machine that the platform cannot put deeper without waking it, and whose
+	// deeper sleep would cost as much: Stop leaves it alone, and it counts as asleep deeply enough.
+	CannotDeepen bool
 	// NoNode is true if the platform knows that the machine is no node of the cluster, as one that runs
 	// only its API.
 	NoNode bool
@@ -103,11 +119,14 @@ func (ms Machines) ExpectNodes() bool {
 	return len(ms) == 0 || slices.ContainsFunc(ms, func(m Machine) bool { return !m.NoNode })
 }
 
-// String lists the machines with their states: "a Running, b Stopped".
+// String lists the machines with their states: "a Running, b Stopped, c Stopped (freeze)".
 func (ms Machines) String() string {
 	parts := make([]string, len(ms))
 	for i, m := range ms {
 		parts[i] = m.Name + " " + string(m.State)
+		if m.Depth.orStop() != DepthStop {
+			parts[i] += " (" + string(m.Depth) + ")"
+		}
 	}
 	return strings.Join(parts, ", ")
 }
@@ -119,10 +138,16 @@ type Actuator interface {
 	// Observe returns every machine of the cluster. If there are none, it returns an empty list and
 	// no error.
 	Observe(ctx context.Context, ref Ref) (Machines, error)
-	// Start starts the control plane and then, in the same or a later call, the workers. It leaves
+	// Start starts the control plane and then, in the same or a later call, the workers. It wakes
+	// machines from any depth, also from one that the platform does not report for new sleeps. It leaves
 	// alone machines that are running or starting.
 	Start(ctx context.Context, ref Ref) error
-	// Stop stops the workers and then, in the same or a later call, the control plane.
+	// Stop stops the workers and then, in the same or a later call, the control plane. Each machine goes
+	// to sleep at the depth of Ref.SelectDepth. A machine that sleeps less deeply than at ref.Depth is
+	// put deeper, unless it cannot (Machine.CannotDeepen); a platform may have to wake it for this. One
+	// that sleeps at that depth or deeper is left alone. If the platform permanently refuses a depth, the
+	// error contains a DepthRefusedError for the machine, which keeps running; the caller adds the depth
+	// to ref.RefusedDepths and calls Stop again.
 	Stop(ctx context.Context, ref Ref) error
 }
 

@@ -30,6 +30,7 @@ const (
 	ceiling = "hibernateAfter passes"
 	upgrade = "OpenShift is upgraded to 4.4.8"
 	heard   = "its nodes are ready"
+	stopped = "its machines have stopped"
 )
 
 // events are all that can happen. The first is that nothing does: another pass.
@@ -38,7 +39,8 @@ var events = []event{
 
 	{course, "the install completes", when(func(p *place) bool { return p.becomes(installs, lives) })},
 	{course, "its machines run", machine(cloud.Running, cloud.Starting)},
-	{course, "its machines have stopped", machine(cloud.Stopped, cloud.Stopping)},
+	{course, stopped, machine(cloud.Stopped, cloud.Stopping)},
+	{course, stopped, machine(frozen, freezing)},
 	{course, "its API answers", climb(0)},
 	{course, heard, climb(1)},
 	{course, "its controller manager acts", climb(2)},
@@ -47,6 +49,8 @@ var events = []event{
 
 	{asked, "spec.powerState becomes Running", when(func(p *place) bool { return p.wish(hivev1.PowerRunning) })},
 	{asked, "spec.powerState becomes Hibernating", when(func(p *place) bool { return p.wish(hivev1.PowerHibernating) })},
+	{asked, "the annotation sleep-depth becomes freeze", when(func(p *place) bool { return p.wishDepth(true) })},
+	{asked, "the annotation sleep-depth becomes stop", when(func(p *place) bool { return p.wishDepth(false) })},
 	{asked, "the cluster is paused", when(func(p *place) bool { return p.becomes(lives, rests) })},
 	{asked, "the pause ends", when(func(p *place) bool { return p.becomes(rests, lives) })},
 	{asked, "the cluster is deleted", when(func(p *place) bool { return p.becomes(lives, goes) })},
@@ -64,9 +68,10 @@ var events = []event{
 	{clock, ceiling, when(func(p *place) bool { return p.limitReached() && p.wish(hivev1.PowerHibernating) })},
 
 	{failure, "a machine stops unexpectedly", machine(cloud.Stopped, cloud.Running)},
-	{failure, "a machine starts unexpectedly", machine(cloud.Running, cloud.Stopped)},
+	{failure, "a machine starts unexpectedly", machine(cloud.Running, cloud.Stopped, frozen)},
+	{failure, "a frozen machine is stopped", machine(cloud.Stopped, frozen)},
 	{failure, "a machine fails", machine(cloud.Failed, cloud.Running, cloud.Starting)},
-	{failure, "a machine enters an unknown state", machine(cloud.Unknown, cloud.Running, cloud.Starting, cloud.Stopping, cloud.Stopped)},
+	{failure, "a machine enters an unknown state", machine(cloud.Unknown, cloud.Running, cloud.Starting, cloud.Stopping, cloud.Stopped, freezing, frozen)},
 	{failure, "its machines disappear", when(func(p *place) bool {
 		had := p.vms[1] != ""
 		p.vms = [2]cloud.State{}
@@ -77,9 +82,11 @@ var events = []event{
 	{failure, "the platform does not answer", when(func(p *place) bool { return p.suffers(none, blind) })},
 	{failure, "the platform throttles requests", when(func(p *place) bool { return p.suffers(none, busy) })},
 	{failure, "the platform refuses requests", when(func(p *place) bool { return p.suffers(none, refusing) })},
+	{failure, "the platform refuses the depth", when(func(p *place) bool { return p.suffers(none, picky) })},
 
 	{relief, "the platform answers again", when(func(p *place) bool { return p.suffers(blind, none) || p.suffers(busy, none) })},
 	{relief, "the platform accepts requests again", when(func(p *place) bool { return p.suffers(refusing, none) })},
+	{relief, "the platform accepts the depth again", when(func(p *place) bool { return p.suffers(picky, none) })},
 	{relief, "a machine is observed running again", machine(cloud.Running, cloud.Unknown)},
 	{relief, "a machine is observed stopped again", machine(cloud.Stopped, cloud.Unknown)},
 	{relief, "its machines are found again", when(func(p *place) bool {
@@ -146,6 +153,13 @@ func (p *place) wish(w hivev1.PowerState) bool {
 	was := p.wants
 	p.wants = w
 	return was != w && p.life != goes
+}
+
+// wishDepth changes the depth at which a real cluster should sleep.
+func (p *place) wishDepth(freeze bool) bool {
+	was := p.freeze
+	p.freeze = freeze
+	return was != freeze && p.real() && p.able
 }
 
 func (p *place) suffers(from, to trouble) bool {

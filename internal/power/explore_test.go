@@ -21,13 +21,21 @@ type place struct {
 	able  bool // the platform and the version can hibernate
 	plain bool // no OpenShift: no cluster operators
 	wants hivev1.PowerState
-	// vms are the states of two machines, sorted; empty when there are none.
+	// freeze is set if the cluster should sleep at depth freeze, which its platform has.
+	freeze bool
+	// vms are the states of two machines, sorted; empty when there are none. They may be freezing or frozen.
 	vms [2]cloud.State
 	// rung is how far the cluster has come up, once its machines run: see ladder.
 	rung    int
 	trouble trouble
 	record  stage
 }
+
+// States of machines on their way to depth freeze, and at it.
+const (
+	freezing cloud.State = "Freezing"
+	frozen   cloud.State = "Frozen"
+)
 
 type life int
 
@@ -45,13 +53,15 @@ const (
 	blind            // the platform cannot be asked
 	busy             // the platform asks to wait
 	refusing         // the platform starts and stops nothing
+	picky            // the platform refuses depth freeze
 )
 
 // stage contains the parts of a record that the decider distinguishes.
 type stage struct {
 	target hivev1.PowerState // empty: there is no record
-	// fromInstall: it began with the install. late: longer ago than the limit.
-	fromInstall, late, finished bool
+	// fromInstall: it began with the install. late: longer ago than the limit. refused: the platform has refused depth
+	// freeze.
+	fromInstall, late, finished, refused bool
 }
 
 // Times of all records: the limit lies between the two.
@@ -87,9 +97,20 @@ func (p place) look() Snapshot {
 		s.Version = "4.4.7"
 	}
 	s.Record, s.InstalledAt = p.record.stored()
+	s.Depths, s.WantedDepth = []cloud.DepthSupport{{Depth: cloud.DepthFreeze}}, cloud.DepthStop
+	if p.freeze {
+		s.WantedDepth = cloud.DepthFreeze
+	}
 	for i, state := range p.vms {
 		if state != "" {
-			s.Machines = append(s.Machines, cloud.Machine{Name: []string{"master-0", "worker-0"}[i], State: state, Reason: "shelved"})
+			m := cloud.Machine{Name: []string{"master-0", "worker-0"}[i], State: state, Reason: "shelved"}
+			switch state {
+			case freezing:
+				m.State = cloud.Stopping
+			case frozen:
+				m.State, m.Depth = cloud.Stopped, cloud.DepthFreeze
+			}
+			s.Machines = append(s.Machines, m)
 		}
 	}
 	switch p.trouble {
@@ -125,6 +146,9 @@ func (g stage) stored() (*hivev1.PowerTransition, time.Time) {
 		at := apiTime(finish)
 		r.FinishedAt = &at
 	}
+	if g.refused {
+		r.RefusedDepths = []hivev1.RefusedDepth{{Depth: "freeze", Reason: "machine master-0 cannot sleep at depth freeze: it has local disks"}}
+	}
 	if g.fromInstall {
 		return r, began
 	}
@@ -138,6 +162,7 @@ func stageOf(r *hivev1.PowerTransition, installedAt time.Time) stage {
 	return stage{
 		target: r.Target, fromInstall: r.StartedAt.Time.Equal(installedAt),
 		late: now.Sub(r.StartedAt.Time) > limit, finished: r.FinishedAt != nil,
+		refused: len(r.RefusedDepths) > 0,
 	}
 }
 
@@ -149,22 +174,47 @@ func (p place) pass() (place, Plan) {
 	case d.Action != Start && d.Action != Stop:
 	case p.trouble == refusing:
 		d = d.AfterRefusal(*NewFailure(errors.New("the quota is used up")), now)
-	case d.Action == Start && slices.Contains(p.vms[:], cloud.Stopping):
+	case d.Action == Stop && p.trouble == picky && slices.Contains(s.selectDepths(), cloud.DepthFreeze):
+		after, ok := d.AfterRefusedDepths([]*cloud.DepthRefusedError{{Depth: cloud.DepthFreeze, Machine: "master-0", Reason: "it has local disks"}})
+		if !ok {
+			panic("a refused depth is asked for again")
+		}
+		d = after
+	case d.Action == Start && (slices.Contains(p.vms[:], cloud.Stopping) || slices.Contains(p.vms[:], freezing)):
 		d = d.AfterRefusal(*NewFailure(fault.NewWait(time.Second, "it is stopping")), now)
 	default:
-		p = p.tell(d.Action)
+		p = p.tell(d.Action, s)
 	}
 	p.record = stageOf(d.Record, s.InstalledAt)
 	return p.settled(), d
 }
 
-func (p place) tell(act Action) place {
+// selectDepths returns the depth at which a platform puts a running machine to sleep, if it must put one to sleep.
+func (s Snapshot) selectDepths() []cloud.Depth {
+	if !s.hasMachineIn(cloud.Running, cloud.Starting, cloud.Failed) {
+		return nil
+	}
+	return []cloud.Depth{s.selectDepth()}
+}
+
+func (s Snapshot) selectDepth() cloud.Depth {
+	return cloud.Ref{Depth: s.TargetDepth(), RefusedDepths: s.RefusedDepths()}.SelectDepth(func(cloud.Depth) bool { return true })
+}
+
+func (p place) tell(act Action, s Snapshot) place {
 	for i, state := range p.vms {
 		switch {
-		case act == Start && (state == cloud.Stopped || state == cloud.Failed):
+		case act == Start && (state == cloud.Stopped || state == frozen || state == cloud.Failed):
 			p.vms[i] = cloud.Starting
-		case act == Stop && state != cloud.Stopped && state != cloud.Stopping && state != cloud.Unknown:
+		case act == Stop && state == frozen:
+			if s.TargetDepth() != cloud.DepthFreeze {
+				p.vms[i] = cloud.Stopping
+			}
+		case act == Stop && state != cloud.Stopped && state != cloud.Stopping && state != freezing && state != cloud.Unknown:
 			p.vms[i] = cloud.Stopping
+			if s.selectDepth() == cloud.DepthFreeze {
+				p.vms[i] = freezing
+			}
 		}
 	}
 	return p
@@ -349,12 +399,15 @@ func TestEveryStateCanBeLeft(t *testing.T) {
 // no limit that has passed stands in the way.
 func TestWhatIsWantedIsReachedByItself(t *testing.T) {
 	a := explore()
-	arrived := func(s spot) bool { return s.told.word == string(s.wants) }
+	arrived := func(s spot) bool {
+		tooShallow := s.wants == hivev1.PowerHibernating && !s.freeze && slices.Contains(s.vms[:], frozen)
+		return s.told.word == string(s.wants) && !tooShallow
+	}
 	leads := a.leading(arrived, func(e event) bool { return e.kind == course || e.kind == clock && e.cause != ceiling })
 	for i, at := range a.spots {
-		calm := at.trouble == none && at.life == lives && !slices.Contains(at.vms[:], cloud.Unknown) && at.vms[0] != ""
+		calm := (at.trouble == none || at.trouble == picky) && at.life == lives && !slices.Contains(at.vms[:], cloud.Unknown) && at.vms[0] != ""
 		able := at.able || at.wants == hivev1.PowerRunning && !slices.Contains(at.vms[:], cloud.Stopped) && !slices.Contains(at.vms[:], cloud.Failed) &&
-			!slices.Contains(at.vms[:], cloud.Stopping)
+			!slices.Contains(at.vms[:], cloud.Stopping) && !slices.Contains(at.vms[:], frozen) && !slices.Contains(at.vms[:], freezing)
 		if calm && able && !leads[i] {
 			t.Fatalf("from here what is wanted is never reached: %+v", at)
 		}

@@ -17,7 +17,8 @@ func (s Snapshot) decideHibernating(now time.Time) Plan {
 	switch {
 	case g == nil:
 		rec.markFinished(now)
-		d.State, d.Unreachable = hibernatingState("The cluster is hibernating."+s.unobservedMessage()), hibernatingValue
+		s.recordDepth(&rec)
+		d.State, d.Unreachable = hibernatingState(s.hibernatingMessage(rec)+s.unobservedMessage()), hibernatingValue
 		d.Next = s.spreadInterval(hibernatingInterval)
 	case rec.isOverdue(now):
 		d.State = failedToStopState(timedOutMessage("Stopping", s.Limits.ToHibernating, g.message))
@@ -30,9 +31,9 @@ func (s Snapshot) decideHibernating(now time.Time) Plan {
 	return rec.completePlan(d)
 }
 
-// stopAction returns Stop if any machine must be stopped, else NoAction.
+// stopAction returns Stop if any machine must be put to sleep, or deeper, else NoAction.
 func (s Snapshot) stopAction() Action {
-	if s.hasMachineIn(cloud.Running, cloud.Starting, cloud.Failed) {
+	if s.hasMachineIn(cloud.Running, cloud.Starting, cloud.Failed) || s.hasMachineAbove(s.TargetDepth()) {
 		return Stop
 	}
 	return NoAction
@@ -44,6 +45,9 @@ func (s Snapshot) notStoppedGap(rec record) *gap {
 		return nil
 	}
 	g := s.machineStateGap(cloud.Stopped)
+	if g == nil {
+		g = s.depthGap()
+	}
 	if g == nil {
 		return nil
 	}

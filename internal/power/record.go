@@ -27,6 +27,9 @@ func (s Snapshot) currentRecord(target hivev1.PowerState, act Action, now time.T
 		r.PowerTransition = *s.Record.DeepCopy()
 	} else {
 		r = record{isNew: true, PowerTransition: hivev1.PowerTransition{Target: target, StartedAt: apiTime(s.transitionStart(target, act, now))}}
+		if s.Record != nil && s.Record.Target == hivev1.PowerHibernating && target == hivev1.PowerRunning {
+			r.Depth = s.Record.Depth // it wakes from there
+		}
 	}
 	r.Deadline = nil
 	if span := s.transitionTimeout(target); span > 0 && r.FinishedAt == nil {

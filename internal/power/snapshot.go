@@ -47,6 +47,10 @@ type Snapshot struct {
 	// StopSuspendsControllers reports whether stopping suspends controllers of the platform, which a
 	// resume must resume at its end.
 	StopSuspendsControllers bool
+	// WantedDepth is the depth at which a user wants the cluster to sleep, and Depths are the depths that the
+	// platform has in addition to cloud.DepthStop.
+	WantedDepth cloud.Depth
+	Depths      []cloud.DepthSupport
 	// Spoke is what the cluster's own API reports.
 	Spoke Spoke
 	// LeaveRequests disables the approval of nodes' certificate requests.

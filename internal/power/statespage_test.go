@@ -233,7 +233,7 @@ var meanings = map[string]string{
 	hivev1.ReasonUnsupported:                        "it cannot hibernate, and does not meet a requirement now",
 	hivev1.ReasonUnsupported + hivev1.StatusRunning: "it can be used, and cannot hibernate",
 	hivev1.ReasonStopping:                           "it is stopping",
-	hivev1.ReasonHibernating:                        "every machine is stopped",
+	hivev1.ReasonHibernating:                        "every machine sleeps, at some [depth](concepts.md#depths-of-sleep)",
 	hivev1.ReasonFailedToStart:                      "it does not start as expected; hotspare keeps trying",
 	hivev1.ReasonFailedToStop:                       "it does not stop as expected; hotspare keeps trying",
 	hivev1.ReasonPowerPaused:                        "hotspare does not check its machines until the pause ends",

@@ -1,6 +1,7 @@
 package power
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,22 +22,33 @@ type world struct {
 	vms    []*vm
 	record *hivev1.PowerTransition
 
-	// What misbehaves at present.
+	depth cloud.Depth
+
+	// What misbehaves at present. The platform refuses the depths in picky.
 	apiDown, blind, refusing, lazy bool
-	probe                          ResumeProbe
-	history                        []string
+	picky                          map[cloud.Depth]bool
+	// refused are the depths whose refusal is recorded, by the start of the transition.
+	refused map[refusal]bool
+	probe   ResumeProbe
+	history []string
+}
+
+type refusal struct {
+	startedAt time.Time
+	depth     cloud.Depth
 }
 
 // vm is a machine that takes its time.
 type vm struct {
 	name     string
 	state    cloud.State
-	until    time.Time // when Starting or Stopping ends
-	lastSeen time.Time // its node's last sign of life
+	depth    cloud.Depth // at which it sleeps, or is about to
+	until    time.Time   // when Starting or Stopping ends
+	lastSeen time.Time   // its node's last sign of life
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), now: now, wanted: hivev1.PowerRunning}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), now: now, wanted: hivev1.PowerRunning, picky: map[cloud.Depth]bool{}, refused: map[refusal]bool{}}
 	for i := range 1 + w.IntN(3) {
 		w.vms = append(w.vms, &vm{name: fmt.Sprint("m", i), state: cloud.Running})
 	}
@@ -46,7 +58,12 @@ func newWorld(seed uint64) *world {
 // disturb does one thing that may happen to a cluster.
 func (w *world) disturb() {
 	m := w.vms[w.IntN(len(w.vms))]
-	switch w.IntN(11) {
+	switch w.IntN(14) {
+	case 11, 12:
+		w.depth = cloud.Depths()[w.IntN(3)]
+	case 13:
+		d := cloud.Depths()[w.IntN(2)]
+		w.picky[d] = !w.picky[d]
 	case 10:
 		w.lazy = !w.lazy
 	case 0, 1:
@@ -55,6 +72,7 @@ func (w *world) disturb() {
 		w.wanted = hivev1.PowerHibernating
 	case 4:
 		m.state = []cloud.State{cloud.Running, cloud.Stopped, cloud.Failed, cloud.Unknown}[w.IntN(4)]
+		m.depth = cloud.Depths()[w.IntN(3)]
 	case 5:
 		w.apiDown = !w.apiDown
 	case 6:
@@ -101,9 +119,14 @@ func (w *world) run(span time.Duration) {
 }
 
 func (w *world) look() Snapshot {
-	s := Snapshot{Seed: "uid", DesiredState: w.wanted, Installed: true, Actuator: true, InstalledAt: installed, Record: w.record, Limits: w.limits}
+	s := Snapshot{Seed: "uid", DesiredState: w.wanted, Installed: true, Actuator: true, InstalledAt: installed, Record: w.record, Limits: w.limits, WantedDepth: w.depth}
+	s.Depths = []cloud.DepthSupport{{Depth: cloud.DepthFreeze}, {Depth: cloud.DepthSuspend}}
 	for _, m := range w.vms {
-		s.Machines = append(s.Machines, cloud.Machine{Name: m.name, State: m.state})
+		seen := cloud.Machine{Name: m.name, State: m.state}
+		if m.state == cloud.Stopped {
+			seen.Depth = m.depth
+		}
+		s.Machines = append(s.Machines, seen)
 	}
 	w.Shuffle(len(s.Machines), func(i, j int) { s.Machines[i], s.Machines[j] = s.Machines[j], s.Machines[i] })
 	if w.blind {
@@ -132,7 +155,8 @@ func (w *world) all(state cloud.State) bool {
 }
 
 // obey does as decided, unless the platform refuses.
-func (w *world) obey(d Plan) Plan {
+func (w *world) obey(t *testing.T, s Snapshot, d Plan) Plan {
+	t.Helper()
 	if d.DeleteProbe {
 		w.probe = ResumeProbe{}
 	}
@@ -149,11 +173,28 @@ func (w *world) obey(d Plan) Plan {
 	if w.refusing {
 		return d.AfterRefusal(*NewFailure(errors.New("no")), w.now)
 	}
+	ref := cloud.Ref{Depth: s.TargetDepth(), RefusedDepths: s.RefusedDepths()}
 	var early error
+	var refused []*cloud.DepthRefusedError
 	for _, m := range w.vms {
-		if err := m.tell(d.Action, w.now.Add(time.Duration(w.IntN(40))*time.Second)); err != nil {
-			early = err
+		until := w.now.Add(time.Duration(w.IntN(40)) * time.Second)
+		if d.Action == Start {
+			early = errors.Join(early, m.start(until))
+			continue
 		}
+		if depth := m.sleep(ref, until, w.picky); depth != "" {
+			refused = append(refused, &cloud.DepthRefusedError{Depth: depth, Machine: m.name, Reason: "it has local disks"})
+			if w.refused[refusal{d.Record.StartedAt.Time, depth}] {
+				t.Errorf("depth %s is asked for again: %+v", depth, s.Record)
+			}
+		}
+	}
+	if len(refused) > 0 {
+		after, ok := d.AfterRefusedDepths(refused)
+		if !ok {
+			t.Errorf("refusals are not recorded: %+v", s.Record)
+		}
+		d = after
 	}
 	if early != nil {
 		return d.AfterRefusal(*NewFailure(early), w.now)
@@ -161,17 +202,30 @@ func (w *world) obey(d Plan) Plan {
 	return d
 }
 
-// tell starts or stops the machine, by the time until. One that is stopping cannot be started.
-func (m *vm) tell(act Action, until time.Time) error {
-	switch {
-	case act == Start && m.state == cloud.Stopping:
+// start starts the machine, by the time until. One that is stopping cannot be started.
+func (m *vm) start(until time.Time) error {
+	switch m.state {
+	case cloud.Stopping:
 		return fault.NewWait(time.Second, "%s is stopping", m.name)
-	case act == Start && (m.state == cloud.Stopped || m.state == cloud.Failed):
+	case cloud.Stopped, cloud.Failed:
 		m.state, m.until = cloud.Starting, until
-	case act == Stop && m.state != cloud.Stopped && m.state != cloud.Stopping && m.state != cloud.Unknown:
-		m.state, m.until = cloud.Stopping, until
 	}
 	return nil
+}
+
+// sleep puts the machine to sleep, or deeper, by the time until. It returns the depth that the platform refuses, if it
+// does.
+func (m *vm) sleep(ref cloud.Ref, until time.Time, picky map[cloud.Depth]bool) cloud.Depth {
+	isAbove := cloud.Machine{State: m.state, Depth: m.depth}.IsAsleepAbove(ref.Depth)
+	if m.state == cloud.Stopping || m.state == cloud.Unknown || m.state == cloud.Stopped && !isAbove {
+		return ""
+	}
+	depth := ref.SelectDepth(func(cloud.Depth) bool { return true })
+	if picky[depth] {
+		return depth
+	}
+	m.state, m.until, m.depth = cloud.Stopping, until, depth
+	return ""
 }
 
 // pass does one pass; the process may die before its result is stored.
@@ -181,10 +235,13 @@ func (w *world) pass(t *testing.T, mayDie bool) Plan {
 	d := Decide(s, w.now)
 	w.history = append(w.history, fmt.Sprintf("%s wants %s, sees %s: %s", w.now.Format(time.TimeOnly), w.wanted, s.Machines, d))
 	w.check(t, s, d)
-	d = w.obey(d)
+	d = w.obey(t, s, d)
 	w.check(t, s, d)
 	if !mayDie || w.IntN(10) > 0 {
 		w.record = d.Record
+		for _, r := range d.Record.RefusedDepths {
+			w.refused[refusal{d.Record.StartedAt.Time, cloud.Depth(r.Depth)}] = true
+		}
 	}
 	w.run(d.Next)
 	return d
@@ -220,9 +277,20 @@ func (w *world) check(t *testing.T, s Snapshot, d Plan) {
 // arrived reports whether the cluster is as wanted, both actually and as reported.
 func (w *world) arrived(d Plan) bool {
 	if w.wanted == hivev1.PowerHibernating {
-		return w.all(cloud.Stopped) && d.PowerState == hivev1.StatusHibernating
+		return w.all(cloud.Stopped) && d.PowerState == hivev1.StatusHibernating && !w.look().hasMachineAbove(w.depth) && d.Record.Depth == w.deepest()
 	}
 	return w.all(cloud.Running) && d.PowerState == hivev1.StatusRunning
+}
+
+// deepest is the depth of the deepest machine.
+func (w *world) deepest() string {
+	deepest := cloud.DepthFreeze
+	for _, m := range w.vms {
+		if depth := cmp.Or(m.depth, cloud.DepthStop); depth.IsDeeperThan(deepest) {
+			deepest = depth
+		}
+	}
+	return string(deepest)
 }
 
 func TestHistories(t *testing.T) {

@@ -23,6 +23,8 @@ type batchCall struct {
 	verb string
 	do   func(context.Context, []string) error
 	errs []error
+	// instanceError returns the error of one instance; nil is awsError.toFault.
+	instanceError func(instance, awsError) error
 	// aborted is set when AWS rejects calls for reasons that affect all instances: the next call
 	// would fail too.
 	aborted bool
@@ -55,6 +57,8 @@ func (s *batchCall) callOneBatch(ctx context.Context, some []instance) {
 	case p.class == instanceGone, p.class == wrongState:
 		// A deleted instance needs no action. An instance whose state has changed since it was
 		// listed is handled by the next call.
+	case s.instanceError != nil:
+		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], s.instanceError(some[0], p)))
 	default:
 		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], p.toFault()))
 	}

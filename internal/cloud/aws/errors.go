@@ -23,6 +23,7 @@ const (
 	instanceGone                           // the instance does not exist
 	wrongState                             // the instance is in a state that does not allow it
 	unsupportedOperation                   // not possible for this kind of instance
+	cannotHibernate                        // the instance can be stopped, but not hibernated
 	noCapacity                             // no capacity, or the account's limit
 	notAuthorized                          // the credentials are valid, but do not allow it
 	throttled                              // too many calls
@@ -47,6 +48,8 @@ var errorClasses = map[string]errorClass{
 	"IncorrectInstanceState":     wrongState,
 	"IncorrectState":             wrongState,
 	"UnsupportedOperation":       unsupportedOperation,
+
+	"UnsupportedHibernationConfiguration": cannotHibernate,
 
 	"InsufficientInstanceCapacity":         noCapacity,
 	"InsufficientHostCapacity":             noCapacity,
@@ -111,7 +114,7 @@ func (p awsError) toFault() error {
 		return fault.NewWait(throttleDelay, "%w", p)
 	case noCapacity:
 		return fault.NewCapacity(capacityDelay, "%w", p)
-	case notAuthorized, unsupportedOperation, credentialsRefused:
+	case notAuthorized, unsupportedOperation, cannotHibernate, credentialsRefused:
 		return fault.New(fault.Denied, p)
 	case instanceGone:
 		return fault.New(fault.Gone, p)
@@ -119,6 +122,10 @@ func (p awsError) toFault() error {
 		return fault.New(fault.Unknown, p)
 	}
 }
+
+// isAgentMissing reports whether EC2 waits for an instance's agent to become ready for hibernation. EC2 has
+// no code of its own for this.
+func isAgentMissing(e awsError) bool { return strings.Contains(e.text, "not ready to hibernate") }
 
 // classifyError returns the class and the text of err. ctx is the caller's context, without the
 // deadline of the request.

@@ -23,6 +23,8 @@ type instance struct {
 	reason       ec2types.StateReason
 	controlPlane bool
 	spot, ebs    bool
+	// canHibernate is whether the instance was launched with support for hibernation.
+	canHibernate bool
 }
 
 func (i instance) isControlPlane() bool { return i.controlPlane }
@@ -73,6 +75,8 @@ func parseInstance(raw ec2types.Instance, infraID string) instance {
 		id:   sdk.ToString(raw.InstanceId),
 		spot: raw.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot,
 		ebs:  raw.RootDeviceType == ec2types.DeviceTypeEbs,
+
+		canHibernate: raw.HibernationOptions != nil && sdk.ToBool(raw.HibernationOptions.Configured),
 	}
 	if raw.State != nil {
 		out.state = raw.State.Name
@@ -97,8 +101,8 @@ func parseInstance(raw ec2types.Instance, infraID string) instance {
 }
 
 // toCloudMachine converts the instance to a cloud.Machine and maps EC2's state.
-func (i instance) toCloudMachine() cloud.Machine {
-	out := cloud.Machine{Name: i.String(), ControlPlane: i.controlPlane, ProviderID: i.providerID}
+func (i instance) toCloudMachine(ref cloud.Ref) cloud.Machine {
+	out := cloud.Machine{Name: i.String(), ControlPlane: i.controlPlane, ProviderID: i.providerID, DepthObstacle: i.depthObstacle(ref)}
 	switch i.state {
 	case ec2types.InstanceStateNamePending:
 		out.State = cloud.Starting
@@ -110,6 +114,9 @@ func (i instance) toCloudMachine() cloud.Machine {
 		out.State = cloud.Stopped
 		if slices.Contains(startFailureCodes, sdk.ToString(i.reason.Code)) {
 			out.State, out.Reason = cloud.Failed, "it fell back to stopped: "+sdk.ToString(i.reason.Message)
+		}
+		if sdk.ToString(i.reason.Code) == hibernatedCode {
+			out.Depth, out.CannotDeepen = cloud.DepthSuspend, true
 		}
 	default:
 		out.State, out.Reason = cloud.Unknown, "EC2 reports state "+string(i.state)

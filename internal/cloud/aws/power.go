@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/middleware"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
@@ -33,6 +34,7 @@ type Actuator struct {
 	http           *http.Client
 	// selected has the instances to control, by instance ID; nil selects them by the infraID.
 	selected map[string]cloud.Instance
+	clock    clock.PassiveClock
 }
 
 var (
@@ -63,7 +65,7 @@ func WithAuthorities(authorities *cabundle.Source) Option {
 // New returns an Actuator. It reads credentials only from Secrets, not from the environment or files.
 // It uses the proxy in the environment, as Go programs do.
 func New(secrets cloud.Secrets, options ...Option) *Actuator {
-	p := &Actuator{secrets: secrets, requestTimeout: requestTimeout, http: newHTTPClient(nil)}
+	p := &Actuator{secrets: secrets, requestTimeout: requestTimeout, http: newHTTPClient(nil), clock: clock.RealClock{}}
 	for _, o := range options {
 		o(p)
 	}
@@ -79,7 +81,7 @@ func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, 
 	}
 	ms := make(cloud.Machines, 0, len(found))
 	for _, i := range found {
-		ms = append(ms, i.toCloudMachine())
+		ms = append(ms, i.toCloudMachine(ref))
 	}
 	ms.SortByName()
 	return ms, nil
@@ -99,25 +101,29 @@ func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	return errors.Join(s.errs...)
 }
 
-// Stop stops running instances, the workers first and then, in the same call, the control plane; if
-// AWS rejects calls for reasons that affect all instances, the rest is left for a later call. A
-// pending instance is stopped by a later call, once it is running. One-time spot instances cannot
-// be stopped and are terminated; see Lost.
+// Stop stops or hibernates running instances, the workers first and then, in the same call, the control
+// plane; if AWS rejects calls for reasons that affect all instances, or the hibernation of a worker, the
+// rest is left for a later call. A pending instance is stopped by a later call, once it is running.
+// One-time spot instances cannot be stopped and are terminated; see Lost. A hibernated instance is left
+// alone: it costs as much as a stopped one, and EC2 stops it only after a start.
 func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	a, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
 	masters, workers := splitInstances(filterInstances(found, isRunning), instance.isControlPlane)
-	spot, lasting := splitInstances(workers, instance.isSpot)
+	// Spot instances whose hibernation was refused are stopped or terminated.
+	spot, lasting := splitInstances(workers, func(i instance) bool { return i.isSpot() && i.selectDepth(ref) == cloud.DepthStop })
 	s := batchCall{account: a, verb: "stopping", do: a.stopInstances}
-	s.callInBatches(ctx, lasting)
+	sleeping := p.hibernateAndStop(ctx, a, ref, lasting, &s)
 	if p.selected == nil {
 		s.stopSpotInstances(ctx, spot)
 	} else {
 		s.callInBatches(ctx, spot) // another controller has created them, and would have to replace those that are terminated
 	}
-	s.callInBatches(ctx, masters)
+	if sleeping {
+		p.hibernateAndStop(ctx, a, ref, masters, &s)
+	}
 	return errors.Join(s.errs...)
 }
 

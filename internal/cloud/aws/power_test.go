@@ -32,6 +32,8 @@ var key = sdk.Credentials{AccessKeyID: "AKIAPLANTED0000001", SecretAccessKey: "p
 type lab struct {
 	*Actuator
 	ec2 *ec2test.Server
+	// hibernation is whether new machines are launched with hibernation enabled.
+	hibernation bool
 	// secrets are the Secrets of the hub.
 	secrets map[types.NamespacedName]map[string]string
 }
@@ -101,13 +103,13 @@ func tags(infraID, name string) map[string]string {
 }
 
 func (l *lab) master(infraID string) string {
-	return l.ec2.AddInstance(ec2test.Instance{Tags: tags(infraID, "master-0")})
+	return l.ec2.AddInstance(ec2test.Instance{Tags: tags(infraID, "master-0"), Hibernation: l.hibernation})
 }
 
 func (l *lab) workers(infraID string, n int) []string {
 	var out []string
 	for i := range n {
-		out = append(out, l.ec2.AddInstance(ec2test.Instance{Tags: tags(infraID, fmt.Sprintf("worker-us-east-1a-%d", i))}))
+		out = append(out, l.ec2.AddInstance(ec2test.Instance{Tags: tags(infraID, fmt.Sprintf("worker-us-east-1a-%d", i)), Hibernation: l.hibernation}))
 	}
 	return out
 }
@@ -121,6 +123,7 @@ func idOf(machine string) string {
 func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
+		l.hibernation = true
 		change := func(t *testing.T, name string, f func(*ec2test.Instance)) {
 			t.Helper()
 			l.ec2.ChangeInstance(t, idOf(name), f)
@@ -137,8 +140,15 @@ func TestPower(t *testing.T) {
 			Break: func(t *testing.T, _ cloud.Ref, name string) {
 				change(t, name, func(i *ec2test.Instance) { i.Broken = true })
 			},
-			Step: l.ec2.AdvanceStates,
+			Step:        l.ec2.AdvanceStates,
+			Depths:      []cloud.Depth{cloud.DepthSuspend},
+			GuestsAreUp: func(cloud.Ref) bool { return l.ec2.GuestsAreUp() },
 			Faults: cloudtest.Faults{
+				RefuseDepth: func(t *testing.T, _ cloud.Ref, _ cloud.Depth) {
+					for id := range l.ec2.InstanceStates() {
+						l.ec2.ChangeInstance(t, id, func(i *ec2test.Instance) { i.HibernationRefusal = noHibernation(id) })
+					}
+				},
 				Many:     func(_ *testing.T, ref cloud.Ref, n int) { l.workers(ref.InfraID, n) },
 				Throttle: func(_ *testing.T, n int) { l.ec2.ThrottleNextCalls(n) },
 				Expire:   func(*testing.T) { l.ec2.ExpireAllKeys() },
@@ -159,6 +169,13 @@ func protected(id string) *ec2test.Error {
 	return &ec2test.Error{
 		Status: 400, Code: "OperationNotPermitted",
 		Message: "The instance '" + id + "' may not be stopped. It hears " + key.SecretAccessKey + ". Modify its 'disableApiStop' instance attribute and try again.",
+	}
+}
+
+func noHibernation(id string) *ec2test.Error {
+	return &ec2test.Error{
+		Status: 400, Code: "UnsupportedHibernationConfiguration",
+		Message: "The instance " + id + " cannot be hibernated. It hears " + key.SecretAccessKey + ".",
 	}
 }
 

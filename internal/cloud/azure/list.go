@@ -21,25 +21,37 @@ const clusterTag = "kubernetes.io_cluster."
 // readGroupMachines finds the machines and requests the state of each one: Azure includes states
 // only in lists of whole subscriptions, which a cluster's principal may not be allowed to read.
 func (g *group) readGroupMachines(ctx context.Context, infraID string) error {
-	names, err := g.listMachineNames(ctx, infraID)
+	vms, err := g.listMachineModels(ctx, infraID)
 	if err != nil {
 		return err
 	}
-	ms := make(cloud.Machines, len(names))
-	for i, name := range names {
-		ms[i] = cloud.Machine{Name: name, ControlPlane: hasPrefixFold(name, infraID+"-master-")}
+	ms := make([]machine, len(vms))
+	for i, vm := range vms {
+		ms[i] = machine{
+			Machine:           cloud.Machine{Name: *vm.Name, ControlPlane: hasPrefixFold(*vm.Name, infraID+"-master-")},
+			hibernateObstacle: hibernateObstacle(vm),
+		}
 	}
 	g.readStates(ctx, ms)
 	return nil
 }
 
+// machine is a virtual machine of a cluster.
+type machine struct {
+	cloud.Machine
+	// hibernateObstacle is why it cannot hibernate; "" if it can, as far as Azure's list says.
+	hibernateObstacle string
+	// hibernateFailure is the reason why its last operation, a hibernation, has failed; "" if it has not.
+	hibernateFailure string
+}
+
 // readStates requests the state of each machine, and records the machines that exist.
-func (g *group) readStates(ctx context.Context, ms cloud.Machines) {
-	byName := make(map[string]cloud.Machine, len(ms))
+func (g *group) readStates(ctx context.Context, ms []machine) {
+	byName := make(map[string]machine, len(ms))
 	for _, m := range ms {
 		byName[m.Name] = m
 	}
-	views := make(chan cloud.Machine, len(ms))
+	views := make(chan machine, len(ms))
 	g.hidden = powerorder.ForEachMachine(ctx, slices.Sorted(maps.Keys(byName)), func(ctx context.Context, name string) error {
 		m, at := byName[name], g.locate(name)
 		view, err := g.api.InstanceView(ctx, at.group, at.name, nil)
@@ -52,6 +64,7 @@ func (g *group) readStates(ctx context.Context, ms cloud.Machines) {
 			return g.translateError("reading the state of virtual machine "+name, err)
 		}
 		m.State, m.Reason = machineState(view.Statuses)
+		m.addHibernation(view.Statuses)
 		views <- m
 		return nil
 	})
@@ -59,12 +72,11 @@ func (g *group) readStates(ctx context.Context, ms cloud.Machines) {
 	for m := range views {
 		g.machines = append(g.machines, m)
 	}
-	g.machines.SortByName()
 }
 
-// listMachineNames returns the names of the cluster's machines, from all pages.
-func (g *group) listMachineNames(ctx context.Context, infraID string) ([]string, error) {
-	var names []string
+// listMachineModels returns the cluster's machines without their states, from all pages.
+func (g *group) listMachineModels(ctx context.Context, infraID string) ([]*armcompute.VirtualMachine, error) {
+	var vms []*armcompute.VirtualMachine
 	seen := map[string]bool{}
 	for pages := g.api.NewListPager(g.name, nil); pages.More(); {
 		page, err := g.listMachinePage(ctx, pages)
@@ -76,10 +88,10 @@ func (g *group) listMachineNames(ctx context.Context, infraID string) ([]string,
 				continue
 			}
 			seen[strings.ToLower(*vm.Name)] = true
-			names = append(names, *vm.Name)
+			vms = append(vms, vm)
 		}
 	}
-	return names, nil
+	return vms, nil
 }
 
 func (g *group) listMachinePage(ctx context.Context, pages *runtime.Pager[armcompute.VirtualMachinesClientListResponse]) (armcompute.VirtualMachinesClientListResponse, error) {

@@ -45,7 +45,7 @@ func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, e
 	if err != nil {
 		return nil, fmt.Errorf("observing virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return g.machines, nil
+	return g.cloudMachines(ref), nil
 }
 
 // Start starts the control plane and, once most of it runs, the workers.
@@ -54,24 +54,22 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("starting virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(g.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(g.machines), func(ctx context.Context, name string) error {
+	return errors.Join(g.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(g.cloudMachines(ref)), func(ctx context.Context, name string) error {
 		at := g.locate(name)
 		_, err := g.api.BeginStart(ctx, at.group, at.name, nil)
 		return g.translateOutcome("starting", name, err)
 	}))
 }
 
-// Stop deallocates the workers and, once none of them runs, the control plane. A virtual machine
-// that is only powered off costs as much as one that runs.
+// Stop deallocates or hibernates the workers and, once none of them runs, the control plane. A virtual
+// machine that is only powered off costs as much as one that runs.
 func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	g, err := p.openAndListMachines(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(g.hidden, powerorder.StopInOrder(ctx, g.machines, g.hidden == nil, func(ctx context.Context, name string) error {
-		at := g.locate(name)
-		_, err := g.api.BeginDeallocate(ctx, at.group, at.name, nil)
-		return g.translateOutcome("stopping", name, err)
+	return errors.Join(g.hidden, powerorder.SleepInOrder(ctx, g.cloudMachines(ref), ref.Depth, g.hidden == nil, func(ctx context.Context, name string) error {
+		return g.putToSleep(ctx, ref, name)
 	}))
 }
 
@@ -99,7 +97,7 @@ type group struct {
 	api      *armcompute.VirtualMachinesClient
 	token    string
 
-	machines cloud.Machines
+	machines []machine
 	// hidden is the error for machines whose state could not be read; nil if there are none.
 	hidden error
 }

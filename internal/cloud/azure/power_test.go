@@ -22,7 +22,9 @@ import (
 type lab struct {
 	*sim
 	Actuator
-	secrets map[string]map[string][]byte
+	// hibernation is whether hibernation is enabled for new machines.
+	hibernation bool
+	secrets     map[string]map[string][]byte
 }
 
 const principal = `{"clientId":"` + clientID + `","clientSecret":"` + password + `","tenantId":"` + tenantID + `","subscriptionId":"` + subscription + `"}`
@@ -54,7 +56,7 @@ func inGroup(name string) *hivev1.ClusterMetadata {
 
 // create creates a stopped cluster with one control plane machine and n workers.
 func (l *lab) create(infraID string, n int) cloud.Ref {
-	l.add(infraID+"-rg", infraID, infraID+"-master-0", "deallocated")
+	l.add(infraID+"-rg", infraID, infraID+"-master-0", "deallocated").hibernates = l.hibernation
 	l.grow(infraID, n)
 	return refTo(infraID, "")
 }
@@ -63,7 +65,7 @@ func (l *lab) create(infraID string, n int) cloud.Ref {
 func (l *lab) grow(infraID string, n int) {
 	for range n {
 		i := len(l.groups[infraID+"-rg"]) - 1
-		l.add(infraID+"-rg", infraID, fmt.Sprintf("%s-worker-eastus%d-%04d", infraID, i%3, i), "deallocated")
+		l.add(infraID+"-rg", infraID, fmt.Sprintf("%s-worker-eastus%d-%04d", infraID, i%3, i), "deallocated").hibernates = l.hibernation
 	}
 }
 
@@ -101,6 +103,7 @@ func (l *lab) states() string {
 func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
+		l.hibernation = true
 		return cloudtest.Cloud{
 			Against:  "the server that comes with Azure's SDK, with machines of our own behind it",
 			Actuator: l.Actuator,
@@ -108,7 +111,22 @@ func TestPower(t *testing.T) {
 			Vanish:   func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },
 			Break:    func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
 			Step:     l.step,
+			Depths:   []cloud.Depth{cloud.DepthSuspend},
+			GuestsAreUp: func(ref cloud.Ref) bool {
+				for _, m := range l.groups[ref.InfraID+"-rg"] {
+					if !m.guest.IsUp() {
+						return false
+					}
+				}
+				return true
+			},
 			Faults: cloudtest.Faults{
+				RefuseDepth: func(_ *testing.T, ref cloud.Ref, _ cloud.Depth) {
+					for _, m := range l.groups[ref.InfraID+"-rg"] {
+						m.noHibernate = &failure{409, "OperationNotAllowed", "The VM has extension 'AzureHibernateExtension' in failed state.", ""}
+					}
+					l.echo = true
+				},
 				Many: func(_ *testing.T, ref cloud.Ref, n int) {
 					l.page = 50
 					l.grow(ref.InfraID, n)

@@ -64,11 +64,12 @@ func (s selection) resourceGroups(subscription string) (string, error) {
 	return strings.Join(slices.Compact(groups), ", "), nil
 }
 
-// readSelectedMachines requests the state of each selected virtual machine.
+// readSelectedMachines requests the state of each selected virtual machine. Whether it can hibernate is not
+// part of that: Azure refuses to hibernate one that cannot.
 func (g *group) readSelectedMachines(ctx context.Context) {
-	var ms cloud.Machines
+	var ms []machine
 	for name, one := range g.selected {
-		ms = append(ms, cloud.Machine{Name: name, ControlPlane: one.ControlPlane, ProviderID: one.ProviderID})
+		ms = append(ms, machine{Machine: cloud.Machine{Name: name, ControlPlane: one.ControlPlane, ProviderID: one.ProviderID}})
 	}
 	g.readStates(ctx, ms)
 }

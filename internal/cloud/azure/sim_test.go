@@ -18,6 +18,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7/fake"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
 )
 
 const (
@@ -62,6 +65,12 @@ type vm struct {
 	refuse              bool     // rejects every call
 	blind               bool     // its instance view fails
 	gone                bool     // lists still contain it, although it is deleted
+
+	hibernates  bool     // hibernation is enabled for it
+	noHibernate *failure // the error of every hibernation
+	deaf        bool     // its guest does not hibernate
+	hibernated  bool
+	guest       cloudtest.Guest
 }
 
 type failure struct {
@@ -118,10 +127,22 @@ func (s *sim) step() {
 			if len(m.next) > 0 {
 				m.power, m.next = m.next[0], m.next[1:]
 			}
+			m.stepGuest()
 			if m.broken && m.power == "deallocated" && len(m.next) == 0 && m.provisioning == "updating" {
 				m.provisioning = "failed/AllocationFailed"
 			}
 		}
+	}
+}
+
+func (m *vm) stepGuest() {
+	depth := cloud.DepthStop
+	if m.hibernated && m.power == "deallocated" {
+		depth = cloud.DepthSuspend
+	}
+	m.guest.Step(powerStates[m.power], depth)
+	if m.deaf && m.hibernated && m.power == "running" {
+		m.provisioning, m.hibernated = "failed/VMHibernateFailed", false
 	}
 }
 
@@ -162,6 +183,8 @@ func (s *sim) RoundTrip(r *http.Request) (*http.Response, error) {
 		return refusal(r, s.repeat(*s.fail, token)), nil
 	case r.Method == http.MethodPost && s.refuses(parts[len(parts)-2]):
 		return refusal(r, s.repeat(failure{409, "ScopeLocked", "The scope is locked.", ""}, token)), nil
+	case r.URL.Query().Get("hibernate") == "true" && s.refusesHibernation(parts[len(parts)-2]) != nil:
+		return refusal(r, s.repeat(*s.refusesHibernation(parts[len(parts)-2]), token)), nil
 	case r.Method == http.MethodPost:
 		// The SDK's server treats a second call for the same machine as a poll of the first
 		// operation; real servers do not. Therefore each call has its own server.
@@ -177,6 +200,23 @@ func (s *sim) refuses(name string) bool {
 		}
 	}
 	return false
+}
+
+// refusesHibernation returns the error of a hibernation, as Azure checks it before it accepts the request.
+func (s *sim) refusesHibernation(name string) *failure {
+	for _, group := range s.groups {
+		m := group[name]
+		switch {
+		case m == nil:
+		case m.noHibernate != nil:
+			return m.noHibernate
+		case !m.hibernates:
+			return &failure{409, "OperationNotAllowed", "The Hibernate-Deallocate Operation can only be triggered on a VM that is enabled for hibernation.", ""}
+		case m.power != "running":
+			return &failure{409, "OperationNotAllowed", "The Hibernate-Deallocate Operation can only be triggered on a VM that is successfully provisioned and is running.", ""}
+		}
+	}
+	return nil
 }
 
 // repeat adds the content of a call to f, if servers echo what they receive.
@@ -244,6 +284,9 @@ func (s *sim) list(group string, _ *armcompute.VirtualMachinesClientListOptions)
 	var page armcompute.VirtualMachinesClientListResponse
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
 		one := &armcompute.VirtualMachine{Name: to.Ptr(name), Tags: map[string]*string{}}
+		if machines[name].hibernates {
+			one.Properties = &armcompute.VirtualMachineProperties{AdditionalCapabilities: &armcompute.AdditionalCapabilities{HibernationEnabled: to.Ptr(true)}}
+		}
 		for k, v := range machines[name].tags {
 			one.Tags[k] = to.Ptr(v)
 		}
@@ -293,6 +336,9 @@ func (s *sim) view(_ context.Context, group, name string, _ *armcompute.VirtualM
 	if m.power != "" {
 		out.Statuses = append(out.Statuses, &armcompute.InstanceViewStatus{Code: to.Ptr("PowerState/" + m.power)})
 	}
+	if m.hibernated && m.power != "running" {
+		out.Statuses = append(out.Statuses, &armcompute.InstanceViewStatus{Code: to.Ptr("HibernationState/Hibernated")})
+	}
 	resp.SetResponse(http.StatusOK, out, nil)
 	return resp, errs
 }
@@ -310,24 +356,27 @@ func (s *sim) start(_ context.Context, group, name string, _ *armcompute.Virtual
 	case m.broken:
 		m.power, m.provisioning, m.next = "starting", "updating", []string{"deallocated"}
 	case m.power == "deallocated" || m.power == "stopped":
-		m.power, m.provisioning, m.next = "starting", "succeeded", []string{"running"}
+		m.power, m.provisioning, m.next, m.hibernated = "starting", "succeeded", []string{"running"}, false
 	}
 	resp.AddNonTerminalResponse(http.StatusAccepted, nil)
 	resp.SetTerminalResponse(http.StatusOK, armcompute.VirtualMachinesClientStartResponse{}, nil)
 	return resp, errs
 }
 
-func (s *sim) deallocate(_ context.Context, group, name string, _ *armcompute.VirtualMachinesClientBeginDeallocateOptions) (
+func (s *sim) deallocate(_ context.Context, group, name string, o *armcompute.VirtualMachinesClientBeginDeallocateOptions) (
 	resp azfake.PollerResponder[armcompute.VirtualMachinesClientDeallocateResponse], errs azfake.ErrorResponder,
 ) {
-	m := s.find("deallocate", group, name, &errs)
-	if m == nil {
+	hibernate := o != nil && o.Hibernate != nil && *o.Hibernate
+	m := s.find(map[bool]string{true: "hibernate", false: "deallocate"}[hibernate], group, name, &errs)
+	switch {
+	case m == nil:
 		return resp, errs
-	}
-	if m.power != "deallocated" {
+	case hibernate && m.deaf:
+		m.power, m.next = "deallocating", []string{"running"}
+	case m.power != "deallocated" || m.hibernated:
 		m.power, m.next = "deallocating", []string{"deallocated"}
 	}
-	m.provisioning = "succeeded"
+	m.provisioning, m.hibernated = "succeeded", hibernate
 	resp.AddNonTerminalResponse(http.StatusAccepted, nil)
 	resp.SetTerminalResponse(http.StatusOK, armcompute.VirtualMachinesClientDeallocateResponse{}, nil)
 	return resp, errs

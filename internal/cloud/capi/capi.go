@@ -220,8 +220,9 @@ func (a *Actuator) providerOf(scheme string) *Provider {
 }
 
 // refFor returns the Ref with which the provider's actuator acts for a cluster: its platform is the
-// provider's.
+// provider's, and its depth of sleep is stop.
 func (p *Provider) refFor(ref cloud.Ref) (cloud.Ref, error) {
+	ref.Depth, ref.RefusedDepths = "", nil
 	if p.Key == "" {
 		return ref, nil
 	}

@@ -41,18 +41,20 @@ var (
 type switchboard struct {
 	running map[string]bool
 	list    []cloud.Instance
+	// depth is the depth of the instances that do not run.
+	depth cloud.Depth
 }
 
 func (b *switchboard) ForInstances(list []cloud.Instance) (cloud.Actuator, error) {
-	return &switchboard{b.running, list}, nil
+	return &switchboard{b.running, list, b.depth}, nil
 }
 
 func (b *switchboard) Observe(context.Context, cloud.Ref) (cloud.Machines, error) {
 	var ms cloud.Machines
 	for _, i := range b.list {
-		m := cloud.Machine{Name: i.Name, ControlPlane: i.ControlPlane, ProviderID: i.ProviderID, State: cloud.Stopped}
+		m := cloud.Machine{Name: i.Name, ControlPlane: i.ControlPlane, ProviderID: i.ProviderID, State: cloud.Stopped, Depth: b.depth}
 		if b.running[i.ProviderID] {
-			m.State = cloud.Running
+			m.State, m.Depth = cloud.Running, ""
 		}
 		ms = append(ms, m)
 	}
@@ -302,6 +304,33 @@ func TestAPauseThatAnotherUserRemovesComesBack(t *testing.T) {
 	}
 	if ms := l.observe(); !ms.AllIn(cloud.Stopped) || !l.isPaused() {
 		t.Errorf("after another stop: %v", ms)
+	}
+}
+
+func TestMachinesOfClusterAPIAreOnlyStopped(t *testing.T) {
+	l := newLab(t)
+	for id := range l.ec2.InstanceStates() {
+		l.ec2.ChangeInstance(t, id, func(i *ec2test.Instance) { i.Hibernation = true })
+	}
+	l.ref.Depth = cloud.DepthSuspend
+	l.until(cloud.Stopped, l.Stop)
+	for _, call := range l.ec2.AcceptedCalls() {
+		if strings.Contains(call, "--hibernate") {
+			t.Errorf("it called %s", call)
+		}
+	}
+}
+
+func TestAMachineThatAnotherUserHasSuspendedCountsAsStopped(t *testing.T) {
+	l := newLab(t)
+	l.until(cloud.Stopped, l.Stop)
+	l.other.depth = cloud.DepthSuspend
+	l.AddMachine("ns", "c", "md-1", "other://1", false)
+	l.Step("ns")
+	for _, m := range l.observe() {
+		if m.Depth != "" {
+			t.Errorf("%s sleeps at depth %s", m.Name, m.Depth)
+		}
 	}
 }
 

@@ -181,6 +181,8 @@ func observeInstances(ctx context.Context, seen *observation, p *Provider) error
 			m.Reason = fmt.Sprintf("its instance %s does not exist: it was deleted outside Cluster API; delete the Machine, so that Cluster API creates another", m.ProviderID)
 			continue
 		}
+		// Not the depth: machines of Cluster API are only stopped, and one that another user has suspended
+		// counts as stopped.
 		m.State, m.Reason = found[n].State, found[n].Reason
 	}
 	return nil

@@ -36,6 +36,12 @@ type Cloud struct {
 	Break func(t *testing.T, ref cloud.Ref, name string)
 	// Step advances the clock of a simulator that has its own. Nil if the platform uses real time.
 	Step func()
+	// Depths are the depths other than cloud.DepthStop at which the machines of Create can sleep, from the
+	// shallowest to the deepest. Nil if there are none.
+	Depths []cloud.Depth
+	// GuestsAreUp reports whether the guests of all machines of a cluster are up, according to the
+	// simulator (see Guest). Nil if the simulator has no guests or no clock.
+	GuestsAreUp func(ref cloud.Ref) bool
 
 	Faults
 }
@@ -52,6 +58,9 @@ type Faults struct {
 	// Refuse makes every call fail that would start or stop this machine. The error may contain the
 	// arguments of the call.
 	Refuse func(t *testing.T, ref cloud.Ref, name string)
+	// RefuseDepth makes every call fail permanently that would put a machine of the cluster to sleep at
+	// this depth, which is the first of Depths; other calls work.
+	RefuseDepth func(t *testing.T, ref cloud.Ref, depth cloud.Depth)
 	// Odd puts a machine into a state that no version of the platform's API documents.
 	Odd func(t *testing.T, ref cloud.Ref, name string)
 	// Hang makes every call of the platform's API hang until its context ends. The returned channel
@@ -88,6 +97,15 @@ var cases = []struct {
 	{"a machine that is refused to stop stops no other", "Refuse", stopsAllButRefused},
 	{"an unknown state is reported as it is", "Odd", reportsUnknownState},
 	{"a call ends with its context, in the middle too", "Hang", endsHungCalls},
+	{"a depth that the platform does not have becomes a deeper one", "", sleepsAtDeeperDepth},
+	{"a cluster sleeps at each depth, and wakes from it", "Depths", sleepsAtEachDepth},
+	{"a machine that sleeps is put deeper, and never less deep", "Depths", sleepsDeeper},
+	{"a cluster that is falling asleep can be woken", "Depths", wakesWhileFallingAsleep},
+	{"a cluster that is waking can be put to sleep", "Depths", sleepsWhileWaking},
+	{"the workers sleep before the control plane", "Depths", putsWorkersToSleepFirst},
+	{"a machine that vanished in its sleep does not hold up the others", "Depths", skipsMachineThatVanishedAsleep},
+	{"a refused depth is reported, and the next one is used", "RefuseDepth", reportsRefusedDepth},
+	{"guests that kept their memory are up three times as soon", "GuestsAreUp", wakesSoonerFromShallowDepth},
 }
 
 // missingFeature returns what a platform cannot do; empty if it has the field that a case needs.
@@ -96,14 +114,17 @@ func (c Cloud) missingFeature(needs string) string {
 		there bool
 		what  string
 	}{
-		"":         {true, ""},
-		"Break":    {c.Break != nil, "have a machine that does not start and is reported"},
-		"Many":     {c.Many != nil, "hold hundreds of machines"},
-		"Throttle": {c.Throttle != nil, "refuse calls for being too many"},
-		"Expire":   {c.Expire != nil, "let credentials expire"},
-		"Refuse":   {c.Refuse != nil, "refuse one machine"},
-		"Odd":      {c.Odd != nil, "put a machine into a state that is not in its API"},
-		"Hang":     {c.Hang != nil, "let a call hang"},
+		"":            {true, ""},
+		"Depths":      {c.Depths != nil, "sleep at another depth than stop"},
+		"RefuseDepth": {c.RefuseDepth != nil, "refuse a depth of sleep"},
+		"GuestsAreUp": {c.GuestsAreUp != nil, "tell when guests are up"},
+		"Break":       {c.Break != nil, "have a machine that does not start and is reported"},
+		"Many":        {c.Many != nil, "hold hundreds of machines"},
+		"Throttle":    {c.Throttle != nil, "refuse calls for being too many"},
+		"Expire":      {c.Expire != nil, "let credentials expire"},
+		"Refuse":      {c.Refuse != nil, "refuse one machine"},
+		"Odd":         {c.Odd != nil, "put a machine into a state that is not in its API"},
+		"Hang":        {c.Hang != nil, "let a call hang"},
 	}
 	if optional[needs].there {
 		return ""

@@ -50,6 +50,8 @@ type platform struct {
 	name, against string
 	// has contains the names of the Cloud fields that are set.
 	has []string
+	// depths are the depths other than stop in the field Depths.
+	depths []string
 }
 
 // platforms parses the tests of all sibling packages that create a Cloud.
@@ -78,6 +80,9 @@ func platforms(t *testing.T) []platform {
 		if n := len(all); n > 0 && all[n-1].name == name {
 			all[n-1].has = append(all[n-1].has, p.has...)
 			all[n-1].against = cmp.Or(all[n-1].against, p.against)
+			if len(all[n-1].depths) == 0 {
+				all[n-1].depths = p.depths
+			}
 			continue
 		}
 		all = append(all, p)
@@ -113,8 +118,21 @@ func (p *platform) note(n ast.Node) bool {
 		if text, ok := field.Value.(*ast.BasicLit); ok && name == "Against" {
 			p.against, _ = strconv.Unquote(text.Value) // the parser has already validated the quotes
 		}
+		if list, ok := field.Value.(*ast.CompositeLit); ok && name == "Depths" {
+			p.noteDepths(list)
+		}
 	}
 	return true
+}
+
+// noteDepths records the depths in a list of the constants of package cloud: cloud.DepthSuspend.
+func (p *platform) noteDepths(list *ast.CompositeLit) {
+	p.depths = nil
+	for _, e := range list.Elts {
+		if constant, ok := e.(*ast.SelectorExpr); ok {
+			p.depths = append(p.depths, strings.ToLower(strings.TrimPrefix(constant.Sel.Name, "Depth")))
+		}
+	}
 }
 
 const pageHead = `# Platforms
@@ -122,6 +140,10 @@ const pageHead = `# Platforms
 One suite of tests defines what every platform must do: ` + "`internal/cloud/cloudtest`" + `.
 Each platform runs it against a simulated cloud. ✓ is a case that passes; – is a case that
 is skipped because the platform, or its simulator, does not have it.
+
+The deeper a cluster sleeps, the less it costs and the longer it takes to wake: at depth freeze, machines keep
+their memory in memory, at depth suspend on disk, and at depth stop they lose it. A depth that a platform or a machine
+does not have becomes the next deeper one.
 
 Do not edit this page: ` + "`make generate`" + ` writes it from the tests, and a test fails when the
 page differs.
@@ -131,9 +153,9 @@ page differs.
 func page(all []platform) string {
 	var b strings.Builder
 	b.WriteString(pageHead)
-	b.WriteString("| platform | tested against |\n|---|---|\n")
+	b.WriteString("| platform | clusters sleep at depth | tested against |\n|---|---|---|\n")
 	for _, p := range all {
-		fmt.Fprintf(&b, "| [%s](%s.md) | %s |\n", p.name, p.name, p.against)
+		fmt.Fprintf(&b, "| [%s](%s.md) | %s | %s |\n", p.name, p.name, strings.Join(append(p.depths, "stop"), ", "), p.against)
 	}
 	b.WriteString("\n| case |")
 	for _, p := range all {

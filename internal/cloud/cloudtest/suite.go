@@ -48,6 +48,7 @@ func (s *suite) observeMachines(ref cloud.Ref) cloud.Machines {
 		}
 		s.checkSecrets(m.Reason)
 	}
+	s.checkDepths(ms)
 	return ms
 }
 

@@ -226,23 +226,36 @@ func (c *cluster) machinesDuring(v recipe.Verb) cloud.Machines {
 
 // startObserve runs the program observe. The caller holds a.mu.
 func (a *Actuator) startObserve(t runner.Task, c *cluster) {
-	done := make(chan struct{})
-	c.observing = done
+	c.observing = make(chan struct{})
 	a.jobs.Go(func() {
 		version := contentVersion(t.Recipe)
 		ms, err := a.Runner.Observe(a.workContext, t)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		c.observing = nil
-		close(done)
-		a.recordOutcome(c, recipe.Observe, version, err)
-		if err == nil && c.verb == "" { // else a program has changed the machines since
-			c.machines, c.observed = ms, a.Clock.Now()
-		}
-		if c.waiting == 0 {
-			a.notify(t.Input.InfraID)
-		}
+		a.logFailure(t, recipe.Observe, err, a.endObserve(t, c, observation{machines: ms, version: version, err: err}))
 	})
+}
+
+// observation is the result of a run of observe. version is that of the recipe's content before the run.
+type observation struct {
+	machines cloud.Machines
+	version  string
+	err      error
+}
+
+// endObserve records the result of a run of observe, and reports it. It returns the delay after which an
+// observe that has failed runs again.
+func (a *Actuator) endObserve(t runner.Task, c *cluster, o observation) (retryIn time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(c.observing)
+	c.observing = nil
+	retryIn = a.recordOutcome(c, recipe.Observe, o.version, o.err)
+	if o.err == nil && c.verb == "" { // else a program has changed the machines since
+		c.machines, c.observed = o.machines, a.Clock.Now()
+	}
+	if c.waiting == 0 {
+		a.notify(t.Input.InfraID)
+	}
+	return retryIn
 }
 
 // Start starts the machines.
@@ -302,9 +315,10 @@ func (a *Actuator) changePower(t runner.Task, c *cluster) {
 		if err != nil || !again && c.wanted == v {
 			c.verb, c.observed = "", time.Time{} // the machines have changed
 			close(c.changing)
-			a.recordOutcome(c, v, version, err)
+			retryIn := a.recordOutcome(c, v, version, err)
 			a.notify(t.Input.InfraID)
 			a.mu.Unlock()
+			a.logFailure(t, v, err, retryIn)
 			return
 		}
 		a.mu.Unlock()

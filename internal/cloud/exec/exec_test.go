@@ -28,7 +28,13 @@ const patience = time.Minute
 // newActuator returns an actuator for the stand-in recipe. Observe waits as long as a program takes.
 func newActuator(t *testing.T, w recipetest.World, o exec.Options) *exec.Actuator {
 	t.Helper()
-	run, err := runner.NewProcesses(runner.Folder(t.TempDir()), runner.Options{StopGrace: 50 * time.Millisecond, SecretDir: t.TempDir()})
+	return newActuatorIn(t, w, runner.Folder(t.TempDir()), o)
+}
+
+// newActuatorIn is newActuator with the folder of the clusters.
+func newActuatorIn(t *testing.T, w recipetest.World, folder runner.Folder, o exec.Options) *exec.Actuator {
+	t.Helper()
+	run, err := runner.NewProcesses(folder, runner.Options{StopGrace: 50 * time.Millisecond, SecretDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/recipe"
+	"hotspare.io/hotspare/internal/recipe/runner"
 )
 
 // A failure is the error with which the last run of a program has ended.
@@ -47,17 +48,30 @@ func contentVersion(r *recipe.Recipe) string {
 }
 
 // recordOutcome records how a run of a program has ended. version is that of the recipe's content before the
-// run, because the recipe may have been corrected since. The caller holds a.mu.
-func (a *Actuator) recordOutcome(c *cluster, v recipe.Verb, version string, err error) {
+// run, because the recipe may have been corrected since. It returns the delay after which a program that has
+// failed runs again. The caller holds a.mu.
+func (a *Actuator) recordOutcome(c *cluster, v recipe.Verb, version string, err error) (retryIn time.Duration) {
 	if err == nil {
 		delete(c.failures, v)
-		return
+		return 0
 	}
 	f := failure{count: c.failures[v].count + 1, version: version}
-	var delay time.Duration
-	delay, f.err = planRetry(err, f.count, a.FirstRetry)
-	f.retryAt = a.Clock.Now().Add(delay)
+	retryIn, f.err = planRetry(err, f.count, a.FirstRetry)
+	f.retryAt = a.Clock.Now().Add(retryIn)
 	c.failures[v] = f
+	return retryIn
+}
+
+// logFailure adds a failure of a program to the log of the cluster. A program that could not run now, or that
+// hotspare has ended, has not failed.
+func (a *Actuator) logFailure(t runner.Task, v recipe.Verb, err error, retryIn time.Duration) {
+	kind := fault.KindOf(err)
+	if err == nil || kind == fault.Wait || kind == fault.Conflict || a.workContext.Err() != nil {
+		return
+	}
+	if l, ok := a.Runner.(runner.FailureLogger); ok {
+		l.LogFailure(t, v, err, retryIn)
+	}
 }
 
 // planRetry returns how long a program does not run again after that number of failures in succession, and

@@ -11,6 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/recipe"
 	"hotspare.io/hotspare/internal/recipe/recipetest"
+	"hotspare.io/hotspare/internal/recipe/runner"
 )
 
 // countingProgram is a program that counts its runs, and then does what it is told.
@@ -56,6 +57,64 @@ func TestAFailingObserveRunsAgainAfterDelaysThatGrow(t *testing.T) {
 			t.Fatalf("observe runs before %d hours have passed: %v", delay, err)
 		}
 		now.Step(time.Minute)
+	}
+}
+
+func TestTheLogOfTheClusterSaysWhenAFailingProgramRunsAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb recipe.Verb
+		then string
+		want string // in the line of the log
+		in   time.Duration
+	}{
+		"observe fails without a word": {recipe.Observe, "exit 3", "observe exited with code 3, and printed no reason to standard error", 5 * time.Second},
+		"observe prints no list":       {recipe.Observe, "echo nonsense", "observe", 5 * time.Second},
+		"stop fails with a reason":     {recipe.Stop, "echo no such machine >&2; exit 1", "stop exited with code 1: no such machine", 5 * time.Second},
+		"start is an invalid request":  {recipe.Start, "exit 20", "start rejected the request", 5 * time.Minute},
+		"start finds no capacity":      {recipe.Start, "exit 30", "start reported that the platform has no capacity", time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, folder := recipetest.New(t), runner.Folder(t.TempDir())
+			a, ref := newActuatorIn(t, w, folder, exec.Options{}), refOf("c-12345")
+			createMachines(t, w, ref.InfraID, "Running", "master-0")
+			w.WriteProgram(t, string(c.verb), countingProgram(c.then))
+			switch c.verb {
+			case recipe.Observe:
+				_, _ = a.Observe(t.Context(), ref) // the log has its error
+			case recipe.Start:
+				_ = a.Start(t.Context(), ref) // as above
+				awaitChange(t, a)
+			default:
+				_ = a.Stop(t.Context(), ref) // as above
+				awaitChange(t, a)
+			}
+			log := awaitFailureLine(t, folder, ref.InfraID)
+			fields := strings.Fields(log) // == TIME VERB INFRA-ID failed, and runs again at TIME, ...
+			failed, err1 := time.Parse(time.RFC3339, fields[1])
+			again, err2 := time.Parse(time.RFC3339, strings.TrimSuffix(fields[9], ","))
+			if err1 != nil || err2 != nil || again.Sub(failed) != c.in || fields[2] != string(c.verb) || !strings.Contains(log, c.want) {
+				t.Errorf("want %q, again after %s; the log has:\n%s", c.want, c.in, log)
+			}
+		})
+	}
+}
+
+// awaitFailureLine waits until the log of a cluster says when a program runs again, and returns that line.
+func awaitFailureLine(t *testing.T, folder runner.Folder, infraID string) string {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		raw, _ := folder.ReadCompleteLog(infraID) // it may not exist yet
+		for line := range strings.Lines(string(raw)) {
+			if strings.Contains(line, " failed, and runs again at ") {
+				return line
+			}
+		}
+		select {
+		case <-limit:
+			t.Fatalf("no line says when the program runs again:\n%s", raw)
+		case <-time.After(10 * time.Millisecond): // nothing reports a line of a log
+		}
 	}
 }
 

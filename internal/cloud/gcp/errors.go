@@ -59,16 +59,21 @@ func (p *project) translateError(doing string, err error) error {
 	if !errors.As(err, &said) {
 		return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, err)) // a network error, or the context ended
 	}
+	return p.newRedactedError(errorKind(said), said.Code, doing, cmp.Or(said.Message, http.StatusText(said.Code)))
+}
+
+// errorKind returns the kind of an error of the API.
+func errorKind(said *googleapi.Error) fault.Kind {
 	kind, known := fault.Unknown, false
 	for _, item := range said.Errors {
 		if k, ok := reasonKinds[strings.ToLower(item.Reason)]; ok {
 			kind, known = k, true
 		}
 	}
-	if !known {
-		kind = statusKinds[said.Code]
+	if known {
+		return kind
 	}
-	return p.newRedactedError(kind, said.Code, doing, cmp.Or(said.Message, http.StatusText(said.Code)))
+	return statusKinds[said.Code]
 }
 
 // newRedactedError returns an error whose text contains no secrets.
@@ -79,7 +84,7 @@ func (p *project) newRedactedError(kind fault.Kind, code int, doing, words strin
 		return fmt.Errorf("%s: %w", doing, p.credentialsError("Google rejects the token that it issued for it"))
 	case code == http.StatusForbidden && kind == fault.Denied:
 		return fault.NewDenied("%s: Google denies the request: %s: give service account %s (Secret %s, key %s) "+
-			"a role with the permissions compute.instances.list, start, stop and resume",
+			"a role with the permissions compute.instances.list, start, stop, suspend and resume, and compute.zoneOperations.list",
 			doing, words, p.Email, p.secret, secretKey)
 	case kind == fault.Wait:
 		return fault.NewWait(busyDelay, "%s: Google asks to try again later: %s", doing, words)

@@ -22,7 +22,7 @@ const clusterLabel = "kubernetes-io-cluster-"
 // fieldMask selects the few fields of instances that this package needs: for hundreds of instances,
 // complete ones would be megabytes.
 const fieldMask googleapi.Field = "nextPageToken,unreachables,warning(code,message),items/*/warning(code,message)," +
-	"items/*/instances(name,zone,status,statusMessage,labels,disks/type)"
+	"items/*/instances(id,name,zone,status,statusMessage,labels,machineType,disks/type,guestAccelerators,confidentialInstanceConfig)"
 
 // observation is the result of listing a cluster's instances once.
 type observation struct {
@@ -150,20 +150,22 @@ var instanceStates = map[string]cloud.State{
 	"SUSPENDING":     cloud.Stopping,
 	"STOPPED":        cloud.Stopped,
 	"TERMINATED":     cloud.Stopped,
-	"SUSPENDED":      cloud.Failed,
+	"SUSPENDED":      cloud.Stopped,
 	"REPAIRING":      cloud.Failed,
 }
 
 // stateReasons has the reason and the remedy for each state that is neither running nor stopped.
 var stateReasons = map[string]string{
-	"SUSPENDED": "SUSPENDED: the instance was suspended; starting the cluster resumes it; to stop it, resume it first",
 	"REPAIRING": "REPAIRING: Google is repairing the instance, or moving it to another host",
 }
 
-func (s *observation) toCloudMachines() cloud.Machines {
+func (s *observation) toCloudMachines(ref cloud.Ref) cloud.Machines {
 	ms := make(cloud.Machines, 0, len(s.instances))
 	for name, i := range s.instances {
-		m := cloud.Machine{Name: name, State: instanceStates[i.Status], Reason: stateReasons[i.Status]}
+		m := cloud.Machine{Name: name, State: instanceStates[i.Status], Reason: stateReasons[i.Status], DepthObstacle: depthObstacle(ref, i)}
+		if i.Status == "SUSPENDED" {
+			m.Depth = cloud.DepthSuspend
+		}
 		m.ControlPlane = strings.HasPrefix(i.Name, s.infraID+"-master-")
 		if one, ok := s.selected[instanceKey(i)]; ok {
 			m.ControlPlane, m.ProviderID = one.ControlPlane, one.ProviderID

@@ -74,7 +74,7 @@ func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, e
 	if err != nil {
 		return nil, fmt.Errorf("observing instances of %s: %w", ref.InfraID, err)
 	}
-	return seen.toCloudMachines(), nil
+	return seen.toCloudMachines(ref), nil
 }
 
 // Start starts the control plane and, once most of it runs, the workers. It resumes suspended
@@ -84,19 +84,19 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(seen.toCloudMachines()), func(ctx context.Context, name string) error {
+	return errors.Join(seen.hidden, powerorder.ForEachMachine(ctx, powerorder.MachinesToStart(seen.toCloudMachines(ref)), func(ctx context.Context, name string) error {
 		return project.startInstance(ctx, seen.instances[name])
 	}))
 }
 
-// Stop stops the workers and, once none of them runs, the control plane.
+// Stop stops or suspends the workers and, once none of them runs, the control plane.
 func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	project, seen, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, powerorder.StopInOrder(ctx, seen.toCloudMachines(), seen.hidden == nil, func(ctx context.Context, name string) error {
-		return project.stopInstance(ctx, seen.instances[name])
+	return errors.Join(seen.hidden, powerorder.SleepInOrder(ctx, seen.toCloudMachines(ref), ref.Depth, seen.hidden == nil, func(ctx context.Context, name string) error {
+		return project.putToSleep(ctx, ref, name, seen.instances[name])
 	}))
 }
 
@@ -140,7 +140,7 @@ func (p *project) startInstance(ctx context.Context, i *compute.Instance) error 
 }
 
 func (p *project) stopInstance(ctx context.Context, i *compute.Instance) error {
-	if i.Status == "SUSPENDED" || i.Status == "REPAIRING" {
+	if i.Status == "REPAIRING" {
 		return nil // Observe reports it; there is nothing running to stop
 	}
 	call := p.api.Instances.Stop(p.ID, zoneName(i), i.Name)
@@ -153,6 +153,9 @@ func (p *project) stopInstance(ctx context.Context, i *compute.Instance) error {
 			i.Name, p.cluster)
 	}
 	op, err := call.Context(ctx).Do()
+	if i.Status == "SUSPENDED" && isClientError(err) {
+		return p.startInstance(ctx, i) // Google does not stop it in this state: a later call does, once it runs
+	}
 	return p.translateOutcome("stopping", i, op, err)
 }
 

@@ -104,9 +104,24 @@ func TestPower(t *testing.T) {
 				i := l.named(name)
 				delete(l.instances, zoneName(&i.Instance)+"/"+name)
 			},
-			Break: func(t *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
-			Step:  l.step,
+			Break:  func(t *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
+			Step:   l.step,
+			Depths: []cloud.Depth{cloud.DepthSuspend},
+			GuestsAreUp: func(cloud.Ref) bool {
+				for _, i := range l.instances {
+					if !i.guest.IsUp() {
+						return false
+					}
+				}
+				return true
+			},
 			Faults: cloudtest.Faults{
+				RefuseDepth: func(*testing.T, cloud.Ref, cloud.Depth) {
+					for _, i := range l.instances {
+						i.noSuspend = &failure{400, "badRequest", "Instances of this kind cannot be suspended.", false}
+					}
+					l.tokens.echo = true
+				},
 				Many: func(_ *testing.T, ref cloud.Ref, n int) {
 					l.page = 50
 					l.grow(ref.InfraID, n)
@@ -142,7 +157,7 @@ func TestStates(t *testing.T) {
 		"SUSPENDING":     {cloud.Stopping, "", ""},
 		"STOPPED":        {cloud.Stopped, "start", ""},
 		"TERMINATED":     {cloud.Stopped, "start", ""},
-		"SUSPENDED":      {cloud.Failed, "resume", ""},
+		"SUSPENDED":      {cloud.Stopped, "resume", "stop"},
 		"REPAIRING":      {cloud.Failed, "", ""},
 		"HOVERING":       {cloud.Unknown, "", ""},
 		"":               {cloud.Unknown, "", ""},

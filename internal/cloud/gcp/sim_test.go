@@ -12,8 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/api/compute/v1"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
 )
 
 // sim is a simulator of the parts of Compute Engine that hibernation needs: pages, zones, filters,
@@ -31,8 +35,14 @@ type sim struct {
 	loose    bool              // filters match everything
 	throttle int               // number of calls to reject as too many
 	fail     *failure          // the error of every call for an instance
-	hung     chan struct{}     // if not nil, calls hang, and each sends a value
-	calls    []string          // requests for instances
+	noStop   bool              // suspended instances must be resumed before they can be stopped
+	// noOperations forbids to list operations; meanwhile is called before a request for an instance.
+	noOperations bool
+	meanwhile    func(call string)
+	clock        time.Time     // time of the next operation
+	ops          []suspension  // operations that were to suspend instances
+	hung         chan struct{} // if not nil, calls hang, and each sends a value
+	calls        []string      // requests for instances
 }
 
 type instance struct {
@@ -41,6 +51,16 @@ type instance struct {
 	stale  string   // the state in lists, if it differs
 	broken bool     // does not start
 	refuse bool     // rejects every call
+	// noSuspend is the error of calls to suspend it; deaf makes its guest ignore them.
+	noSuspend *failure
+	deaf      bool
+	guest     cloudtest.Guest
+}
+
+type suspension struct {
+	*compute.Operation
+	target uint64
+	zone   string
 }
 
 type failure struct {
@@ -51,10 +71,11 @@ type failure struct {
 
 func newSim(t *testing.T) *sim {
 	t.Helper()
-	s := &sim{t: t, instances: map[string]*instance{}, down: map[string]string{}, page: 7}
+	s := &sim{t: t, instances: map[string]*instance{}, down: map[string]string{}, page: 7, clock: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /token", s.token)
 	mux.HandleFunc("GET /compute/v1/projects/{project}/aggregated/instances", s.guard(s.list))
+	mux.HandleFunc("GET /compute/v1/projects/{project}/zones/{zone}/operations", s.guard(s.operations))
 	mux.HandleFunc("POST /compute/v1/projects/{project}/zones/{zone}/instances/{instance}/{verb}", s.guard(s.act))
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -71,7 +92,7 @@ func (s *sim) add(infraID, name, zone, status string) *instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := &instance{Instance: compute.Instance{
-		Name: name, Status: status, Zone: s.URL + "/compute/v1/projects/" + projectID + "/zones/" + zone,
+		Id: uint64(1000 + len(s.instances)), Name: name, Status: status, MachineType: s.URL + "/machineTypes/n2-standard-4", Zone: s.URL + "/compute/v1/projects/" + projectID + "/zones/" + zone,
 		Labels: map[string]string{clusterLabel + infraID: "owned"}, Disks: []*compute.AttachedDisk{{Type: "PERSISTENT"}},
 	}}
 	s.instances[zone+"/"+name] = i
@@ -98,7 +119,37 @@ func (s *sim) step() {
 		if len(i.next) > 0 {
 			i.Status, i.next = i.next[0], i.next[1:]
 		}
+		if state := instanceStates[i.Status]; i.Status == "SUSPENDED" {
+			i.guest.Step(state, cloud.DepthSuspend)
+		} else {
+			i.guest.Step(state, cloud.DepthStop)
+		}
 	}
+	s.clock = s.clock.Add(10 * time.Second)
+}
+
+// operations lists operations that were to suspend an instance.
+func (s *sim) operations(w http.ResponseWriter, r *http.Request) {
+	if s.noOperations {
+		refuse(w, 403, "forbidden", "Required 'compute.zoneOperations.list' permission for 'projects/"+projectID+"'")
+		return
+	}
+	var target uint64
+	if _, err := fmt.Sscanf(r.URL.Query().Get("filter"), `(operationType = "suspend") (targetId = %d)`, &target); err != nil {
+		refuse(w, 400, "invalid", "Invalid value for field 'filter'")
+		return
+	}
+	out := compute.OperationList{}
+	for _, op := range s.ops {
+		if op.target == target && op.zone == r.PathValue("zone") {
+			out.Items = append(out.Items, op.Operation)
+		}
+	}
+	var plain any
+	raw, _ := json.Marshal(out)
+	json.Unmarshal(raw, &plain)
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(masked(plain, parseMask(r.URL.Query().Get("fields"))))
 }
 
 // refuse writes an error response as Google does.
@@ -198,6 +249,9 @@ func (s *sim) scopes() *compute.InstanceAggregatedList {
 func (s *sim) act(w http.ResponseWriter, r *http.Request) {
 	verb, name := r.PathValue("verb"), r.PathValue("instance")
 	s.calls = append(s.calls, verb+" "+name)
+	if s.meanwhile != nil {
+		s.meanwhile(verb + " " + name)
+	}
 	i := s.instances[r.PathValue("zone")+"/"+name]
 	switch {
 	case i == nil:
@@ -210,7 +264,22 @@ func (s *sim) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, s.fail.status, s.fail.reason, s.fail.message+s.repeat(r))
 		return
 	}
-	op := &compute.Operation{Name: "operation-1", Status: "RUNNING", OperationType: verb}
+	op := &compute.Operation{Name: "operation-1", Status: "RUNNING", OperationType: verb, InsertTime: s.clock.Format(time.RFC3339)}
+	if verb == "suspend" {
+		if no := i.noSuspend; no != nil {
+			refuse(w, no.status, no.reason, no.message+s.repeat(r))
+			return
+		}
+		failed := *op
+		if i.deaf {
+			failed.Error = &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "GUEST_OS_NOT_RESPONDING", Message: "The guest did not react to ACPI S3" + s.repeat(r)}}}
+		}
+		s.ops = append(s.ops, suspension{&failed, i.Id, r.PathValue("zone")})
+	}
+	if verb == "stop" && i.Status == "SUSPENDED" && s.noStop {
+		refuse(w, 400, "invalid", "The instance is suspended.")
+		return
+	}
 	if s.fail != nil {
 		op.Error = &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: s.fail.reason, Message: s.fail.message}}}
 	} else if status, reason, message := i.obey(verb, r.URL.Query().Get("discardLocalSsd")); status == http.StatusNotModified {
@@ -250,6 +319,15 @@ func (i *instance) obey(verb, discard string) (status int, reason, message strin
 			return 400, "badRequest", "Instances with local SSDs cannot be stopped without discardLocalSsd."
 		}
 		i.Status, i.next = "STOPPING", []string{"TERMINATED"}
+	case "stop SUSPENDED":
+		i.Status, i.next = "STOPPING", []string{"TERMINATED"}
+	case "suspend RUNNING":
+		i.Status, i.next = "SUSPENDING", []string{"SUSPENDED"}
+		if i.deaf {
+			i.next = []string{"RUNNING"}
+		}
+	case "suspend SUSPENDED", "suspend TERMINATED", "suspend SUSPENDING":
+		return 400, "invalid", "UNSUPPORTED_OPERATION: You cannot suspend an instance that is " + i.Status
 	default:
 		return 400, "resourceNotReady", fmt.Sprintf("The resource is not ready: %s while it is %s", verb, i.Status)
 	}

@@ -15,8 +15,8 @@ import (
 
 // endLockHolder returns when no process holds the lock at path. A process that still holds it is
 // left over from a program that was killed: it stops when its standard input ends. endLockHolder
-// also sends it SIGTERM, in case it was started by hand, and kills it after the grace period. A
-// held lock proves that the recorded pid has not been reused by another process.
+// also sends it SIGTERM, in case it was started by hand, continues it, in case it is frozen, and kills it
+// after the grace period. A held lock proves that the recorded pid has not been reused by another process.
 func endLockHolder(path string, grace time.Duration) error {
 	patience := time.Now().Add(grace)
 	asked := false
@@ -32,7 +32,7 @@ func endLockHolder(path string, grace time.Duration) error {
 			err = signalProcess(held.PID, syscall.SIGKILL)
 		case !asked && held.PID != 0:
 			asked = true
-			err = signalProcess(held.PID, syscall.SIGTERM)
+			err = errors.Join(signalProcess(held.PID, syscall.SIGTERM), signalProcess(held.PID, syscall.SIGCONT))
 		}
 		if err != nil {
 			return fmt.Errorf("ending a leftover process: %w", errors.Join(held, err))

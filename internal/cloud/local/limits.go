@@ -1,10 +1,12 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -20,6 +22,10 @@ const (
 	podNetworkMemory       = 40 * megabyte
 	containersWorkerMemory = 150 * megabyte
 )
+
+// memoryToFreeze is how much memory must be available so that a machine is frozen: machines that are frozen keep
+// their memory, which other programs may need.
+const memoryToFreeze = 1024 * megabyte
 
 // capacityRetryDelay is the delay before capacity is checked again: no notification exists for a
 // program that ends.
@@ -67,6 +73,21 @@ func needOfMachine(c machine.Config) need {
 	default:
 		return need{memory: controlPlaneMemory}
 	}
+}
+
+// checkMemoryToFreeze returns an error with a cloud.DepthRefusedError for each machine if this computer has too little
+// memory to keep them frozen. The caller must hold s.mu.
+func (s *Store) checkMemoryToFreeze(ms []observedMachine) error {
+	left, err := s.availableResources("")
+	if err != nil || left.Memory >= memoryToFreeze {
+		return err
+	}
+	var errs []error
+	for _, m := range ms {
+		errs = append(errs, cloud.RefuseDepth(cloud.DepthFreeze, m.Name,
+			fmt.Sprintf("a frozen machine keeps its memory, and this computer has only %s available", formatRounded(left.Memory))))
+	}
+	return errors.Join(errs...)
 }
 
 // needOfStopped returns what the machines in ms that are not running need.

@@ -2,7 +2,9 @@ package local
 
 import (
 	"context"
+	"runtime"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 )
 
@@ -15,6 +17,7 @@ type Actuator struct {
 var (
 	_ cloud.Actuator       = Actuator{}
 	_ cloud.ChangeNotifier = Actuator{}
+	_ cloud.DepthReporter  = Actuator{}
 )
 
 // Changes returns a channel that receives the infraID of a cluster when one of its machines has
@@ -30,7 +33,13 @@ func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, e
 	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return nil, err
 	}
-	return p.Store.ObserveCluster(ref.InfraID)
+	ms, err := p.Store.ObserveCluster(ref.InfraID)
+	if ref.Depth != cloud.DepthFreeze {
+		for i := range ms {
+			ms[i].DepthObstacle = ""
+		}
+	}
+	return ms, err
 }
 
 // Start starts the control plane, then the workers.
@@ -44,7 +53,8 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	return p.Store.StartCluster(ref.InfraID)
 }
 
-// Stop stops the workers, then the control plane.
+// Stop stops or freezes the workers, then the control plane. It refuses to freeze a cluster while this computer has
+// little memory.
 func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, "stopping machines of", ref.InfraID)
@@ -52,5 +62,27 @@ func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return err
 	}
+	depth := ref.SelectDepth(func(d cloud.Depth) bool { return d == cloud.DepthFreeze && canFreeze })
+	if depth == cloud.DepthFreeze {
+		return p.Store.FreezeCluster(ref.InfraID)
+	}
+	if ref.Depth == cloud.DepthFreeze { // it was refused: what is frozen already stays so
+		return p.Store.StopRunningMachines(ref.InfraID)
+	}
 	return p.Store.StopCluster(ref.InfraID)
+}
+
+// canFreeze reports whether processes of this operating system can be frozen.
+const canFreeze = runtime.GOOS == "linux"
+
+// ReportDepths describes depth freeze.
+func (p Actuator) ReportDepths(hivev1.Platform) []cloud.DepthSupport {
+	freeze := cloud.DepthSupport{
+		Depth:  cloud.DepthFreeze,
+		Limits: "A frozen local cluster keeps all of its memory, and is stopped when hotspare up ends.",
+	}
+	if !canFreeze {
+		freeze.Obstacle = "Local clusters can be frozen on Linux only: use depth stop."
+	}
+	return []cloud.DepthSupport{freeze}
 }

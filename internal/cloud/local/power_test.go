@@ -11,11 +11,13 @@ import (
 
 func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
-		s := open(t, t.TempDir())
+		left := Unlimited
+		s := open(t, t.TempDir(), WithResources(func(string) (Resources, error) { return Resources{Memory: left, Disk: Unlimited}, nil }))
 		run(t, s)
 		return cloudtest.Cloud{
 			Against:  "processes of this computer, as they are used",
 			Actuator: Actuator{Store: s},
+			Depths:   []cloud.Depth{cloud.DepthFreeze},
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				create(t, s, infraID, workers)
 				return cloud.Ref{InfraID: infraID}
@@ -27,6 +29,9 @@ func TestPower(t *testing.T) {
 			},
 			Break: func(t *testing.T, ref cloud.Ref, name string) {
 				machinetest.Inject(t, s.MachineDir(ref.InfraID, name), machinetest.ExitAtOnce)
+			},
+			Faults: cloudtest.Faults{
+				RefuseDepth: func(*testing.T, cloud.Ref, cloud.Depth) { left = memoryToFreeze - 1 },
 			},
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/processtree"
 	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
 
@@ -37,13 +39,18 @@ type process struct {
 	startedAt time.Time
 	phase     processPhase
 	cancel    context.CancelFunc
+	// pid and commands, the standard input, are set before phaseRunning. tree is set while the process is frozen.
+	pid      int
+	commands io.Writer
+	tree     *processtree.Tree
 }
 
 // requestStop makes the process end: by SIGTERM, and by SIGKILL after a grace period. A process
-// that has not been started yet is not started.
-func (p *process) requestStop() {
+// that has not been started yet is not started; one that is frozen is thawed. The caller must hold s.mu.
+func (p *process) requestStop(ctx context.Context) {
 	p.phase = phaseStopping
 	p.cancel()
+	p.thawTree(ctx)
 }
 
 // startMachineProcess starts the process of a machine in the background. The caller must hold s.mu.
@@ -66,6 +73,10 @@ func (s *Store) recordProcessExit(ctx context.Context, p *process, end exitResul
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.procs, p.dir)
+	if p.tree != nil && ctx.Err() == nil {
+		s.freezeObstacles[p.dir] = "its process was killed while it was frozen"
+	}
+	p.thawTree(ctx) // the others of its processes end with it, if they can
 	if ctx.Err() == nil {
 		s.lastExits[p.dir] = end
 		logr.FromContextOrDiscard(ctx).Info("ended unexpectedly", "machine", p.Name, "state", end.state, "reason", end.reason)
@@ -88,6 +99,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	if err := checkStartable(p); err != nil {
 		return newFailedResult(err)
 	}
+	s.removeControlGroups(ctx, p) // a hub that was killed leaves them, and no process can join some of them
 	log, err := openMachineLog(machine.LogPath(p.dir))
 	if err != nil {
 		return newFailedResult(err)
@@ -99,12 +111,14 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	}
 	cmd := s.machineCommand(ctx, p)
 	cmd.Stdout, cmd.Stderr = log, log
-	if _, err := cmd.StdinPipe(); err != nil { // cmd keeps the pipe open until the process ends
+	commands, err := cmd.StdinPipe() // cmd keeps the pipe open until the process ends
+	if err != nil {
 		return newFailedResult(err)
 	}
 	if err := startIsolated(ctx, cmd, p); err != nil {
 		return newFailedResult(err)
 	}
+	s.recordStarted(p, cmd.Process.Pid, commands)
 	ran, err := s.waitForProcessExit(cmd, p)
 	s.removeControlGroups(ctx, p)
 	end := p.classifyExit(ran, err, readLastLogLine(log.Name(), before.Size()))
@@ -138,7 +152,7 @@ func startIsolated(ctx context.Context, cmd *exec.Cmd, p *process) error {
 	if inUserNamespace {
 		usernamespace.Configure(cmd)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := startFromLastingThread(cmd); err != nil {
 		return err
 	}
 	if !inUserNamespace {
@@ -182,6 +196,13 @@ func (s *Store) waitForProcessExit(cmd *exec.Cmd, p *process) (bool, error) {
 			}
 		}
 	}
+}
+
+// recordStarted records how to reach the process.
+func (s *Store) recordStarted(p *process, pid int, commands io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.pid, p.commands = pid, commands
 }
 
 // recordRunning records that the process holds its machine's lock.

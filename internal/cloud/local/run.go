@@ -47,7 +47,7 @@ func (s *Store) recoverMachines(ctx context.Context) error {
 		}
 		for _, m := range ms {
 			if !m.wanted && hasLeftoverProcess(m) {
-				s.startMachineProcess(ctx, m).requestStop() // only ends the leftover process
+				s.startMachineProcess(ctx, m).requestStop(ctx) // only ends the leftover process
 			}
 		}
 		s.enqueueCluster(id)
@@ -128,7 +128,11 @@ func (s *Store) reconcileCluster(ctx context.Context, infraID string) error {
 		case verbStart:
 			s.startMachineProcess(ctx, do.observedMachine)
 		case verbStop:
-			s.procs[do.dir].requestStop()
+			s.procs[do.dir].requestStop(ctx)
+		case verbFreeze:
+			s.startFreeze(ctx, s.procs[do.dir])
+		case verbThaw:
+			s.startThaw(ctx, s.procs[do.dir])
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@
 //
 //	DIR/<infraID>/<machine>/        a machine: see package machine
 //	DIR/<infraID>/<machine>/on      exists while the machine should run
+//	DIR/<infraID>/<machine>/freeze  exists if the machine should be frozen while it should not run
 //
 // The desired state of a machine is written to disk before it is carried out. Everything else is
 // observed. Therefore a store that is opened again, even after a kill -9, brings each machine to
@@ -14,7 +15,8 @@
 //
 // StartCluster and StopCluster request changes and return at once. Run carries them out: it starts
 // and ends the processes. A process ends when its standard input ends, so machines cannot outlive
-// the program that started them, however that program ends.
+// the program that started them, however that program ends. This is also true of a machine that is frozen: it is
+// stopped, and the store reports that.
 //
 // A machine whose process exits on its own is Stopped, like a VM that crashed. It stays Stopped
 // until the machine or the store is started again: a restart of the store is like a power failure,
@@ -29,6 +31,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +55,7 @@ type Store struct {
 	mu               sync.Mutex
 	procs            map[string]*process   // by machine folder
 	lastExits        map[string]exitResult // by machine folder: how its last process ended on its own
+	freezeObstacles  map[string]string     // by machine folder: why it was stopped and not frozen
 	reserved         map[string]need       // by infraID
 	changed          chan struct{}         // closed and replaced when a process has started, changed or ended
 	changes          chan string           // infraIDs, see cloud.ChangeNotifier
@@ -63,8 +67,9 @@ type Store struct {
 type Option func(*options)
 
 type options struct {
-	grace   time.Duration
-	measure func(dir string) (Resources, error)
+	grace         time.Duration
+	freezeTimeout time.Duration
+	measure       func(dir string) (Resources, error)
 }
 
 // WithGrace sets how long a machine may take to stop before it is killed. The default is 15
@@ -93,7 +98,7 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 	s := &Store{
 		dir:       dir,
 		command:   command,
-		options:   options{grace: 15 * time.Second, measure: MeasureResources},
+		options:   options{grace: 15 * time.Second, freezeTimeout: defaultFreezeTimeout, measure: MeasureResources},
 		wake:      make(chan struct{}, 1),
 		procs:     map[string]*process{},
 		lastExits: map[string]exitResult{},
@@ -101,6 +106,8 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 		changed:   make(chan struct{}),
 		changes:   make(chan string, 100),
 		dirty:     map[string]struct{}{},
+
+		freezeObstacles: map[string]string{},
 	}
 	for _, o := range opts {
 		o(&s.options)
@@ -181,6 +188,47 @@ func (s *Store) StartCluster(infraID string) error {
 	return s.switchMachines(ms, switchOn)
 }
 
+// FreezeCluster records that the machines of a cluster should be frozen and returns. Run freezes the workers before
+// the control plane. A machine that is not switched on is left alone; one that cannot be frozen, for
+// example because it is starting, is stopped. A frozen machine uses no processor, and all of its memory: the
+// error contains cloud.DepthRefusedErrors while this computer has little.
+func (s *Store) FreezeCluster(infraID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	on, err := s.observeMachinesOn(infraID)
+	if err != nil {
+		return err
+	}
+	if err := s.checkMemoryToFreeze(on); err != nil {
+		return err
+	}
+	err = s.switchMachines(on, switchToFrozen)
+	for _, m := range on {
+		switch m.phase {
+		case phaseAbsent, phaseStarting, phaseStopping:
+			s.freezeObstacles[m.dir] = "it was not running, and only a machine that runs can be frozen"
+		}
+	}
+	return err
+}
+
+// StopRunningMachines records that the machines of a cluster that are not frozen should stop, as StopCluster does.
+func (s *Store) StopRunningMachines(infraID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	on, err := s.observeMachinesOn(infraID)
+	if err != nil {
+		return err
+	}
+	return s.switchMachines(on, switchOff)
+}
+
+// observeMachinesOn returns the machines of a cluster that are switched on. The caller must hold s.mu.
+func (s *Store) observeMachinesOn(infraID string) ([]observedMachine, error) {
+	ms, err := s.observeMachines(infraID)
+	return slices.DeleteFunc(ms, func(m observedMachine) bool { return !m.wanted }), err
+}
+
 // StopCluster records that the machines of a cluster should stop and returns. Run stops the workers
 // before the control plane, and kills a machine that takes too long.
 func (s *Store) StopCluster(infraID string) error {
@@ -206,6 +254,7 @@ func (s *Store) switchMachines(ms []observedMachine, set func(dir string) error)
 			continue
 		}
 		delete(s.lastExits, m.dir)
+		delete(s.freezeObstacles, m.dir)
 		s.enqueueCluster(m.InfraID)
 	}
 	return errors.Join(errs...)
@@ -237,7 +286,8 @@ func (s *Store) observeMachine(infraID, name string) (observedMachine, bool) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return observedMachine{}, false
 	}
-	m := observedMachine{Config: config, dir: dir, wanted: isSwitchedOn(dir), lastExit: s.lastExits[dir]}
+	m := observedMachine{Config: config, dir: dir, wanted: isSwitchedOn(dir), freeze: isFreezeWanted(dir), lastExit: s.lastExits[dir]}
+	m.freezeObstacle = s.freezeObstacles[dir]
 	if err != nil {
 		m.Config = machine.Config{Name: name, InfraID: infraID}
 		m.lastExit = exitResult{state: cloud.Failed, reason: err.Error()}
@@ -295,10 +345,14 @@ func checkDNSLabel(what, name string) error {
 // toCloudMachine returns m as a cloud would report it.
 func (m observedMachine) toCloudMachine() cloud.Machine {
 	state, reason := m.cloudState()
-	return cloud.Machine{
+	out := cloud.Machine{
 		Name: m.Name, ControlPlane: m.Role == machine.ControlPlane, State: state, Reason: reason,
-		Node: m.Name, Addresses: m.NodeAddresses(),
+		Node: m.Name, Addresses: m.NodeAddresses(), DepthObstacle: m.depthObstacle(),
 	}
+	if m.isFrozen() {
+		out.Depth = cloud.DepthFreeze
+	}
+	return out
 }
 
 // interruptedError returns an error that says that ctx ended during the operation.

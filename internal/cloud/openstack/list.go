@@ -130,6 +130,9 @@ func (s *observation) toCloudMachines() cloud.Machines {
 			m.ControlPlane, m.ProviderID = one.ControlPlane, one.ProviderID
 		}
 		m.State, m.Reason = srv.machineState()
+		if m.State == cloud.Stopped {
+			m.Depth = statusDepths[srv.Status]
+		}
 		ms = append(ms, m)
 	}
 	ms.SortByName()

@@ -9,8 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -18,7 +16,6 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/powerorder"
-	"hotspare.io/hotspare/internal/fault"
 )
 
 // Actuator implements cloud.Actuator for Nova. The cluster's clouds.yaml selects the cloud.
@@ -66,44 +63,20 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	}))
 }
 
-// Stop stops the workers and, once none of them runs, the control plane; if ref.Shelve is set, it
-// shelves them instead. A server that is starting is left for a later call: Nova refuses to stop
-// it. Workers whose stop is denied do not block the control plane: later calls would be denied too.
+// Stop stops, pauses or suspends the workers and, once none of them runs, the control plane; if ref.Shelve is
+// set, it shelves those that it would stop. A server that is starting is left for a later call: Nova
+// refuses to stop it. A paused or suspended server that should sleep more deeply is woken, and put to
+// sleep by a later call: Nova stops only running servers.
 func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	s, seen, err := p.openAndListServers(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping servers of %s: %w", ref.InfraID, err)
 	}
 	defer s.closeIdleConnections()
-	var denied nameSet
-	stop := func(ctx context.Context, name string) error {
-		err := s.stopServer(ctx, seen.servers[name], ref.Shelve)
-		if fault.KindOf(err) == fault.Denied {
-			denied.addName(name)
-		}
-		return err
-	}
-	ms := seen.toCloudMachines()
-	first := powerorder.MachinesToStop(ms, seen.hidden == nil)
-	errs := []error{seen.hidden, powerorder.ForEachMachine(ctx, first, stop)}
-	rest := slices.DeleteFunc(ms, func(m cloud.Machine) bool { return denied.hasName(m.Name) })
-	then := slices.DeleteFunc(powerorder.MachinesToStop(rest, seen.hidden == nil), func(name string) bool { return slices.Contains(first, name) })
-	return errors.Join(append(errs, powerorder.ForEachMachine(ctx, then, stop))...)
+	return errors.Join(seen.hidden, powerorder.SleepInOrder(ctx, seen.toCloudMachines(), ref.Depth, seen.hidden == nil, func(ctx context.Context, name string) error {
+		return s.putToSleep(ctx, ref, name, seen.servers[name])
+	}))
 }
-
-// nameSet is a set of names. addName is safe for concurrent use.
-type nameSet struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (n *nameSet) addName(name string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, name)
-}
-
-func (n *nameSet) hasName(name string) bool { return slices.Contains(n.list, name) }
 
 // openAndListServers logs in and lists the cluster's servers. If there is no error, the caller must
 // call closeIdleConnections on the session.
@@ -145,11 +118,7 @@ func (s *session) startServer(ctx context.Context, srv *server) error {
 }
 
 func (s *session) stopServer(ctx context.Context, srv *server, shelve bool) error {
-	state, _ := srv.machineState()
-	switch {
-	case state == cloud.Starting, state == cloud.Failed && srv.Status != "ERROR":
-		return nil // Nova would refuse: a starting server is stopped once it runs, and Observe reports a failed one
-	case shelve && state == cloud.Running:
+	if state, _ := srv.machineState(); shelve && state == cloud.Running {
 		err := servers.Shelve(ctx, s.nova, srv.ID).ExtractErr()
 		return s.translateOutcome(ctx, powerRequest{doing: "shelving", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)
 	}

@@ -222,7 +222,18 @@ func newCloud(t *testing.T, shelve bool) cloudtest.Cloud {
 		Vanish: func(_ *testing.T, _ cloud.Ref, name string) { change(name, func(v *vm) { l.remove(v.ID) }) },
 		Break:  func(_ *testing.T, _ cloud.Ref, name string) { change(name, func(v *vm) { v.broken = true }) },
 		Step:   l.Step,
+		Depths: []cloud.Depth{cloud.DepthFreeze, cloud.DepthSuspend},
+		GuestsAreUp: func(cloud.Ref) bool {
+			return !slices.ContainsFunc(l.servers, func(v *vm) bool { return !v.guest.IsUp() })
+		},
 		Faults: cloudtest.Faults{
+			RefuseDepth: func(*testing.T, cloud.Ref, cloud.Depth) {
+				l.do(func() {
+					for _, v := range l.servers {
+						v.refused = map[string]failure{"pause": {status: 403, body: "Policy doesn't allow os_compute_api:os-pause-server:pause to be performed."}}
+					}
+				})
+			},
 			Many:     func(_ *testing.T, ref cloud.Ref, n int) { l.workers(ref.InfraID, n) },
 			Throttle: func(_ *testing.T, n int) { l.do(func() { l.throttled = n }) },
 			Expire:   func(*testing.T) { l.do(func() { l.expired = true; clear(l.tokens) }) },

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
 )
 
 const (
@@ -44,6 +46,8 @@ type sim struct {
 	calls     []string
 	meanwhile func(call string) // called before a call is answered; may change servers
 	made      int
+	clock     time.Time // time of the next event
+	noEvents  bool      // events may not be read
 }
 
 // failure is the result of calls whose path has that suffix.
@@ -59,11 +63,23 @@ type vm struct {
 	refuse string // the error of every action
 	quota  bool   // the quota is exhausted
 	next   string // status after the task is done
+	// refused has the errors of the actions that it refuses; unable makes pause and suspend fail later.
+	refused map[string]failure
+	unable  bool
+	guest   cloudtest.Guest
+	events  []event // its actions, the newest first
+}
+
+// event is an action, as Nova records it.
+type event struct {
+	Action  string  `json:"action"`
+	Message *string `json:"message"`
+	Start   string  `json:"start_time"`
 }
 
 func newSim(t *testing.T) *sim {
 	t.Helper()
-	s := &sim{tokens: map[string]bool{}, maxLimit: 50, newest: 90}
+	s := &sim{tokens: map[string]bool{}, maxLimit: 50, newest: 90, clock: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	s.URL = h.URL
@@ -95,16 +111,29 @@ func (s *sim) do(change func()) {
 // Step ends all tasks that are in progress.
 func (s *sim) Step() {
 	s.do(func() {
+		s.clock = s.clock.Add(10 * time.Second)
 		for _, v := range s.servers {
-			if v.next == "" {
-				continue
-			}
-			v.Status, v.Task, v.next = v.next, "", ""
-			if v.Status == "ACTIVE" && v.broken {
-				v.Status, v.Fault.Message = "ERROR", "No valid host was found."
+			v.step()
+			if v.Task == "" {
+				v.guest.Step(statusStates[v.Status], statusDepths[v.Status])
 			}
 		}
 	})
+}
+
+// step ends the task of a server.
+func (v *vm) step() {
+	if v.next == "" {
+		return
+	}
+	if v.unable && statusDepths[v.next] != "" {
+		v.next, v.events[0].Message = "ACTIVE", new(string)
+		*v.events[0].Message = "Error"
+	}
+	v.Status, v.Task, v.next = v.next, "", ""
+	if v.Status == "ACTIVE" && v.broken {
+		v.Status, v.Fault.Message = "ERROR", "No valid host was found."
+	}
 }
 
 func (s *sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -175,6 +204,12 @@ func (s *sim) answer(r *http.Request, raw []byte) (int, map[string]string, any) 
 	i := slices.IndexFunc(s.servers, func(v *vm) bool { return v.ID == parts[0] })
 	if i < 0 {
 		return 404, nil, said("itemNotFound", 404, "Instance "+parts[0]+" could not be found.")
+	}
+	if parts[len(parts)-1] == "os-instance-actions" {
+		if s.noEvents {
+			return 403, nil, said("forbidden", 403, "Policy doesn't allow it to be performed.")
+		}
+		return 200, nil, map[string]any{"instanceActions": s.servers[i].events}
 	}
 	if len(parts) == 1 {
 		return 200, nil, map[string]any{"server": s.view(s.servers[i], minor)}
@@ -301,6 +336,8 @@ var actions = map[string]struct {
 	"os-stop":  {[]string{"ACTIVE", "ERROR"}, "powering-off", "SHUTOFF"},
 	"shelve":   {[]string{"ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"}, "shelving", "SHELVED_OFFLOADED"},
 	"unshelve": {[]string{"SHELVED", "SHELVED_OFFLOADED"}, "unshelving", "ACTIVE"},
+	"pause":    {[]string{"ACTIVE"}, "pausing", "PAUSED"},
+	"suspend":  {[]string{"ACTIVE"}, "suspending", "SUSPENDED"},
 	"unpause":  {[]string{"PAUSED"}, "unpausing", "ACTIVE"},
 	"resume":   {[]string{"SUSPENDED"}, "resuming", "ACTIVE"},
 }
@@ -318,6 +355,8 @@ func (s *sim) act(v *vm, raw []byte, token string) (int, map[string]string, any)
 			return 400, nil, said("badRequest", 400, "There is no such action: "+name)
 		case v.refuse != "":
 			return 403, nil, said("forbidden", 403, v.refuse+" "+token)
+		case v.refused[name].status != 0:
+			return v.refused[name].status, nil, said("error", v.refused[name].status, v.refused[name].body+" "+token)
 		case v.quota && name == "unshelve":
 			return 403, nil, said("forbidden", 403, "Quota exceeded for cores: Requested 4, but already used 20 of 20 cores")
 		case v.Locked:
@@ -328,6 +367,7 @@ func (s *sim) act(v *vm, raw []byte, token string) (int, map[string]string, any)
 			return 409, nil, said("conflictingRequest", 409, fmt.Sprintf("Cannot '%s' instance %s while it is in vm_state %s", name, v.ID, strings.ToLower(v.Status)))
 		}
 		v.Task, v.next = a.task, a.next
+		v.events = slices.Insert(v.events, 0, event{Action: name, Start: s.clock.Format("2006-01-02T15:04:05.000000")})
 	}
 	return 202, nil, ""
 }

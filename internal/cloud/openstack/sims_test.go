@@ -238,6 +238,7 @@ func (te *tenant) cloud(t *testing.T) cloudtest.Cloud {
 		Break: func(t *testing.T, _ cloud.Ref, name string) {
 			must(t, servers.ResetState(t.Context(), te.real.nova, te.id(t, name), servers.StateError).ExtractErr())
 		},
+		Depths: []cloud.Depth{cloud.DepthFreeze, cloud.DepthSuspend},
 		Faults: cloudtest.Faults{
 			Expire: func(t *testing.T) {
 				no := false
@@ -307,14 +308,19 @@ func (r *real) goesOn(t *testing.T) {
 	te.status(t, id, "ACTIVE")
 	must(t, servers.Pause(t.Context(), te.nova, id).ExtractErr())
 	te.status(t, id, "PAUSED")
-	te.sees(t, ref, "master-0 Stopped")
+	te.sees(t, ref, "master-0 Stopped (freeze)")
 	must(t, te.Start(t.Context(), ref))
 	te.status(t, id, "ACTIVE")
 	must(t, servers.Suspend(t.Context(), te.nova, id).ExtractErr())
 	te.status(t, id, "SUSPENDED")
+	te.sees(t, ref, "master-0 Stopped (suspend)")
 	must(t, te.Start(t.Context(), ref))
 	te.status(t, id, "ACTIVE")
 	te.sees(t, ref, "master-0 Running")
+	// The events of a server are readable, and those of the suspension tell of no failure.
+	ref.Since, ref.Depth = time.Now().Add(-time.Hour), cloud.DepthSuspend
+	must(t, te.Stop(t.Context(), ref))
+	te.status(t, id, "SUSPENDED")
 }
 
 func (r *real) credential(t *testing.T) {

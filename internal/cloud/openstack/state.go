@@ -43,6 +43,9 @@ var statusStates = map[string]cloud.State{
 	"VERIFY_RESIZE":     cloud.Failed,
 }
 
+// statusDepths are the depths of the statuses in which a server keeps its memory.
+var statusDepths = map[string]cloud.Depth{"PAUSED": cloud.DepthFreeze, "SUSPENDED": cloud.DepthSuspend}
+
 // deletedStatuses are the statuses of deleted servers. Some clouds keep them for a while, so that
 // they can be restored; the cluster no longer has them.
 var deletedStatuses = map[string]bool{"DELETED": true, "SOFT_DELETED": true}

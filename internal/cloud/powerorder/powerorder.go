@@ -42,33 +42,41 @@ func MachinesToStart(ms cloud.Machines) []string {
 	})
 }
 
-// MachinesToStop returns the names of the machines to stop now: the workers immediately, the
-// control plane once no worker is running or starting. complete says whether all machines were
-// observed; if it is false, the control plane is not stopped.
+// MachinesToStop returns the names of the machines to stop now: those of MachinesToSleep with depth
+// stop.
 func MachinesToStop(ms cloud.Machines, complete bool) []string {
+	return MachinesToSleep(ms, cloud.DepthStop, complete)
+}
+
+// MachinesToSleep returns the names of the machines to put to sleep now, or deeper, so that all sleep at
+// the depth or deeper: the workers immediately, the control plane once no worker is running or starting.
+// complete says whether all machines were observed; if it is false, the control plane is left alone.
+func MachinesToSleep(ms cloud.Machines, depth cloud.Depth, complete bool) []string {
 	down := complete && !slices.ContainsFunc(ms, func(m cloud.Machine) bool { return !m.ControlPlane && isRunningOrStarting(m) })
 	return selectNames(ms, func(m cloud.Machine) bool {
-		return (!m.ControlPlane || down) && (isRunningOrStarting(m) || m.State == cloud.Failed)
+		return (!m.ControlPlane || down) && (isRunningOrStarting(m) || m.State == cloud.Failed || m.IsAsleepAbove(depth))
 	})
 }
 
-// StopInOrder calls stop for each machine in MachinesToStop, as ForEachMachine does. Workers whose
-// stop is denied do not block the control plane: later calls would be denied too, and a cluster
-// that keeps running for one worker costs as much as one that was never hibernated.
-func StopInOrder(ctx context.Context, ms cloud.Machines, complete bool, stop func(ctx context.Context, name string) error) error {
+// SleepInOrder calls sleep for each machine in MachinesToSleep, as ForEachMachine does. Workers whose
+// sleep is denied do not block the control plane: later calls would be denied too, and a cluster
+// that keeps running for one worker costs as much as one that was never hibernated. A worker whose depth is
+// refused blocks the control plane, because a later call puts it to sleep at another depth.
+func SleepInOrder(ctx context.Context, ms cloud.Machines, depth cloud.Depth, complete bool, sleep func(ctx context.Context, name string) error) error {
 	var mu sync.Mutex
 	denied := map[string]bool{}
-	now := MachinesToStop(ms, complete)
+	now := MachinesToSleep(ms, depth, complete)
 	err := ForEachMachine(ctx, now, func(ctx context.Context, name string) error {
-		err := stop(ctx, name)
+		err := sleep(ctx, name)
+		_, others := cloud.SplitRefusedDepths(err)
 		mu.Lock()
 		defer mu.Unlock()
-		denied[name] = fault.KindOf(err) == fault.Denied
+		denied[name] = fault.KindOf(others) == fault.Denied
 		return err
 	})
 	rest := slices.DeleteFunc(slices.Clone(ms), func(m cloud.Machine) bool { return denied[m.Name] })
-	later := slices.DeleteFunc(MachinesToStop(rest, complete), func(name string) bool { return slices.Contains(now, name) })
-	return errors.Join(err, ForEachMachine(ctx, later, stop))
+	later := slices.DeleteFunc(MachinesToSleep(rest, depth, complete), func(name string) bool { return slices.Contains(now, name) })
+	return errors.Join(err, ForEachMachine(ctx, later, sleep))
 }
 
 func isRunningOrStarting(m cloud.Machine) bool {

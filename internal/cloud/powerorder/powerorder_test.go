@@ -16,12 +16,13 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// machines parses "m Running, w Stopped": names that begin with m belong to the control plane.
+// machines parses "m Running, w Stopped freeze": names that begin with m belong to the control plane.
 func machines(text string) cloud.Machines {
 	var ms cloud.Machines
 	for one := range strings.SplitSeq(text, ", ") {
-		if name, state, ok := strings.Cut(one, " "); ok {
-			ms = append(ms, cloud.Machine{Name: name, State: cloud.State(state), ControlPlane: name[0] == 'm'})
+		if name, rest, ok := strings.Cut(one, " "); ok {
+			state, depth, _ := strings.Cut(rest, " ")
+			ms = append(ms, cloud.Machine{Name: name, State: cloud.State(state), Depth: cloud.Depth(depth), ControlPlane: name[0] == 'm'})
 		}
 	}
 	return ms
@@ -68,6 +69,45 @@ func TestToStop(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestToSleep(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen  string
+		depth cloud.Depth
+		want  string
+	}{
+		"what sleeps less deeply goes deeper":       {"m1 Stopped freeze, w1 Stopped freeze", cloud.DepthSuspend, "m1 w1"},
+		"what sleeps at the depth is left alone":    {"m1 Stopped suspend, w1 Stopped suspend", cloud.DepthSuspend, ""},
+		"what sleeps more deeply is left alone":     {"m1 Stopped, w1 Stopped suspend", cloud.DepthFreeze, ""},
+		"a sleeping worker holds up nobody":         {"m1 Running, w1 Stopped freeze", cloud.DepthFreeze, "m1"},
+		"a running worker holds a sleeping leader":  {"m1 Stopped freeze, w1 Running", cloud.DepthStop, "w1"},
+		"to stop is to sleep at the deepest depth":  {"m1 Stopped suspend, w1 Stopped", cloud.DepthStop, "m1"},
+		"workers go first, whatever the depth":      {"m1 Running, w1 Running", cloud.DepthFreeze, "w1"},
+		"one that has failed is put to sleep, too":  {"m1 Stopped freeze, w1 Failed", cloud.DepthFreeze, "w1"},
+		"what is on its way is not asked once more": {"m1 Stopping, w1 Stopping", cloud.DepthFreeze, ""},
+		"what nobody understands is left as it is":  {"m1 Unknown, w1 Unknown", cloud.DepthFreeze, ""},
+		"without a wish, everything goes to a stop": {"m1 Stopped freeze, w1 Stopped", "", "m1"},
+		"each machine is looked at on its own":      {"m1 Stopped, w1 Stopped freeze, w2 Stopped", cloud.DepthSuspend, "w1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(MachinesToSleep(machines(c.seen), c.depth, true), " "); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestARefusedDepthOfAWorkerHoldsTheControlPlane(t *testing.T) {
+	var asked []string
+	err := SleepInOrder(t.Context(), machines("m1 Running, w1 Running"), cloud.DepthSuspend, true, func(_ context.Context, name string) error {
+		asked = append(asked, name)
+		return cloud.RefuseDepth(cloud.DepthSuspend, name, "it has local disks")
+	})
+	refused, others := cloud.SplitRefusedDepths(err)
+	if !slices.Equal(asked, []string{"w1"}) || len(refused) != 1 || others != nil {
+		t.Errorf("asked %v: %v", asked, err)
 	}
 }
 
@@ -118,7 +158,7 @@ func TestAWorkerThatMayNotBeStoppedHoldsUpNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			var asked []string
-			err := StopInOrder(t.Context(), machines(c.seen), true, func(_ context.Context, name string) error {
+			err := SleepInOrder(t.Context(), machines(c.seen), cloud.DepthStop, true, func(_ context.Context, name string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				asked = append(asked, name)
@@ -141,7 +181,7 @@ func TestAWorkerThatMayNotBeStoppedHoldsUpNobody(t *testing.T) {
 }
 
 func TestAWorkerThatFailsOtherwiseHoldsTheControlPlane(t *testing.T) {
-	err := StopInOrder(t.Context(), machines("m1 Running, w1 Running"), true, func(_ context.Context, name string) error {
+	err := SleepInOrder(t.Context(), machines("m1 Running, w1 Running"), cloud.DepthStop, true, func(_ context.Context, name string) error {
 		if name != "w1" {
 			t.Errorf("asked %s", name)
 		}

@@ -109,7 +109,7 @@ func TestStates(t *testing.T) {
 	}{
 		"powered on is running":               {vm{power: poweredOn}, "Running"},
 		"powered off is stopped":              {vm{power: poweredOff}, "Stopped"},
-		"suspended is neither":                {vm{power: types.VirtualMachinePowerStateSuspended}, "Failed: it is suspended: resume it or power it off in vCenter; starting the cluster resumes it"},
+		"suspended is stopped":                {vm{power: types.VirtualMachinePowerStateSuspended}, "Stopped"},
 		"a disconnected one has failed":       {vm{power: poweredOn, connection: "disconnected"}, "Failed: vCenter reports it as disconnected: check its host and its datastore"},
 		"an inaccessible one has failed":      {vm{power: poweredOff, connection: "inaccessible"}, "Failed: vCenter reports it as inaccessible: check its host and its datastore"},
 		"an orphaned one has failed":          {vm{power: poweredOff, connection: "orphaned"}, "Failed: vCenter reports it as orphaned: check its host and its datastore"},

@@ -68,8 +68,12 @@ func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, 
 	var ms cloud.Machines
 	for _, f := range fleets {
 		for _, v := range f.vms {
-			state, reason := v.machineState()
-			ms = append(ms, cloud.Machine{Name: uniqueMachineName(v, fleets), ControlPlane: v.controlPlane, State: state, Reason: reason, ProviderID: v.providerID})
+			m := cloud.Machine{Name: uniqueMachineName(v, fleets), ControlPlane: v.controlPlane, ProviderID: v.providerID}
+			m.State, m.Reason = v.machineState()
+			if m.State == cloud.Stopped && v.isSuspended() {
+				m.Depth = cloud.DepthSuspend
+			}
+			ms = append(ms, m)
 		}
 	}
 	ms.SortByName()
@@ -85,13 +89,27 @@ func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	})
 }
 
-// Stop shuts down the workers' guests and, once no worker is on, those of the control plane. A
-// later call powers off a guest that has not shut down after shutdownGrace.
+// Stop shuts down the workers' guests, or suspends the workers, and, once no worker is on, those of the
+// control plane. A later call powers off a guest that has not shut down after shutdownGrace. A suspended
+// machine that should be stopped is powered on first, and its guest shut down by a later call: powering
+// it off would be a power failure for its guest.
 func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
-	return p.changeInOrder(ctx, ref, powerChange{
+	depth := ref.SelectDepth(func(d cloud.Depth) bool { return d == cloud.DepthSuspend })
+	change := powerChange{
 		first:      func(v vm) bool { return !v.controlPlane },
-		applicable: vm.canStop, awaited: func(v vm) bool { return v.isConnected() && v.isPoweredOn() }, do: (*conn).stopMachines,
-	})
+		applicable: func(v vm) bool { return v.canStop() || v.isAsleepAbove(ref.Depth) },
+		awaited:    func(v vm) bool { return v.isConnected() && (v.isPoweredOn() || v.isAsleepAbove(ref.Depth)) },
+		do: func(c *conn, ctx context.Context, vms []vm, r *results) {
+			asleep, on := splitSuspended(vms)
+			c.powerOnMachines(ctx, asleep, r)
+			if depth == cloud.DepthSuspend {
+				c.suspendMachines(ctx, ref.Since, on, r)
+				return
+			}
+			c.stopMachines(ctx, on, r)
+		},
+	}
+	return p.changeInOrder(ctx, ref, change)
 }
 
 // powerChange is a change of machines in two steps.
@@ -133,6 +151,9 @@ func (p *Actuator) changeMachines(ctx context.Context, fleets []centerVMs, o pow
 		if len(vms) == 0 {
 			continue
 		}
+		for i := range vms {
+			vms[i].label = uniqueMachineName(vms[i], fleets)
+		}
 		var res results
 		errs = append(errs, p.retryWithSession(ctx, f.center, func(ctx context.Context, c *conn) error {
 			res = results{}
@@ -152,8 +173,13 @@ type results struct {
 	denied []string
 }
 
-// recordMachineError records the error of a machine. It ignores errors that the next call resolves.
+// recordMachineError records the error of a machine. It ignores errors that the next call resolves. A
+// machine whose depth is refused is not denied: the next call puts it deeper.
 func (r *results) recordMachineError(doing string, v vm, err error) {
+	if refused, _ := cloud.SplitRefusedDepths(err); len(refused) > 0 {
+		r.errs = append(r.errs, err) // it names the machine
+		return
+	}
 	err = ignoreStaleState(err)
 	if err == nil {
 		return

@@ -23,14 +23,16 @@ func TestPower(t *testing.T) {
 			},
 			Vanish: func(_ *testing.T, _ cloud.Ref, name string) { v.destroy(v.named(name)) },
 			Break:  func(_ *testing.T, _ cloud.Ref, name string) { v.strand(v.named(name)) },
+			Depths: []cloud.Depth{cloud.DepthSuspend},
 			Faults: cloudtest.Faults{
-				Many:     func(_ *testing.T, ref cloud.Ref, n int) { v.grow(ref.InfraID, n) },
-				Throttle: func(_ *testing.T, n int) { v.throttle(n) },
-				Expire:   func(*testing.T) { v.lock() },
-				Refuse:   func(_ *testing.T, _ cloud.Ref, name string) { v.forbid(v.named(name)) },
-				Odd:      func(_ *testing.T, _ cloud.Ref, name string) { v.odd(v.named(name)) },
-				Hang:     func(*testing.T) <-chan struct{} { return v.hang() },
-				Planted:  []string{testPassword[:7]},
+				RefuseDepth: func(*testing.T, cloud.Ref, cloud.Depth) { v.fail(&types.NotSupported{}, "SuspendVM_Task") },
+				Many:        func(_ *testing.T, ref cloud.Ref, n int) { v.grow(ref.InfraID, n) },
+				Throttle:    func(_ *testing.T, n int) { v.throttle(n) },
+				Expire:      func(*testing.T) { v.lock() },
+				Refuse:      func(_ *testing.T, _ cloud.Ref, name string) { v.forbid(v.named(name)) },
+				Odd:         func(_ *testing.T, _ cloud.Ref, name string) { v.odd(v.named(name)) },
+				Hang:        func(*testing.T) <-chan struct{} { return v.hang() },
+				Planted:     []string{testPassword[:7]},
 			},
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"hotspare.io/hotspare/internal/fault"
@@ -93,22 +92,6 @@ func TestInvalidPowerStateMeansToLookAgain(t *testing.T) {
 	r.stop()
 	r.stop()
 	r.sees("c-12345-master-0 Stopped, c-12345-worker-0 Stopped")
-}
-
-func TestASuspendedMachineIsLeftWhenStoppingAndResumedWhenStarting(t *testing.T) {
-	r := newRig(t)
-	r.run()
-	task, err := object.NewVirtualMachine(r.admin.Client, r.worker).Suspend(t.Context())
-	r.must(err)
-	r.must(task.Wait(t.Context()))
-	for range 3 {
-		r.stop()
-	}
-	r.sees("c-12345-master-0 Stopped, c-12345-worker-0 Failed")
-	if got := r.observe()[1].Reason; !strings.Contains(got, "suspended") {
-		t.Errorf("the reason is %q", got)
-	}
-	r.run()
 }
 
 func TestAMachineThatMayNotBeStoppedHoldsNobodyUp(t *testing.T) {

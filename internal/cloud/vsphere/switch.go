@@ -191,8 +191,14 @@ func (c *conn) recordTaskErrors(ctx context.Context, doing string, tasks []power
 		r.recordError(fmt.Errorf("waiting for vCenter: %w", err))
 	}
 	for _, t := range tasks {
-		if info := done[t.task]; info.Error != nil {
-			r.recordMachineError(doing, t.vm, taskError{info.Error})
+		info := done[t.task]
+		if info.Error == nil {
+			continue
 		}
+		err := error(taskError{info.Error})
+		if isSuspendTask(info) {
+			err = t.vm.refuseSuspension(err)
+		}
+		r.recordMachineError(doing, t.vm, err)
 	}
 }

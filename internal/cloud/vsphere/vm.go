@@ -24,10 +24,12 @@ const (
 
 // vm is a machine as read from vCenter.
 type vm struct {
-	ref          types.ManagedObjectReference
-	parent       *types.ManagedObjectReference
-	server       string
-	name         string
+	ref    types.ManagedObjectReference
+	parent *types.ManagedObjectReference
+	server string
+	name   string
+	// label is the name in observations, for a machine that is changed.
+	label        string
 	controlPlane bool
 	// providerID is set for selected machines.
 	providerID string
@@ -35,9 +37,9 @@ type vm struct {
 	connection types.VirtualMachineConnectionState
 	tools      bool
 	bootedAt   time.Time
-	// lastOn is the last task that powered it on, and switching is a power task that is in
-	// progress; or nil.
-	lastOn, switching *types.TaskInfo
+	// lastOn and lastSuspend are the last power task, if that powered it on or suspended it, and
+	// switching is a power task that is in progress; or nil.
+	lastOn, lastSuspend, switching *types.TaskInfo
 }
 
 func newVMFromProperties(m mo.VirtualMachine, tasks map[types.ManagedObjectReference]types.TaskInfo) vm {
@@ -66,6 +68,9 @@ func newVMFromProperties(m mo.VirtualMachine, tasks map[types.ManagedObjectRefer
 	if last != nil && isPowerOnTask(*last) {
 		v.lastOn = last
 	}
+	if last != nil && isSuspendTask(*last) {
+		v.lastSuspend = last
+	}
 	return v
 }
 
@@ -74,8 +79,12 @@ func isPowerOnTask(info types.TaskInfo) bool {
 	return strings.Contains(strings.ToLower(info.DescriptionId), "poweron")
 }
 
+func isSuspendTask(info types.TaskInfo) bool {
+	return strings.Contains(strings.ToLower(info.DescriptionId), "suspend")
+}
+
 func isPowerTask(info types.TaskInfo) bool {
-	return isPowerOnTask(info) || strings.Contains(strings.ToLower(info.DescriptionId), "poweroff")
+	return isPowerOnTask(info) || isSuspendTask(info) || strings.Contains(strings.ToLower(info.DescriptionId), "poweroff")
 }
 
 // dropOldFailure clears a power-on failure that is older than startFailureTTL.
@@ -106,15 +115,34 @@ func (v vm) isConnected() bool {
 
 func (v vm) isPoweredOn() bool { return v.power == types.VirtualMachinePowerStatePoweredOn }
 
+func (v vm) isSuspended() bool { return v.power == types.VirtualMachinePowerStateSuspended }
+
+// isPoweredOff reports whether the machine is off or suspended.
 func (v vm) isPoweredOff() bool {
-	return v.power == types.VirtualMachinePowerStatePoweredOff || v.power == types.VirtualMachinePowerStateSuspended
+	return v.power == types.VirtualMachinePowerStatePoweredOff || v.isSuspended()
 }
 
 // canStart reports whether the machine can be started now.
 func (v vm) canStart() bool { return v.isConnected() && v.isPoweredOff() && v.switching == nil }
 
-// canStop reports whether the machine can be stopped now. A suspended machine cannot: its memory
-// would be lost.
+// isAsleepAbove reports whether the machine is suspended, should sleep more deeply, and can be changed now.
+func (v vm) isAsleepAbove(depth cloud.Depth) bool {
+	return v.isSuspended() && v.canStart() && depth.IsDeeperThan(cloud.DepthSuspend)
+}
+
+// splitSuspended returns the suspended machines, and the others.
+func splitSuspended(vms []vm) (suspended, others []vm) {
+	for _, v := range vms {
+		if v.isSuspended() {
+			suspended = append(suspended, v)
+			continue
+		}
+		others = append(others, v)
+	}
+	return suspended, others
+}
+
+// canStop reports whether the machine can be stopped or suspended now.
 func (v vm) canStop() bool { return v.isConnected() && v.isPoweredOn() && v.switching == nil }
 
 // isStartPending reports whether the machine is expected to run, but does not run yet.
@@ -143,8 +171,6 @@ func (v vm) machineState() (cloud.State, string) {
 		return cloud.Starting, ""
 	case v.failedToPowerOn():
 		return cloud.Failed, "vCenter could not power it on: " + faultMessage(v.lastOn.Error)
-	case v.power == types.VirtualMachinePowerStateSuspended:
-		return cloud.Failed, "it is suspended: resume it or power it off in vCenter; starting the cluster resumes it"
 	case v.isPoweredOff():
 		return cloud.Stopped, ""
 	}

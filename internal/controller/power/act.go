@@ -15,20 +15,26 @@ import (
 
 // applyPower starts or stops the machines as the plan says. It returns the plan, or, if the
 // platform refused, the plan after the refusal.
-func (r *Reconciler) applyPower(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) power.Plan {
-	if f := power.NewFailure(r.setPowerState(ctx, cd, d.Action)); f != nil {
+func (r *Reconciler) applyPower(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) power.Plan {
+	err := r.setPowerState(ctx, cd, s, d.Action)
+	if refused, others := cloud.SplitRefusedDepths(err); len(refused) > 0 {
+		if after, ok := d.AfterRefusedDepths(refused); ok {
+			d, err = after, others
+		}
+	}
+	if f := power.NewFailure(err); f != nil {
 		return d.AfterRefusal(*f, r.Clock.Now())
 	}
 	return d
 }
 
-func (r *Reconciler) setPowerState(ctx context.Context, cd *hivev1.ClusterDeployment, act power.Action) error {
+func (r *Reconciler) setPowerState(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, act power.Action) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if act != power.Start && act != power.Stop {
 		return nil
 	}
-	ref, actuator := cloudRef(cd), r.Actuators.ActuatorFor(cd.Spec.Platform)
+	ref, actuator := sleepRef(cd, s), r.Actuators.ActuatorFor(cd.Spec.Platform)
 	if err := r.confirmOwner(ctx, cd, ref.InfraID); err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if d.Action == power.Hibernate {
 		return fault.Requeue(0, r.requestHibernation(ctx, &cd))
 	}
-	d = r.applyPower(ctx, &cd, d)
+	d = r.applyPower(ctx, &cd, seen, d)
 	if d, err = r.approveRequests(ctx, &cd, d); err != nil {
 		return fault.Requeue(0, err)
 	}

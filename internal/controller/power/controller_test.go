@@ -115,7 +115,7 @@ func TestFlip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := h.applyPower(t.Context(), stale, power.Decide(seen, h.sim.clock.Now()))
+		d := h.applyPower(t.Context(), stale, seen, power.Decide(seen, h.sim.clock.Now()))
 		if _, err := h.patchPowerStatus(t.Context(), stale, d); err == nil {
 			t.Error("the report of a stale decision was taken")
 		}

@@ -3,6 +3,7 @@ package power
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -31,12 +32,15 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	s.Actuator = actuator != nil && s.PlatformObstacle == ""
 	_, s.StopDeletesMachines = actuator.(cloud.LostInstanceLister)
 	_, s.StopSuspendsControllers = actuator.(cloud.ResumeCompleter)
+	if p, ok := actuator.(cloud.DepthReporter); ok {
+		s.Depths = p.ReportDepths(cd.Spec.Platform)
+	}
 	if s.Deleted {
 		r.Remote.ForgetClient(kubeconfigSecret(cd))
 	}
 	if s.ManagesMachines() && s.Actuator {
 		var err error
-		s.Machines, err = r.observeMachines(ctx, actuator, cd)
+		s.Machines, err = r.observeMachines(ctx, actuator, cd, s)
 		s.MachinesFailure = power.NewFailure(err)
 	}
 	if !s.NeedsSpoke() {
@@ -81,8 +85,8 @@ var errNoMetadata = errors.New("spec.clusterMetadata has no infraID")
 
 // observeMachines reads the machines from the platform, after confirming that the cluster owns
 // them.
-func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Actuator, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
-	ref := cloudRef(cd)
+func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Actuator, cd *hivev1.ClusterDeployment, s power.Snapshot) (cloud.Machines, error) {
+	ref := sleepRef(cd, s)
 	if ref.InfraID == "" {
 		return nil, errNoMetadata
 	}
@@ -124,6 +128,11 @@ func describeCluster(cd *hivev1.ClusterDeployment) power.Snapshot {
 		s.InstallVersion = *v
 	}
 	s.Limits, s.SpecProblem = parseLimits(cd.Spec)
+	var err error
+	if s.WantedDepth, err = cloud.ParseDepth(cd.Annotations[hivev1.AnnotationSleepDepth]); err != nil {
+		s.WantedDepth = cloud.DepthStop
+		s.SpecProblem = joinSentences(s.SpecProblem, fmt.Sprintf("The annotation %s is ignored: %s.", hivev1.AnnotationSleepDepth, err))
+	}
 	if p := cd.Spec.ClusterPoolRef; p != nil && p.PoolName != "" {
 		s.Pooled = true
 		if p.ClaimName != "" {
@@ -131,6 +140,13 @@ func describeCluster(cd *hivev1.ClusterDeployment) power.Snapshot {
 		}
 	}
 	return s
+}
+
+func joinSentences(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + " " + b
 }
 
 // parseLimits parses the durations in the specification. One that cannot be parsed counts as
@@ -175,6 +191,13 @@ func cloudRef(cd *hivev1.ClusterDeployment) cloud.Ref {
 	if t := cd.Status.PowerTransition; t != nil && t.Target == hivev1.PowerHibernating && t.FinishedAt == nil {
 		ref.Since = t.StartedAt.Time
 	}
+	return ref
+}
+
+// sleepRef is cloudRef with the depth at which the cluster should sleep.
+func sleepRef(cd *hivev1.ClusterDeployment, s power.Snapshot) cloud.Ref {
+	ref := cloudRef(cd)
+	ref.Depth, ref.RefusedDepths = s.TargetDepth(), s.RefusedDepths()
 	return ref
 }
 

@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/power"
@@ -90,6 +92,8 @@ func setStatus(cd *hivev1.ClusterDeployment, d power.Plan, now time.Time) {
 	if condition.Find(status.Conditions, hivev1.ClusterUnreachable) == nil {
 		set(hivev1.ClusterUnreachable, condition.Unknown(hivev1.ReasonInitialized, ""))
 	}
+	gate.EndRun(cd, now)
+	bootstrap.EndRun(cd)
 }
 
 // recordDrift records an event for machines that were started or stopped outside hotspare. The

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
@@ -46,6 +48,23 @@ type mutatingPlugin struct {
 // SetExternalKubeClientSet passes the plugin a client whose schemas include those of gv.
 func (p mutatingPlugin) SetExternalKubeClientSet(c kubernetes.Interface) {
 	p.Plugin.SetExternalKubeClientSet(schemaClientset{c, p.gv})
+}
+
+// SetRESTMapper passes the plugin a mapper that finds a kind as soon as the API server serves it.
+func (p mutatingPlugin) SetRESTMapper(m meta.RESTMapper) { p.Plugin.SetRESTMapper(currentMapper{m}) }
+
+// currentMapper discovers the kinds again before it reports that one does not exist. The mapper of the API
+// server does that every 30 seconds; until then, a policy with parameters of a new kind is not applied.
+type currentMapper struct{ meta.RESTMapper }
+
+// RESTMapping returns the resource of a kind.
+func (m currentMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	found, err := m.RESTMapper.RESTMapping(kind, versions...)
+	if !meta.IsNoMatchError(err) {
+		return found, err
+	}
+	meta.MaybeResetRESTMapper(m.RESTMapper)
+	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
 type schemaClientset struct {

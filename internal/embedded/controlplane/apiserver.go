@@ -87,6 +87,9 @@ func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL stri
 	if wanted.DialCluster != nil {
 		flags = append(flags, egressFlags(f)...)
 	}
+	if wanted.AuthenticationConfig != "" {
+		flags = append(flags, "--authentication-config="+wanted.AuthenticationConfig)
+	}
 	if err := parseComponentFlags(o.Flags(), flags); err != nil {
 		return options.CompletedOptions{}, err
 	}

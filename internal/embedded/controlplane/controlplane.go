@@ -48,6 +48,10 @@ type Options struct {
 	PKI string
 	// Listener, from Listen, is where the API is served. Start takes ownership of it.
 	Listener net.Listener
+	// AuthenticationConfig is the path of an AuthenticationConfiguration (apiserver.config.k8s.io) with the
+	// issuers whose tokens the API server accepts; it uses a change of the file within a minute. Empty
+	// accepts the tokens of this control plane only.
+	AuthenticationConfig string
 	// Controllers are the controllers of kube-controller-manager to run, by name.
 	Controllers []string
 	// ControllerFlags are additional flags of kube-controller-manager.

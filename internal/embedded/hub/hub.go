@@ -35,14 +35,23 @@ const (
 // Settings of the hub's garbage collection, see package gcpacer. In a burst of claims on a pool of
 // 1,000, the collector takes 38% of the processor time with the idle percentage alone. At 50 claims
 // a second, the hub produces 150 MB of garbage a second, and a collection takes a second, in which
-// claims queue up on two cores: fewer collections are better. The hub returns the extra memory when
-// it is idle.
+// claims queue up on two cores: fewer collections are better, as far as the computer has the memory. The hub
+// returns the extra memory when it is idle.
 const (
 	idleGOGC      = 50
-	busyGOGC      = 250
+	busyGOGC      = 400
 	busyAllocRate = 40 << 20
-	busyExtraHeap = 750 << 20
+	// The heap of a busy hub grows by a twelfth of the available memory before a collection, within
+	// these bounds.
+	leastExtraHeap, mostExtraHeap = 750 << 20, 2 << 30
+	extraHeapShare                = 12
 )
+
+// extraHeap returns how many bytes the heap of a busy hub may grow before a collection. Available is the memory
+// of the computer that programs can use; less than 1 if it is not known.
+func extraHeap(available int64) uint64 {
+	return uint64(min(max(available/extraHeapShare, leastExtraHeap), mostExtraHeap))
+}
 
 // Options configure a hub.
 type Options struct {
@@ -53,6 +62,11 @@ type Options struct {
 	Port int
 	// Connections is the maximum number of open connections; 0 means no limit.
 	Connections int
+	// AvailableMemory is how many bytes of memory programs can use on this computer; 0 if it is not known.
+	AvailableMemory int64
+	// AuthenticationConfig is the path of an AuthenticationConfiguration, see
+	// controlplane.Options.AuthenticationConfig.
+	AuthenticationConfig string
 	// Log receives the log of the Kubernetes components.
 	Log io.Writer
 }
@@ -89,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Hub, error) {
 	if err := h.startControlPlane(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the hub on %s: %w", o.Dir, err), lock.Release())
 	}
-	gcpacer.Pacer{Calm: idleGOGC, Busy: busyGOGC, Rate: busyAllocRate, Extra: busyExtraHeap}.Start()
+	gcpacer.Pacer{Calm: idleGOGC, Busy: busyGOGC, Rate: busyAllocRate, Extra: extraHeap(o.AvailableMemory)}.Start()
 	return h, nil
 }
 
@@ -118,9 +132,10 @@ func (h *Hub) startControlPlane(ctx context.Context, o Options) error {
 			"--cluster-signing-cert-file=" + filepath.Join(keys, pki.ClusterCA+".crt"),
 			"--cluster-signing-key-file=" + filepath.Join(keys, pki.ClusterCA+".key"),
 		},
-		Untracked:    isPoolCluster,
-		MutatedGroup: hivev1.GroupVersion.String(),
-		Log:          o.Log,
+		Untracked:            isPoolCluster,
+		MutatedGroup:         hivev1.GroupVersion.String(),
+		AuthenticationConfig: o.AuthenticationConfig,
+		Log:                  o.Log,
 	})
 	if err != nil {
 		return err

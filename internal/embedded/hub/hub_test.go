@@ -88,3 +88,11 @@ func TestOnlyClustersOfPoolsAreNotTracked(t *testing.T) {
 		}
 	}
 }
+
+func TestExtraHeap(t *testing.T) {
+	for available, want := range map[int64]uint64{0: 750 << 20, 4 << 30: 750 << 20, 12 << 30: 1 << 30, 64 << 30: 2 << 30} {
+		if got := extraHeap(available); got != want {
+			t.Errorf("with %d bytes of memory available: %d, want %d", available, got, want)
+		}
+	}
+}

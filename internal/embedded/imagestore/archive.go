@@ -105,8 +105,7 @@ func (s *Store) uncompress(ctx context.Context, compressed io.Reader) (*os.File,
 		return nil, errors.Join(err, plain.Close())
 	}
 	in := &trackingReader{ctx: ctx, r: reader}
-	_, err = io.Copy(plain, in)
-	if err == nil {
+	if err = s.copyWhileSpace(ctx, plain, in); errors.Is(err, io.EOF) {
 		_, err = plain.Seek(0, io.SeekStart)
 	}
 	switch {
@@ -153,6 +152,9 @@ func (a *archive) addEntry(header *tar.Header, offset int64) error {
 	name := path.Clean(header.Name)
 	if !fs.ValidPath(name) {
 		return fmt.Errorf("the archive contains %q, which is outside of the archive: use an archive from a source that you trust", header.Name)
+	}
+	if header.Typeflag == tar.TypeGNUSparse || header.PAXRecords["GNU.sparse.name"] != "" {
+		return fmt.Errorf("the archive contains %q as a sparse file: create the archive without the option --sparse of tar", header.Name)
 	}
 	switch header.Typeflag {
 	case tar.TypeReg:

@@ -30,10 +30,22 @@ func (s *Store) OpenBlob(_ context.Context, r registryapi.Request) (*registryapi
 		return nil, err
 	}
 	info, err := f.Stat()
+	if err == nil && !r.HeadOnly {
+		err = s.confirmPull(r.Digest, info.Size())
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &registryapi.Content{Digest: r.Digest, Size: info.Size(), Body: f}, nil
+}
+
+// confirmPull returns an error unless the disk, to which nodes pull, has room for a blob.
+func (s *Store) confirmPull(digest v1.Hash, size int64) error {
+	free, err := s.free(s.dir)
+	if err != nil {
+		return err
+	}
+	return registryapi.ConfirmSpace(digest, size, free)
 }
 
 // memory is a content that was read.

@@ -27,6 +27,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"hotspare.io/hotspare/internal/embedded/imagestore/blobcache"
 	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
 )
 
@@ -39,10 +40,14 @@ type Store struct {
 	// syncFile makes a file or a folder survive a loss of power. Tests replace it, because it takes
 	// most of their time.
 	syncFile func(*os.File) error
+	// free returns the free bytes of the disk of a folder. Tests replace it.
+	free func(dir string) (int64, error)
 }
 
 // Open returns the store in dir. It creates nothing: a folder that does not exist contains no images.
-func Open(dir string) *Store { return &Store{dir: dir, syncFile: (*os.File).Sync} }
+func Open(dir string) *Store {
+	return &Store{dir: dir, syncFile: (*os.File).Sync, free: blobcache.MeasureFree}
+}
 
 // Image is an image of the store.
 type Image struct {

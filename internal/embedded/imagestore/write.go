@@ -32,6 +32,9 @@ func (s *Store) writeImages(ctx context.Context, named []namedContent) ([]Image,
 		if err := s.removeTemporaryFiles(); err != nil {
 			return err
 		}
+		if err := s.confirmSpace(s.sumMissing(named)); err != nil {
+			return err
+		}
 		if err := s.writeBlobs(ctx, named); err != nil {
 			return errors.Join(err, s.removeUnusedBlobs())
 		}

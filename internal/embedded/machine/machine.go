@@ -20,8 +20,11 @@
 //	DIR/network/socket    a control plane whose workers run containers: connects them to the network of pods
 //	DIR/machine.log         the output of the process
 //	DIR/lock                locked (flock) by the process for as long as it lives; contains its pid
+//	DIR/quiesced            exists while a control plane that was told to freeze can be frozen; see CommandFreeze
 //	DIR/faults/             an empty file for each fault of the machine; see AddInjection and RemoveInjection
 //	DIR/disk.lost/          the disk, while the machine has the fault disk-lost
+//
+// The store writes commands to the standard input of a control plane, a line for each.
 //
 // Faults are for demonstrations and tests. The program in the machine applies them, from its start
 // and while it runs; the store does not know about them and observes what it would observe of a
@@ -46,6 +49,17 @@ type Role string
 const (
 	ControlPlane Role = "control-plane"
 	Worker       Role = "worker"
+)
+
+// Commands to a control plane. Workers need none.
+const (
+	// CommandFreeze prepares a control plane for being frozen: it suspends what must not be frozen in the middle
+	// of its work, and then creates the file QuiescedPath. A control plane that is starting does so when it has
+	// started.
+	CommandFreeze = "freeze"
+	// CommandThaw undoes CommandFreeze, after the process was thawed: when the API can be used, the control plane
+	// removes the file.
+	CommandThaw = "thaw"
 )
 
 // SimulatedPods is the type of a condition of nodes whose pods are not containers: its message says
@@ -117,6 +131,7 @@ func NetworkPath(dir string) string       { return filepath.Join(dir, "network")
 func NetworkSocketPath(dir string) string { return filepath.Join(dir, "network", "socket") }
 func LogPath(dir string) string           { return filepath.Join(dir, "machine.log") }
 func LockPath(dir string) string          { return filepath.Join(dir, "lock") }
+func QuiescedPath(dir string) string      { return filepath.Join(dir, "quiesced") }
 
 // ControlPlaneName returns the name of the control plane of a cluster.
 func ControlPlaneName(infraID string) string { return infraID + "-master-0" }

@@ -71,25 +71,29 @@ const idleGCPercent = 25
 
 // runControlPlane runs a control plane and its node until ctx ends.
 func runControlPlane(ctx context.Context, m *runningMachine) error {
-	listener, err := controlplane.Listen(m.APIPort)
+	first, err := controlplane.Listen(m.APIPort)
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", m.Name, err)
+	}
+	f, err := newFreezer(m, first)
+	if err != nil {
+		return fmt.Errorf("starting machine %s: %w", m.Name, errors.Join(err, first.Close()))
 	}
 	keys := machine.PKIPath(m.dir)
 	options := controlplane.Options{
 		Dir:             machine.DiskPath(m.dir),
 		PKI:             keys,
-		Listener:        m.faults.WrapListener(ctx, listener),
+		Listener:        m.faults.WrapListener(ctx, f.api),
 		Controllers:     controllers,
 		ControllerFlags: controllerFlags(keys),
-		Supervise:       m.faults.SuspendWhileInjected(machine.ControllerManagerDead),
+		Supervise:       f.supervise(m.faults.SuspendWhileInjected(machine.ControllerManagerDead)),
 		Scheduler:       true,
 		Log:             os.Stderr,
 	}
 	var pods *podNetwork
 	if m.Containers {
 		if pods, err = newPodNetwork(ctx, m.dir); err != nil {
-			return fmt.Errorf("starting machine %s: %w", m.Name, errors.Join(err, listener.Close()))
+			return fmt.Errorf("starting machine %s: %w", m.Name, errors.Join(err, f.api.Close()))
 		}
 		defer pods.Close()
 		options.DialCluster = pods.dialCluster
@@ -106,7 +110,14 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 		return err
 	}
 	debug.SetGCPercent(idleGCPercent)
-	return runClusterComponents(ctx, cp, m, pods)
+	return runClusterComponents(ctx, cp, m, clusterParts{pods: pods, freezer: f})
+}
+
+// clusterParts are parts of a cluster that were created before its control plane.
+type clusterParts struct {
+	// pods is nil unless the workers run containers.
+	pods    *podNetwork
+	freezer *freezer
 }
 
 // controllerFlags returns the flags that mark a node unreachable after 16 seconds, and that make
@@ -122,8 +133,8 @@ func controllerFlags(keys string) []string {
 }
 
 // runClusterComponents runs the components that turn a control plane into a cluster, until ctx ends
-// or the control plane dies. pods is nil unless the workers run containers.
-func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m *runningMachine, pods *podNetwork) error {
+// or the control plane dies.
+func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m *runningMachine, parts clusterParts) error {
 	root := cp.ClientConfig("hotspare-machine", "system:masters")
 	authority, err := newCSRAuthority(root, m)
 	if err != nil {
@@ -134,14 +145,17 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return waitForControlPlaneExit(ctx, cp) })
 	work.Go(func() error { return ensureNodeRBAC(ctx, root) })
-	if pods != nil {
+	work.Go(func() error { return parts.freezer.followCommands(ctx, m.commands) })
+	if pods := parts.pods; pods != nil {
 		work.Go(func() error { return pods.run(ctx, m.APIPort) })
 		work.Go(func() error { return ensureMetricsRBAC(ctx, root) })
 		work.Go(func() error { return maintainServices(ctx, root) })
 		work.Go(func() error { return runDNS(ctx, root, pods) })
 		work.Go(func() error { return runVolumes(ctx, root, m) })
-		work.Go(func() error { return runLoadBalancer(ctx, root, m, pods) })
-		work.Go(func() error { return serveImages(ctx, m.dir, pods) })
+		work.Go(func() error {
+			return parts.freezer.gate.Run(ctx, func(ctx context.Context) error { return runLoadBalancer(ctx, root, m, pods) })
+		})
+		work.Go(func() error { return serveImages(ctx, m.dir, pods, &parts.freezer.gate) })
 	}
 	work.Go(func() error { authority.Run(ctx); return nil })
 	work.Go(func() error {

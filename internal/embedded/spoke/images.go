@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -21,18 +22,28 @@ import (
 	"hotspare.io/hotspare/internal/embedded/imagestore/upstream"
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/podnetwork"
+	"hotspare.io/hotspare/internal/embedded/spoke/quiesce"
 )
 
 // imageHeaderTimeout is how long a node may take to send a request after it has connected.
 const imageHeaderTimeout = 10 * time.Second
 
 // serveImages serves the images of this computer, and those of other registries, at the gateway of the
-// network of pods, as a registry that nodes ask before all others, until ctx ends.
-func serveImages(ctx context.Context, dir string, pods *podNetwork) error {
+// network of pods, as a registry that nodes ask before all others, until ctx ends. It rests while the gate is
+// closed: a download that was frozen would block other clusters.
+func serveImages(ctx context.Context, dir string, pods *podNetwork, gate *quiesce.Gate) error {
 	listener, err := pods.Listen(machine.GatewayImagePort)
 	if err != nil {
 		return fmt.Errorf("serving images: %w", err)
 	}
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	defer stop()
+	shared := quiesce.ShareListener(listener)
+	return gate.Run(ctx, func(ctx context.Context) error { return serveImagesUntilDone(ctx, dir, shared.NewTurn(), gate) })
+}
+
+// serveImagesUntilDone serves images at the listener, which it closes, until ctx ends.
+func serveImagesUntilDone(ctx context.Context, dir string, listener net.Listener, gate *quiesce.Gate) error {
 	store := filepath.Dir(filepath.Dir(dir))
 	loaded := imagestore.Open(machine.ImagesPath(store))
 	handler := loaded.Handler()
@@ -44,12 +55,22 @@ func serveImages(ctx context.Context, dir string, pods *podNetwork) error {
 		defer cached.Wait()
 		handler = selectHandler(registryapi.Handler(loaded, cached), handler)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: imageHeaderTimeout}
+	server := &http.Server{Handler: gatedHandler(gate, handler), ReadHeaderTimeout: imageHeaderTimeout}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // pulls are repeated
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
 		return fmt.Errorf("serving images: %w", err)
 	}
 	return nil
+}
+
+// gatedHandler returns a handler that answers no requests while the gate is closed, and for whose requests the gate
+// waits: they may hold locks.
+func gatedHandler(gate *quiesce.Gate, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !gate.TryRun(func() { next.ServeHTTP(w, r) }) {
+			http.Error(w, "the cluster is about to sleep", http.StatusServiceUnavailable)
+		}
+	})
 }
 
 // selectHandler returns a handler that serves nodes by one handler, and pods by another one. Pods may

@@ -3,6 +3,7 @@
 package spoke
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,11 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/processtree"
 	"hotspare.io/hotspare/internal/embedded/spoke/faultinject"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 	"hotspare.io/hotspare/internal/embedded/usernamespace"
@@ -46,11 +50,15 @@ func Run(ctx context.Context, dir string) error {
 	faults := faultinject.New(dir)
 	ctx, cancel := faults.WithHangOnStop(ctx)
 	defer cancel()
+	m := &runningMachine{dir: dir, Config: config, faults: faults, commands: make(chan string, 1)}
 	if os.Getenv(ParentPipe) == "1" {
-		go cancelOnEOF(os.Stdin, cancel)
+		if err := processtree.ContinueWhenParentDies(); err != nil {
+			return fmt.Errorf("starting machine %s: %w", config.Name, errors.Join(err, lock.Release()))
+		}
+		go m.followParent(ctx, os.Stdin, cancel)
 	}
 	go faults.Run(ctx)
-	err = runMachine(ctx, &runningMachine{dir: dir, Config: config, faults: faults})
+	err = runMachine(ctx, m)
 	if ctx.Err() != nil {
 		err = nil // ignore the errors that the cancellation caused
 	}
@@ -62,6 +70,8 @@ type runningMachine struct {
 	machine.Config
 	dir    string
 	faults *faultinject.Watcher
+	// commands receives the last command that was not taken yet.
+	commands chan string
 }
 
 // simulationCause returns why the pods of the machine are not containers; "" if that was requested.
@@ -106,9 +116,19 @@ func (m *runningMachine) injectExpiredCertificates() error {
 	return machine.RemoveInjection(m.dir, machine.CertificatesExpired)
 }
 
-// cancelOnEOF cancels when the pipe ends or breaks. The read cannot be interrupted: the goroutine
-// lives as long as the process.
-func cancelOnEOF(pipe io.Reader, cancel context.CancelFunc) {
-	_, _ = io.Copy(io.Discard, pipe) // EOF and an error have the same effect
-	cancel()
+// followParent reads the commands of the parent from the pipe, and cancels when the pipe ends or breaks. The read
+// cannot be interrupted: the goroutine lives as long as the process.
+func (m *runningMachine) followParent(ctx context.Context, pipe io.Reader, cancel context.CancelFunc) {
+	defer cancel() // EOF and an error have the same effect
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		select {
+		case <-m.commands: // the new command replaces it
+		default:
+		}
+		m.commands <- lines.Text()
+	}
+	// If this machine was frozen when its parent died, the kernel has continued this process, but no other.
+	if err := processtree.ContinueDescendants(); err != nil {
+		klog.FromContext(ctx).Error(err, "processes of the machine may be frozen until they are killed")
+	}
 }

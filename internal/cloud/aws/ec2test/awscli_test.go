@@ -30,6 +30,7 @@ func TestAwscliTakesItForEC2(t *testing.T) {
 	}
 	id := s.AddInstance(Instance{Tags: map[string]string{"kubernetes.io/cluster/c": "owned", "Name": "c-worker-0"}})
 	spot := s.AddInstance(Instance{Spot: true, State: Running})
+	sleeper := s.AddInstance(Instance{State: Running, Hibernation: true})
 
 	run := func(t *testing.T, secret, query string, args ...string) string {
 		t.Helper()
@@ -61,8 +62,14 @@ func TestAwscliTakesItForEC2(t *testing.T) {
 		},
 		{"it starts", "secret", states, "ec2 start-instances --instance-ids " + id, `[["` + id + `","stopped","pending"]]`},
 		{"it hears that the state is wrong", "secret", states, "ec2 stop-instances --instance-ids " + spot + " " + id, "(IncorrectInstanceState)|(UnsupportedOperation)"},
+		{"it hibernates", "secret", states, "ec2 stop-instances --hibernate --instance-ids " + sleeper, `[["` + sleeper + `","running","stopping"]]`},
+		{
+			"it lists which instances hibernate and which can", "secret", "Reservations[].Instances[].[HibernationOptions.Configured,StateReason.Code]",
+			"ec2 describe-instances --instance-ids " + sleeper, `[[true,"Client.UserInitiatedHibernate"]]`,
+		},
+		{"it hears that an instance does not hibernate", "secret", states, "ec2 stop-instances --hibernate --instance-ids " + sleeper + " " + spot, "(UnsupportedHibernationConfiguration)|(UnsupportedOperation)"},
 		{"it terminates", "secret", states, "ec2 terminate-instances --instance-ids " + spot, `[["` + spot + `","running","shutting-down"]]`},
-		{"it assumes a role", "secret", "Credentials.SecretAccessKey", "sts assume-role --role-arn arn:aws:iam::123456789012:role/r --role-session-name test --external-id ext", `"assumed-secret-103"`},
+		{"it assumes a role", "secret", "Credentials.SecretAccessKey", "sts assume-role --role-arn arn:aws:iam::123456789012:role/r --role-session-name test --external-id ext", `"assumed-secret-104"`},
 		{"a wrong signature is found out", "wrong", states, "ec2 start-instances --instance-ids " + id, "(AuthFailure)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
 )
 
 // Instance states, as EC2 names them.
@@ -33,12 +36,19 @@ type Instance struct {
 	Store bool
 	// Profile is the name of its IAM instance profile.
 	Profile string
+	// Hibernation marks an instance that was launched with hibernation enabled.
+	Hibernation bool
+	// Unready makes the instance report that it is not ready to hibernate yet.
+	Unready bool
+	// HibernationRefusal is the error with which every hibernation of the instance fails.
+	HibernationRefusal *Error
 	// Broken makes the instance return to stopped whenever it is started.
 	Broken bool
 	// Refusal is the error with which every start and stop of the instance fails.
 	Refusal *Error
 
 	reason reason
+	guest  cloudtest.Guest
 }
 
 // AddInstance adds an instance to the account and returns its ID.
@@ -93,6 +103,25 @@ func (s *Server) AdvanceStates() {
 	defer s.mu.Unlock()
 	for _, i := range s.instances {
 		i.advanceState()
+		i.advanceGuest()
+	}
+}
+
+// GuestsAreUp reports whether the operating systems of all instances are up.
+func (s *Server) GuestsAreUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(s.instances, func(i *Instance) bool { return !i.guest.IsUp() })
+}
+
+func (i *Instance) advanceGuest() {
+	switch {
+	case i.State == Running:
+		i.guest.Step(cloud.Running, "")
+	case i.State == Stopped && i.reason.Code == hibernated.Code:
+		i.guest.Step(cloud.Stopped, cloud.DepthSuspend)
+	case i.State == Stopped:
+		i.guest.Step(cloud.Stopped, cloud.DepthStop)
 	}
 }
 
@@ -150,6 +179,23 @@ func (i *Instance) stateAfterStop() (string, *Error) {
 	return Stopping, nil
 }
 
+// stateAfterHibernate is stateAfterStop for a call with parameter Hibernate.
+func (i *Instance) stateAfterHibernate() (string, *Error) {
+	next, err := i.stateAfterStop()
+	switch {
+	case err != nil || i.State != Running:
+		return next, err
+	case !i.Hibernation:
+		return "", newAPIError(http.StatusBadRequest, "UnsupportedHibernationConfiguration",
+			"These instances were not launched with hibernation enabled: %s", i.ID)
+	case i.HibernationRefusal != nil:
+		return "", i.HibernationRefusal
+	case i.Unready:
+		return "", newAPIError(http.StatusBadRequest, "UnsupportedOperation", "Instance %s is not ready to hibernate yet, retry in a few minutes", i.ID)
+	}
+	return next, nil
+}
+
 func (i *Instance) stateAfterTerminate() (string, *Error) {
 	if i.State == Terminated {
 		return Terminated, nil
@@ -161,8 +207,23 @@ func (i *Instance) incorrectStateError(done string) *Error {
 	return newAPIError(http.StatusBadRequest, "IncorrectInstanceState", "The instance '%s' is not in a state from which it can be %s.", i.ID, done)
 }
 
-// changeInstances applies a transition to all instances of a call, or to none.
-func (s *Server) changeInstances(q query, response string, to transition) (any, *Error) {
+// Reasons of stopped instances.
+var (
+	shutDown   = reason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
+	hibernated = reason{"Client.UserInitiatedHibernate", "Client.UserInitiatedHibernate: User initiated hibernate"}
+)
+
+// stopInstances executes StopInstances.
+func (s *Server) stopInstances(q query) (any, *Error) {
+	if q.Get("Hibernate") == "true" {
+		return s.changeInstances(q, "StopInstancesResponse", hibernated, (*Instance).stateAfterHibernate)
+	}
+	return s.changeInstances(q, "StopInstancesResponse", shutDown, (*Instance).stateAfterStop)
+}
+
+// changeInstances applies a transition to all instances of a call, or to none; why is the reason that they
+// then have.
+func (s *Server) changeInstances(q query, response string, why reason, to transition) (any, *Error) {
 	ids := q.listValues("InstanceId")
 	if len(ids) == 0 {
 		return nil, newAPIError(http.StatusBadRequest, "MissingParameter", "The request must contain the parameter InstanceId")
@@ -187,7 +248,7 @@ func (s *Server) changeInstances(q query, response string, to transition) (any, 
 	for n, i := range found {
 		out.Instances = append(out.Instances, change{i.ID, newInstanceState(next[n]), newInstanceState(i.State)})
 		if i.State != next[n] {
-			i.State, i.reason = next[n], reason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
+			i.State, i.reason = next[n], why
 		}
 		if i.State == Pending {
 			i.reason = reason{}

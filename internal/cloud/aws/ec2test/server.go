@@ -115,7 +115,7 @@ func (s *Server) HangEveryCall() <-chan struct{} {
 }
 
 // AcceptedCalls returns the calls accepted so far, each as its action and the instances that it
-// names: "StopInstances i-1 i-2".
+// names: "StopInstances i-1 i-2", "StopInstances --hibernate i-3".
 func (s *Server) AcceptedCalls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,11 @@ func (s *Server) answerCall(r *http.Request, body []byte) (any, *Error) {
 	held := s.checkCallAllowed(r, body)
 	meanwhile := s.beforeAction
 	if held == nil {
-		s.calls = append(s.calls, strings.Join(append([]string{q.Get("Action")}, q.listValues("InstanceId")...), " "))
+		action := q.Get("Action")
+		if q.Get("Hibernate") == "true" {
+			action += " --hibernate"
+		}
+		s.calls = append(s.calls, strings.Join(append([]string{action}, q.listValues("InstanceId")...), " "))
 	}
 	s.mu.Unlock()
 	if held != nil {
@@ -219,11 +223,11 @@ func (s *Server) dispatchAction(service string, q query) (any, *Error) {
 	case "ec2 2016-11-15 DescribeInstances":
 		return s.describeInstances(q)
 	case "ec2 2016-11-15 StartInstances":
-		return s.changeInstances(q, "StartInstancesResponse", (*Instance).stateAfterStart)
+		return s.changeInstances(q, "StartInstancesResponse", reason{}, (*Instance).stateAfterStart)
 	case "ec2 2016-11-15 StopInstances":
-		return s.changeInstances(q, "StopInstancesResponse", (*Instance).stateAfterStop)
+		return s.stopInstances(q)
 	case "ec2 2016-11-15 TerminateInstances":
-		return s.changeInstances(q, "TerminateInstancesResponse", (*Instance).stateAfterTerminate)
+		return s.changeInstances(q, "TerminateInstancesResponse", shutDown, (*Instance).stateAfterTerminate)
 	case "sts 2011-06-15 AssumeRole":
 		return s.assumeRole(q)
 	default:

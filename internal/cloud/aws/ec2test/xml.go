@@ -53,6 +53,7 @@ type instance struct {
 	Reason     *reason  `xml:"stateReason,omitempty"`
 	RootDevice string   `xml:"rootDeviceType"`
 	Profile    *profile `xml:"iamInstanceProfile,omitempty"`
+	Hibernates bool     `xml:"hibernationOptions>configured"`
 	Tags       []tag    `xml:"tagSet>item"`
 }
 
@@ -74,7 +75,7 @@ func newDescription() description {
 }
 
 func newReservation(i *Instance) reservation {
-	out := instance{ID: i.ID, State: newInstanceState(i.State), Type: "m6i.xlarge", Zone: "us-east-1a", RootDevice: "ebs"}
+	out := instance{ID: i.ID, State: newInstanceState(i.State), Type: "m6i.xlarge", Zone: "us-east-1a", RootDevice: "ebs", Hibernates: i.Hibernation}
 	if i.Store {
 		out.RootDevice = "instance-store"
 	}

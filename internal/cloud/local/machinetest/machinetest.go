@@ -6,9 +6,9 @@
 package machinetest
 
 import (
+	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +18,7 @@ import (
 
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/processtree"
 )
 
 // An Injection is a fault that is deliberately injected into a stand-in's machine.
@@ -28,6 +29,8 @@ const (
 	ExitAtOnce Injection = "fatal: the disk is on fire"
 	// IgnoreStop makes the machine ignore SIGTERM and the end of its standard input.
 	IgnoreStop Injection = "deaf"
+	// IgnoreFreeze makes a control plane ignore the command to come to rest.
+	IgnoreFreeze Injection = "restless"
 )
 
 // Inject sets the fault that the machine in dir has from its next start.
@@ -76,7 +79,7 @@ func runMachine(dir string, work func(context.Context, string) error) error {
 	case IgnoreStop:
 		ctx = context.WithoutCancel(ctx)
 	default:
-		ctx = contextUntilEOF(ctx)
+		ctx = contextUntilEOF(ctx, dir)
 	}
 	fmt.Println("standing in")
 	if work != nil {
@@ -92,17 +95,36 @@ func runMachine(dir string, work func(context.Context, string) error) error {
 }
 
 // contextUntilEOF returns a context that ends when standard input ends, if the parent has declared
-// that it holds the other end of the pipe.
-func contextUntilEOF(ctx context.Context) context.Context {
+// that it holds the other end of the pipe. Meanwhile, it follows the parent's commands.
+func contextUntilEOF(ctx context.Context, dir string) context.Context {
 	if os.Getenv("HOTSPARE_PARENT_PIPE") != "1" {
 		return ctx
 	}
+	if err := processtree.ContinueWhenParentDies(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, os.Stdin) // an error also ends it
+		defer cancel() // an error also ends it
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			if err := followCommand(dir, lines.Text()); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}
 	}()
 	return ctx
+}
+
+// followCommand does at once what a control plane does when its parts rest.
+func followCommand(dir, command string) error {
+	switch {
+	case ReadInjection(dir) == IgnoreFreeze:
+		return nil
+	case command == machine.CommandFreeze:
+		return os.WriteFile(machine.QuiescedPath(dir), nil, 0o600)
+	default:
+		return os.Remove(machine.QuiescedPath(dir))
+	}
 }
 
 func injectionPath(dir string) string { return filepath.Join(dir, "fault") }

@@ -55,11 +55,12 @@ type Cache struct {
 // Open returns the cache in dir, with at most limit bytes of content. It creates nothing.
 func Open(dir string, limit int64, now func() time.Time) *Cache {
 	return &Cache{
-		dir: dir, limit: limit, now: now, free: measureFree, Write: (*os.File).Write, sync: (*os.File).Sync, poll: 20 * time.Millisecond,
+		dir: dir, limit: limit, now: now, free: MeasureFree, Write: (*os.File).Write, sync: (*os.File).Sync, poll: 20 * time.Millisecond,
 	}
 }
 
-func measureFree(dir string) (int64, error) {
+// MeasureFree returns the free bytes of the disk of a folder.
+func MeasureFree(dir string) (int64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return 0, fmt.Errorf("reading the free space of %s: %w", dir, err)

@@ -46,62 +46,66 @@ func (r *stallReader) Close() error {
 	return r.ReadCloser.Close()
 }
 
-// fetch opens an item of the registry with the cluster's credentials. ctx ends the reading.
-func (s *Source) fetch(ctx context.Context, item upstream.Item) (io.ReadCloser, upstream.Descriptor, error) {
+// fetch opens an item of the registry with the credentials of the cluster or of the pod. ctx ends the reading.
+func (p *pull) fetch(ctx context.Context, item upstream.Item) (io.ReadCloser, upstream.Descriptor, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var body io.ReadCloser
 	var d upstream.Descriptor
-	err := s.attempt(item.Repository, func(c authn.AuthConfig) (err error) {
-		body, d, err = s.options.Client.Open(ctx, item, c)
+	err := p.attempt(item.Repository, func(c authn.AuthConfig) (err error) {
+		body, d, err = p.options.Client.Open(ctx, item, c)
 		return err
 	})
 	if err != nil {
 		cancel(err)
 		return nil, d, err
 	}
-	timer := time.AfterFunc(s.stall, func() { cancel(errStalled) })
-	return &stallReader{ReadCloser: body, limit: s.stall, timer: timer, cancel: cancel}, d, nil
+	timer := time.AfterFunc(p.stall, func() { cancel(errStalled) })
+	return &stallReader{ReadCloser: body, limit: p.stall, timer: timer, cancel: cancel}, d, nil
 }
 
 // download opens content of the registry and stores it as it arrives. If a process receives the same
 // content from the registry already, the content is read from that download.
-func (s *Source) download(ctx context.Context, item upstream.Item, r registryapi.Request) (*registryapi.Content, error) {
+func (p *pull) download(ctx context.Context, item upstream.Item, r registryapi.Request) (*registryapi.Content, error) {
 	// A cluster without access must not begin a download: others would wait for it in vain.
-	if age, accepted := s.accessAge(r.Repository); !accepted || age >= remembered {
-		if _, err := s.stat(ctx, item); err != nil {
+	if age, accepted := p.accessAge(r.Repository); !accepted || age >= remembered {
+		if _, err := p.stat(ctx, item); err != nil {
 			return nil, err
 		}
 	}
 	registry := reference.Domain(r.Repository)
-	download, reader, err := s.cache.Begin(ctx, registry, r.Digest)
+	download, reader, err := p.cache.Begin(ctx, registry, r.Digest)
 	if err != nil {
-		return s.stream(ctx, item, r.Digest, err)
+		return p.stream(ctx, item, r.Digest, err)
 	}
 	if reader != nil {
-		if _, err := s.authorize(ctx, item, r.Digest); err != nil {
+		if _, err := p.authorize(ctx, item, r.Digest); err != nil {
 			return nil, errors.Join(err, reader.Close())
 		}
-		return &registryapi.Content{Digest: r.Digest, Size: -1, Body: s.newBody(ctx, item, r.Digest, reader)}, nil
+		return &registryapi.Content{Digest: r.Digest, Size: -1, Body: p.newBody(ctx, item, r.Digest, reader)}, nil
 	}
-	body, d, err := s.fetch(s.ctx, item) //nolint:contextcheck // it goes on when its client has gone
+	if p.isStored(r.Repository, r.Digest) { // by a download that ended after open had looked
+		download.Cancel()
+		return nil, errAgain
+	}
+	body, d, err := p.fetch(p.ctx, item) //nolint:contextcheck // it goes on when its client has gone
 	if err != nil {
 		download.Cancel()
 		return nil, err
 	}
-	s.logRecord(s.records.recordContent(r.Repository, r.Digest))
+	p.logRecord(p.records.recordContent(r.Repository, r.Digest))
 	content := &registryapi.Content{Digest: r.Digest, Size: d.Size}
 	if err := download.MakeRoom(ctx, d.Size); err != nil {
 		download.Cancel()
-		s.logNotStored(item, err)
-		content.Body = s.newBody(ctx, item, r.Digest, body)
+		p.logNotStored(item, err)
+		content.Body = p.newBody(ctx, item, r.Digest, body)
 		return content, nil
 	}
 	if reader, err = download.Reader(ctx); err != nil {
 		download.Cancel()
 		return nil, errors.Join(err, body.Close())
 	}
-	s.downloads.Go(func() { s.receive(item, r.Digest, download, body) })
-	content.Body = s.newBody(ctx, item, r.Digest, reader)
+	p.downloads.Go(func() { p.receive(item, r.Digest, download, body) })
+	content.Body = p.newBody(ctx, item, r.Digest, reader)
 	return content, nil
 }
 
@@ -121,20 +125,20 @@ func (s *Source) logNotStored(item upstream.Item, err error) {
 }
 
 // stream opens content of the registry without storing it, because of the reason.
-func (s *Source) stream(ctx context.Context, item upstream.Item, digest v1.Hash, reason error) (*registryapi.Content, error) {
-	s.logNotStored(item, reason)
-	body, d, err := s.fetch(ctx, item)
+func (p *pull) stream(ctx context.Context, item upstream.Item, digest v1.Hash, reason error) (*registryapi.Content, error) {
+	p.logNotStored(item, reason)
+	body, d, err := p.fetch(ctx, item)
 	if err != nil {
 		return nil, err
 	}
-	return &registryapi.Content{Digest: digest, Size: d.Size, Body: s.newBody(ctx, item, digest, body)}, nil
+	return &registryapi.Content{Digest: digest, Size: d.Size, Body: p.newBody(ctx, item, digest, body)}, nil
 }
 
 // body is content that is verified as it is read. If the download that it reads is interrupted, for
 // example because the disk is full, it reads the rest from the registry.
 type body struct {
 	ctx    context.Context //nolint:containedctx // that of the request, which reads the body
-	source *Source
+	pull   *pull
 	item   upstream.Item
 	digest v1.Hash
 
@@ -144,8 +148,8 @@ type body struct {
 	isSecond bool
 }
 
-func (s *Source) newBody(ctx context.Context, item upstream.Item, digest v1.Hash, from io.ReadCloser) *body {
-	return &body{ctx: ctx, source: s, item: item, digest: digest, from: from, hash: sha256.New()}
+func (p *pull) newBody(ctx context.Context, item upstream.Item, digest v1.Hash, from io.ReadCloser) *body {
+	return &body{ctx: ctx, pull: p, item: item, digest: digest, from: from, hash: sha256.New()}
 }
 
 // Close closes what is read. It does not end the download.
@@ -167,7 +171,7 @@ func (b *body) Read(p []byte) (int, error) {
 // continueFromRegistry replaces the interrupted download by the rest of the content in the registry.
 func (b *body) continueFromRegistry() error {
 	b.isSecond = true
-	rest, _, err := b.source.fetch(b.ctx, b.item)
+	rest, _, err := b.pull.fetch(b.ctx, b.item)
 	if err != nil {
 		return err
 	}

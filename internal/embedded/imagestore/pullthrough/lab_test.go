@@ -34,6 +34,7 @@ type lab struct {
 	registry *registrytest.Registry
 	dir      string
 	image    v1.Image
+	others   []string // further registries that clusters may pull from
 
 	mu  sync.Mutex
 	now time.Time
@@ -48,7 +49,12 @@ const (
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{t: t, registry: registrytest.New(t, registrytest.Token), dir: filepath.Join(t.TempDir(), "cache"), now: time.Now()}
+	return newLabWith(t, registrytest.Token)
+}
+
+func newLabWith(t *testing.T, auth registrytest.Auth) *lab {
+	t.Helper()
+	l := &lab{t: t, registry: registrytest.New(t, auth), dir: filepath.Join(t.TempDir(), "cache"), now: time.Now()}
 	l.image = newImage(t, 2)
 	for _, repository := range []string{"open/app", "team/app"} {
 		l.registry.Push(t, repository+":v1", l.image)
@@ -87,6 +93,8 @@ type cluster struct {
 	lab    *lab
 	source *Source
 	url    string
+	// pod is the user with password in the imagePullSecrets of the pod; "" means none.
+	pod string
 }
 
 // newCluster returns a cluster with the password of a user in its pull secret; "" means no pull secret.
@@ -108,7 +116,7 @@ func (l *lab) newClusterWith(user string, limit int64) *cluster {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	source, err := New(ctx, Options{
 		Dir: l.dir, Limit: limit, Secret: secret, Log: l.logger(), Now: l.Now,
-		Client: upstream.New(upstream.Options{IsAllowed: func(netip.Addr) bool { return false }, Insecure: []string{l.registry.Host}, Now: l.Now}),
+		Client: upstream.New(upstream.Options{IsAllowed: func(netip.Addr) bool { return false }, Insecure: append([]string{l.registry.Host}, l.others...), Now: l.Now}),
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -154,10 +162,19 @@ type answer struct {
 
 func (c *cluster) request(method, path string) answer {
 	c.t.Helper()
-	address := c.url + "/v2/" + path + "?ns=" + url.QueryEscape(c.lab.registry.Host)
+	return c.requestFrom(c.lab.registry, method, path)
+}
+
+// requestFrom requests content of a registry.
+func (c *cluster) requestFrom(registry *registrytest.Registry, method, path string) answer {
+	c.t.Helper()
+	address := c.url + "/v2/" + path + "?ns=" + url.QueryEscape(registry.Host)
 	request, err := http.NewRequestWithContext(c.t.Context(), method, address, nil)
 	if err != nil {
 		c.t.Fatal(err)
+	}
+	if user, password, has := strings.Cut(c.pod, ":"); has {
+		request.SetBasicAuth(user, password)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

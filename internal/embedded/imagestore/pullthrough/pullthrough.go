@@ -28,12 +28,14 @@ const (
 	remembered = time.Minute
 	// maxManifest is the maximum size of a manifest: registries accept manifests up to this size.
 	maxManifest = 4 << 20
-	// maxAttempts bounds how often content is opened again that others delete.
+	// manifestUnknown is the code of an error of a manifest that does not exist.
+	manifestUnknown = "MANIFEST_UNKNOWN"
+	// maxAttempts bounds how often content is opened again that others store or delete.
 	maxAttempts = 3
 )
 
-// errAgain reports that content was deleted since it was found.
-var errAgain = errors.New("the content was deleted")
+// errAgain reports that others stored or deleted content since it was looked up.
+var errAgain = errors.New("the content was stored or deleted by others while it was opened")
 
 // Options configure a Source.
 type Options struct {
@@ -58,6 +60,8 @@ type Source struct {
 	records *records
 	// stall is how long a registry may send nothing in the middle of content.
 	stall time.Duration
+	// free returns the free bytes of the disk of a folder. Tests replace it.
+	free func(dir string) (int64, error)
 	// downloads counts the downloads that go on.
 	downloads sync.WaitGroup
 }
@@ -70,7 +74,7 @@ func New(ctx context.Context, o Options) (*Source, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Source{ctx: ctx, options: o, cache: blobcache.Open(o.Dir, o.Limit, o.Now), stall: stallTimeout}
+	s := &Source{ctx: ctx, options: o, cache: blobcache.Open(o.Dir, o.Limit, o.Now), stall: stallTimeout, free: blobcache.MeasureFree}
 	var err error
 	if s.records, err = openRecords(o.Dir, o.Now); err != nil {
 		return nil, err
@@ -84,38 +88,65 @@ func (s *Source) Wait() { s.downloads.Wait() }
 
 // OpenBlob opens a blob of a repository.
 func (s *Source) OpenBlob(ctx context.Context, r registryapi.Request) (*registryapi.Content, error) {
-	content, err := s.open(ctx, upstream.Item{Repository: r.Repository, IsBlob: true, Reference: r.Digest.String()}, r)
-	return content, s.toAPIError("BLOB_UNKNOWN", err)
+	content, err := s.newPull(r).open(ctx, upstream.Item{Repository: r.Repository, IsBlob: true, Reference: r.Digest.String()}, r)
+	if err == nil && !r.HeadOnly {
+		err = s.confirmPull(content)
+	}
+	return content, s.toAPIError(r, "BLOB_UNKNOWN", err)
+}
+
+// confirmPull returns an error unless the disk, to which nodes pull, has room for content. It then closes the
+// content.
+func (s *Source) confirmPull(c *registryapi.Content) error {
+	free, err := s.free(s.options.Dir)
+	if err == nil {
+		err = registryapi.ConfirmSpace(c.Digest, c.Size, free)
+	}
+	if err == nil {
+		return nil
+	}
+	s.options.Log.Info("did not pull", "reason", err.Error())
+	return errors.Join(err, c.Body.Close())
 }
 
 // OpenManifest opens a manifest or an index of a repository.
 func (s *Source) OpenManifest(ctx context.Context, r registryapi.Request) (*registryapi.Content, error) {
-	content, err := s.openManifest(ctx, r)
-	return content, s.toAPIError("MANIFEST_UNKNOWN", err)
+	content, err := s.newPull(r).openManifest(ctx, r)
+	return content, s.toAPIError(r, manifestUnknown, err)
 }
 
-func (s *Source) openManifest(ctx context.Context, r registryapi.Request) (*registryapi.Content, error) {
+// pull answers the requests that have the same credentials.
+type pull struct {
+	*Source
+	// pod are the credentials of the client, which come from the imagePullSecrets of a pod; empty if there
+	// are none. They are used for these requests only.
+	pod authn.AuthConfig
+}
+
+func (s *Source) newPull(r registryapi.Request) *pull { return &pull{Source: s, pod: r.Credentials} }
+
+func (p *pull) openManifest(ctx context.Context, r registryapi.Request) (*registryapi.Content, error) {
 	age := time.Duration(0)
 	if r.Tag != "" {
-		t, err := s.resolveTag(ctx, r.Repository, r.Tag)
+		t, err := p.resolveTag(ctx, r.Repository, r.Tag)
 		if err != nil {
 			return nil, err
 		}
-		if now := s.options.Now(); now.Sub(t.Checked) >= remembered {
+		if now := p.options.Now(); now.Sub(t.Checked) >= remembered {
 			age = now.Sub(t.Checked)
-			s.options.Log.Info("served a tag as it was", "image", r.Repository.Name()+":"+r.Tag, "age", age.Round(time.Second).String())
+			p.options.Log.Info("served a tag as it was", "image", r.Repository.Name()+":"+r.Tag, "age", age.Round(time.Second).String())
 		}
 		if r.HeadOnly && t.MediaType != "" && t.Size > 0 {
 			return &registryapi.Content{MediaType: t.MediaType, Digest: t.Digest, Size: t.Size, Age: age}, nil
 		}
 		r.Digest = t.Digest
 	}
-	content, err := s.open(ctx, upstream.Item{Repository: r.Repository, Reference: r.Digest.String()}, r)
+	content, err := p.open(ctx, upstream.Item{Repository: r.Repository, Reference: r.Digest.String()}, r)
 	if err != nil || content.Body == nil {
 		return content, err
 	}
 	content.Age = max(content.Age, age)
-	return s.readManifest(content)
+	return p.readManifest(content)
 }
 
 // memory is content that was read.
@@ -130,7 +161,7 @@ func (s *Source) readManifest(c *registryapi.Content) (*registryapi.Content, err
 	if err = errors.Join(err, c.Body.Close()); err != nil {
 		return nil, err
 	}
-	notManifest := registryapi.NotFound("MANIFEST_UNKNOWN", c.Digest.String()+" is no manifest or index of an image")
+	notManifest := registryapi.NotFound(manifestUnknown, c.Digest.String()+" is no manifest or index of an image")
 	if len(raw) > maxManifest {
 		return nil, notManifest
 	}
@@ -155,40 +186,43 @@ type identity struct {
 }
 
 // identities returns the credentials for a repository in the order in which they are tried.
-func (s *Source) identities(repository reference.Named) []identity {
-	all := []identity{{name: anonymous}}
-	if own, ok := s.options.Secret.Find(repository); ok {
-		all = append([]identity{{s.records.identity(own), own}}, all...)
+func (p *pull) identities(repository reference.Named) []identity {
+	var all []identity
+	if p.pod != (authn.AuthConfig{}) {
+		all = append(all, identity{p.records.identity(p.pod), p.pod})
 	}
-	return all
+	if own, ok := p.options.Secret.Find(repository); ok {
+		all = append(all, identity{p.records.identity(own), own})
+	}
+	return append(all, identity{name: anonymous})
 }
 
 // accessAge returns how long ago the registry has given the cluster access to a repository; false if it
 // has not.
-func (s *Source) accessAge(repository reference.Named) (time.Duration, bool) {
+func (p *pull) accessAge(repository reference.Named) (time.Duration, bool) {
 	var last time.Time
-	for _, i := range s.identities(repository) {
-		if when, ok := s.records.lastAccess(repository, i.name); ok && when.After(last) {
+	for _, i := range p.identities(repository) {
+		if when, ok := p.records.lastAccess(repository, i.name); ok && when.After(last) {
 			last = when
 		}
 	}
-	return s.options.Now().Sub(last), !last.IsZero()
+	return p.options.Now().Sub(last), !last.IsZero()
 }
 
 // attempt calls ask with the credentials for a repository until the registry accepts some, and records
-// the access. The error is the one of the cluster's own credentials.
-func (s *Source) attempt(repository reference.Named, ask func(authn.AuthConfig) error) error {
+// the access. The error is that of the first ones.
+func (p *pull) attempt(repository reference.Named, ask func(authn.AuthConfig) error) error {
 	var denied error
-	for _, i := range s.identities(repository) {
+	for _, i := range p.identities(repository) {
 		err := ask(i.credentials)
 		if err == nil {
-			s.logRecord(s.records.recordAccess(repository, i.name))
+			p.logRecord(p.records.recordAccess(repository, i.name))
 			return nil
 		}
 		if kind, known := upstream.KindOf(err); !known || kind != upstream.Denied {
 			return err
 		}
-		s.records.forgetAccess(repository, i.name)
+		p.records.forgetAccess(repository, i.name)
 		denied = cmp.Or(denied, err)
 	}
 	return denied
@@ -202,9 +236,9 @@ func (s *Source) logRecord(err error) {
 }
 
 // stat asks the registry for an item with the cluster's credentials.
-func (s *Source) stat(ctx context.Context, item upstream.Item) (d upstream.Descriptor, err error) {
-	err = s.attempt(item.Repository, func(c authn.AuthConfig) error {
-		d, err = s.options.Client.Stat(ctx, item, c)
+func (p *pull) stat(ctx context.Context, item upstream.Item) (d upstream.Descriptor, err error) {
+	err = p.attempt(item.Repository, func(c authn.AuthConfig) error {
+		d, err = p.options.Client.Stat(ctx, item, c)
 		return err
 	})
 	return d, err
@@ -217,48 +251,48 @@ func isTransient(err error) bool {
 }
 
 // resolveTag returns what a tag is, or what it was if the registry does not answer.
-func (s *Source) resolveTag(ctx context.Context, repository reference.Named, tag string) (tagRecord, error) {
-	known, isKnown := s.records.tag(repository, tag)
-	isKnown = isKnown && s.records.hasContent(repository, known.Digest)
-	age, accepted := s.accessAge(repository)
-	if now := s.options.Now(); isKnown && accepted && age < remembered && now.Sub(known.Checked) < remembered && !now.Before(known.Checked) {
+func (p *pull) resolveTag(ctx context.Context, repository reference.Named, tag string) (tagRecord, error) {
+	known, isKnown := p.records.tag(repository, tag)
+	isKnown = isKnown && p.records.hasContent(repository, known.Digest)
+	age, accepted := p.accessAge(repository)
+	if now := p.options.Now(); isKnown && accepted && age < remembered && now.Sub(known.Checked) < remembered && !now.Before(known.Checked) {
 		return known, nil
 	}
-	fresh, err := s.askForTag(ctx, upstream.Item{Repository: repository, Reference: tag})
-	if isTransient(err) && isKnown && accepted && s.isStored(repository, known.Digest) {
+	fresh, err := p.askForTag(ctx, upstream.Item{Repository: repository, Reference: tag})
+	if isTransient(err) && isKnown && accepted && p.isStored(repository, known.Digest) {
 		return known, nil
 	}
 	if err != nil {
 		if kind, _ := upstream.KindOf(err); kind == upstream.Missing {
-			s.records.forgetTag(repository, tag)
+			p.records.forgetTag(repository, tag)
 		}
 		return tagRecord{}, err
 	}
-	s.logRecord(errors.Join(s.records.recordContent(repository, fresh.Digest), s.records.recordTag(repository, tag, fresh)))
+	p.logRecord(errors.Join(p.records.recordContent(repository, fresh.Digest), p.records.recordTag(repository, tag, fresh)))
 	return fresh, nil
 }
 
-func (s *Source) askForTag(ctx context.Context, item upstream.Item) (tagRecord, error) {
-	d, err := s.stat(ctx, item)
+func (p *pull) askForTag(ctx context.Context, item upstream.Item) (tagRecord, error) {
+	d, err := p.stat(ctx, item)
 	if err != nil {
 		return tagRecord{}, err
 	}
 	if !isSafe(d.Digest) { // some registries do not name it
-		if d.Digest, err = s.computeDigest(ctx, item); err != nil {
+		if d.Digest, err = p.computeDigest(ctx, item); err != nil {
 			return tagRecord{}, err
 		}
 	}
-	return tagRecord{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size, Checked: s.options.Now()}, nil
+	return tagRecord{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size, Checked: p.options.Now()}, nil
 }
 
-func (s *Source) computeDigest(ctx context.Context, item upstream.Item) (v1.Hash, error) {
-	body, _, err := s.fetch(ctx, item)
+func (p *pull) computeDigest(ctx context.Context, item upstream.Item) (v1.Hash, error) {
+	body, _, err := p.fetch(ctx, item)
 	if err != nil {
 		return v1.Hash{}, err
 	}
 	digest, size, err := v1.SHA256(io.LimitReader(body, maxManifest+1))
 	if err == nil && size > maxManifest {
-		err = registryapi.NotFound("MANIFEST_UNKNOWN", item.String()+" is too large for a manifest")
+		err = registryapi.NotFound(manifestUnknown, item.String()+" is too large for a manifest")
 	}
 	return digest, errors.Join(err, body.Close())
 }
@@ -271,28 +305,28 @@ func (s *Source) isStored(repository reference.Named, digest v1.Hash) bool {
 
 // open opens content by its digest: from the folder if the cluster has access to it, and otherwise from
 // the registry.
-func (s *Source) open(ctx context.Context, item upstream.Item, r registryapi.Request) (content *registryapi.Content, err error) {
+func (p *pull) open(ctx context.Context, item upstream.Item, r registryapi.Request) (content *registryapi.Content, err error) {
 	err = errAgain
 	for i := 0; i < maxAttempts && errors.Is(err, errAgain); i++ {
 		switch {
-		case s.isStored(r.Repository, r.Digest):
-			content, err = s.openStored(ctx, item, r)
+		case p.isStored(r.Repository, r.Digest):
+			content, err = p.openStored(ctx, item, r)
 		case r.HeadOnly:
-			content, err = s.statContent(ctx, item, r)
+			content, err = p.statContent(ctx, item, r)
 		default:
-			content, err = s.download(ctx, item, r)
+			content, err = p.download(ctx, item, r)
 		}
 	}
 	return content, err
 }
 
 // statContent returns content without a body, as the registry describes it.
-func (s *Source) statContent(ctx context.Context, item upstream.Item, r registryapi.Request) (*registryapi.Content, error) {
-	d, err := s.stat(ctx, item)
+func (p *pull) statContent(ctx context.Context, item upstream.Item, r registryapi.Request) (*registryapi.Content, error) {
+	d, err := p.stat(ctx, item)
 	if err != nil {
 		return nil, err
 	}
-	s.logRecord(s.records.recordContent(r.Repository, r.Digest))
+	p.logRecord(p.records.recordContent(r.Repository, r.Digest))
 	content := &registryapi.Content{Digest: r.Digest, Size: d.Size}
 	if !item.IsBlob {
 		content.MediaType = d.MediaType
@@ -302,50 +336,50 @@ func (s *Source) statContent(ctx context.Context, item upstream.Item, r registry
 
 // authorize returns an error unless the cluster may have content of a repository. It returns how long
 // ago the registry has said so, if it does not answer now.
-func (s *Source) authorize(ctx context.Context, item upstream.Item, digest v1.Hash) (time.Duration, error) {
-	age, accepted := s.accessAge(item.Repository)
-	known := s.records.hasContent(item.Repository, digest)
+func (p *pull) authorize(ctx context.Context, item upstream.Item, digest v1.Hash) (time.Duration, error) {
+	age, accepted := p.accessAge(item.Repository)
+	known := p.records.hasContent(item.Repository, digest)
 	if accepted && known && age < remembered {
 		return 0, nil
 	}
-	_, err := s.stat(ctx, item)
+	_, err := p.stat(ctx, item)
 	if isTransient(err) && accepted && known {
-		s.options.Log.Info("served content without asking its registry", "item", item.String(), "age", age.Round(time.Second).String(), "reason", err.Error())
+		p.options.Log.Info("served content without asking its registry", "item", item.String(), "age", age.Round(time.Second).String(), "reason", err.Error())
 		return age, nil
 	}
 	if err == nil {
-		s.logRecord(s.records.recordContent(item.Repository, digest))
+		p.logRecord(p.records.recordContent(item.Repository, digest))
 	}
 	return 0, err
 }
 
 // openStored opens content of the folder.
-func (s *Source) openStored(ctx context.Context, item upstream.Item, r registryapi.Request) (*registryapi.Content, error) {
-	age, err := s.authorize(ctx, item, r.Digest)
+func (p *pull) openStored(ctx context.Context, item upstream.Item, r registryapi.Request) (*registryapi.Content, error) {
+	age, err := p.authorize(ctx, item, r.Digest)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.cache.OpenBlob(r.Digest)
+	f, err := p.cache.OpenBlob(r.Digest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errAgain
 	}
 	if err != nil {
 		return nil, err
 	}
-	want, ok := s.records.originSize(reference.Domain(r.Repository), r.Digest)
+	want, ok := p.records.originSize(reference.Domain(r.Repository), r.Digest)
 	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if ok && info.Size() != want {
-		s.options.Log.Info("deleted damaged content", "digest", r.Digest.String(), "size", info.Size(), "want", want)
-		return nil, errors.Join(errAgain, f.Close(), s.cache.Remove(r.Digest))
+		p.options.Log.Info("deleted damaged content", "digest", r.Digest.String(), "size", info.Size(), "want", want)
+		return nil, errors.Join(errAgain, f.Close(), p.cache.Remove(r.Digest))
 	}
 	return &registryapi.Content{Digest: r.Digest, Size: info.Size(), Age: age, Body: f}, nil
 }
 
 // toAPIError returns the error for the client of a pull. unknown is the code for what does not exist.
-func (s *Source) toAPIError(unknown string, err error) error {
+func (s *Source) toAPIError(r registryapi.Request, unknown string, err error) error {
 	var known *upstream.Error
 	if !errors.As(err, &known) {
 		return err
@@ -354,9 +388,19 @@ func (s *Source) toAPIError(unknown string, err error) error {
 	switch known.Kind {
 	case upstream.Missing:
 		e.Status, e.Code = http.StatusNotFound, unknown
+		if unknown == manifestUnknown && s.options.Client.IsInsecure(reference.Domain(r.Repository)) {
+			// After 404, containerd would ask the registry itself, which a node often does not reach, and
+			// report that instead.
+			e.Status = http.StatusGone
+		}
 		return e // it is no news for the operator
-	case upstream.Denied, upstream.Forbidden:
+	case upstream.Denied: // the client may have the credentials of a pod
+		e.Status, e.Code = http.StatusUnauthorized, "UNAUTHORIZED"
+	case upstream.Forbidden:
 		e.Status, e.Code = http.StatusForbidden, "DENIED"
+		if unknown == manifestUnknown { // a registry in the cluster, which the node reaches itself, or reports why not
+			e.Status, e.Code = http.StatusNotFound, unknown
+		}
 	case upstream.Limited:
 		e.Status, e.Code, e.RetryAfter = http.StatusTooManyRequests, "TOOMANYREQUESTS", known.RetryAfter
 		e.Message = fmt.Sprintf("%s; hotspare asks again in %s", known, known.RetryAfter.Round(time.Second))

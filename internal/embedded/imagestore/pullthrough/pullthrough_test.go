@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
 	"hotspare.io/hotspare/internal/embedded/imagestore/registrytest"
 )
 
@@ -42,7 +44,7 @@ func TestCredentialsGiveAccessToTheirOwnClusterOnly(t *testing.T) {
 	for name, user := range map[string]string{"no credentials": "", "another user": bob, "wrong credentials": wrong} {
 		t.Run(name, func(t *testing.T) {
 			other := l.newCluster(user)
-			other.want("403", "team/app", "v1")
+			other.want("401", "team/app", "v1")
 			digest, err := l.image.Digest()
 			if err != nil {
 				t.Fatal(err)
@@ -50,7 +52,7 @@ func TestCredentialsGiveAccessToTheirOwnClusterOnly(t *testing.T) {
 			paths := append(l.layers("team/app"), "team/app/manifests/"+digest.String())
 			for _, path := range paths {
 				for _, method := range []string{http.MethodGet, http.MethodHead} {
-					if got := other.request(method, path); got.status != http.StatusForbidden {
+					if got := other.request(method, path); got.status != http.StatusUnauthorized {
 						t.Errorf("%s %s: %d", method, path, got.status)
 					}
 				}
@@ -81,11 +83,11 @@ func TestAccessEndsWhenTheRegistrySaysSo(t *testing.T) {
 	l.registry.Set(func(s *registrytest.Settings) { s.Owners = map[string]string{"team/app": "bob"} })
 	l.step(remembered)
 	for _, path := range l.layers("team/app") {
-		if got := c.get(path); got.status != http.StatusForbidden {
+		if got := c.get(path); got.status != http.StatusUnauthorized {
 			t.Errorf("%s: %d", path, got.status)
 		}
 	}
-	c.want("403", "team/app", "v1")
+	c.want("401", "team/app", "v1")
 	l.registry.Set(func(s *registrytest.Settings) { s.Status = 503 })
 	l.step(time.Hour)
 	c.want("502", "team/app", "v1") // what it had before does not count any more
@@ -225,7 +227,7 @@ func TestATagThatMovesIsFollowed(t *testing.T) {
 	if got := c.get("open/app/manifests/v1").header.Get("Docker-Content-Digest"); got != want.String() {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	c.want("404", "open/app", "v2")
+	c.want("410", "open/app", "v2") // after 404, the node would ask the registry, which it does not reach
 }
 
 func TestOneTagDoesNotMakeAnotherOneFresh(t *testing.T) {
@@ -331,7 +333,7 @@ func TestPullsAtTheSameTimeMakeOneDownload(t *testing.T) {
 		clusters[i%3].verify(got.header.Get("Docker-Content-Digest"), got)
 	})
 	for i, status := range statuses {
-		if want := map[bool]int{false: 200, true: 403}[i%3 == 2]; status != want {
+		if want := map[bool]int{false: 200, true: 401}[i%3 == 2]; status != want {
 			t.Errorf("request %d: %d, want %d", i, status, want)
 		}
 	}
@@ -344,6 +346,23 @@ func TestPullsAtTheSameTimeMakeOneDownload(t *testing.T) {
 	if gets != 1 {
 		t.Errorf("the registry has served the blob %d times", gets)
 	}
+}
+
+func TestADownloadThatEndsBeforeAnotherBeginsServesBoth(t *testing.T) {
+	l := newLab(t)
+	path := l.layers("team/app")[0]
+	first, second := l.newCluster(alice), l.newCluster(alice)
+	var called atomic.Bool
+	l.registry.Set(func(s *registrytest.Settings) {
+		s.BeforeHead = func() { // the second cluster has looked, and found nothing
+			if called.CompareAndSwap(false, true) {
+				first.get(path)
+				first.source.Wait()
+			}
+		}
+	})
+	second.verify(strings.SplitN(path, "/blobs/", 2)[1], second.get(path))
+	l.wantRequests("1 GET blobs, 2 HEAD blobs")
 }
 
 func TestBadContentIsNotKept(t *testing.T) {
@@ -481,6 +500,39 @@ func TestADiskThatBecomesFullDoesNotBreakAPull(t *testing.T) {
 	}
 }
 
+func TestABlobIsNotServedToANodeWhoseDiskIsFull(t *testing.T) {
+	l := newLab(t)
+	c := l.newCluster("")
+	path := l.layers("open/app")[0]
+	for _, what := range []string{"of the registry", "of the cache"} {
+		c.source.free = func(string) (int64, error) { return registryapi.PullReserve, nil }
+		if got := c.get(path); got.status != http.StatusInsufficientStorage || !strings.Contains(string(got.body), "free space for blob") {
+			t.Errorf("a blob %s: %d %s", what, got.status, got.body)
+		}
+		if got := c.request(http.MethodHead, path); got.status != http.StatusOK {
+			t.Errorf("a blob %s: HEAD answers %d", what, got.status)
+		}
+		c.source.free = func(string) (int64, error) { return 1 << 40, nil }
+		c.want("OK", "open/app", "v1")
+	}
+	if !l.logged("free space for blob") {
+		t.Error("the log does not say why")
+	}
+}
+
+func TestAnotherAnswerOfARegistryLetsTheNodeAskItself(t *testing.T) {
+	l := newLab(t)
+	c := l.newCluster("")
+	inside := registrytest.New(t, registrytest.Basic) // at an address that is not allowed, and not listed as insecure
+	inside.Push(t, "team/app:v1", l.image)
+	if got := c.requestFrom(inside, http.MethodHead, "team/app/manifests/v1"); got.status != http.StatusNotFound {
+		t.Errorf("a registry that only the node reaches: %d", got.status)
+	}
+	if !l.logged("did not pull") {
+		t.Error("the log does not say that the registry is not asked")
+	}
+}
+
 func TestARegistryThatStallsEndsThePull(t *testing.T) {
 	l := newLab(t)
 	c := l.newCluster("")
@@ -598,7 +650,7 @@ func TestRecordsThatAreDamagedCostARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want("OK", "team/app", "v1")
-	l.newCluster(bob).want("403", "team/app", "v1")
+	l.newCluster(bob).want("401", "team/app", "v1")
 }
 
 func TestRecordsContainNoCredentials(t *testing.T) {

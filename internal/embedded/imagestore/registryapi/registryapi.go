@@ -6,6 +6,7 @@ package registryapi
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/distribution/reference"
+	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -35,6 +37,9 @@ type Request struct {
 	Digest v1.Hash
 	// HeadOnly is true if the client asks whether the content exists: the content's Body may be nil.
 	HeadOnly bool
+	// Credentials are those of the client; empty if it sent none. containerd sends those that the
+	// imagePullSecrets of a pod have for the registry of the image, after a response with status 401.
+	Credentials authn.AuthConfig
 }
 
 // Reference returns the tag or the digest.
@@ -81,6 +86,23 @@ func NotFound(code, message string) error {
 	return &Error{Status: http.StatusNotFound, Code: code, Message: message}
 }
 
+// PullReserve is how many bytes of the disk a pull leaves free: the hub and the clusters have their data on
+// the disk to which nodes pull, and end when it is full.
+const PullReserve = 256 << 20
+
+// ConfirmSpace returns an *Error unless a node can store a blob of a size on a disk with that many bytes free.
+// A size of -1 is not known.
+func ConfirmSpace(digest v1.Hash, size, free int64) error {
+	if free-PullReserve >= max(size, 0) {
+		return nil
+	}
+	return &Error{
+		Status: http.StatusInsufficientStorage, Code: "NO_SPACE",
+		Message: fmt.Sprintf("the disk of the data folder has only %d bytes free, of which %d are kept for the clusters: free space for blob %s of %d bytes",
+			max(free, 0), int64(PullReserve), digest, size),
+	}
+}
+
 // IsNotFound reports whether err is an *Error with status 404.
 func IsNotFound(err error) bool {
 	var known *Error
@@ -109,6 +131,9 @@ func writeError(w http.ResponseWriter, err error) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
+	if known.Status == http.StatusUnauthorized {
+		h.Set("Www-Authenticate", `Basic realm="images"`)
+	}
 	if known.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(known.RetryAfter.Seconds()))))
 	}
@@ -200,6 +225,11 @@ func parseRequest(r *http.Request) (request Request, isBlob bool, err error) {
 		registry = DefaultRegistry
 	}
 	request.HeadOnly = r.Method == http.MethodHead
+	if user, password, has := r.BasicAuth(); has {
+		request.Credentials = authn.AuthConfig{ // as in a pull secret
+			Username: user, Password: password, Auth: base64.StdEncoding.EncodeToString([]byte(user + ":" + password)),
+		}
+	}
 	if request.Repository, err = parseRepository(registry, repository); err != nil {
 		return Request{}, false, NotFound("NAME_INVALID", "the name of the repository is not valid: "+err.Error())
 	}

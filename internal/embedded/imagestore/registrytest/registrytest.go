@@ -46,6 +46,7 @@ type Registry struct {
 	settings Settings
 	requests []string
 	headers  map[string]http.Header
+	sent     []string
 }
 
 // Settings are what tests change.
@@ -69,6 +70,8 @@ type Settings struct {
 	OmitDigest bool
 	// RefuseHead refuses HEAD requests for blobs, as servers with signed addresses do.
 	RefuseHead bool
+	// BeforeHead, if not nil, is called before a HEAD request for content is answered.
+	BeforeHead func()
 }
 
 // New starts a registry, and stops it at the end of the test.
@@ -131,11 +134,23 @@ func (r *Registry) Header(path string) http.Header {
 	return r.headers[path]
 }
 
+// Authorizations returns the headers Authorization of all requests, those for tokens included, in their
+// order. A request without one has "".
+func (r *Registry) Authorizations() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.sent)
+}
+
 // ServeHTTP serves the API of registries.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	s := r.settings
+	if s.BeforeHead == nil {
+		s.BeforeHead = func() {}
+	}
 	r.headers[request.URL.Path] = request.Header.Clone()
+	r.sent = append(r.sent, request.Header.Get("Authorization"))
 	r.mu.Unlock()
 	switch {
 	case s.Status != 0:
@@ -211,6 +226,9 @@ func (r *Registry) serveContent(w http.ResponseWriter, request *http.Request, s 
 	r.mu.Lock()
 	r.requests = append(r.requests, request.Method+" "+path)
 	r.mu.Unlock()
+	if request.Method == http.MethodHead {
+		s.BeforeHead()
+	}
 	switch {
 	case slices.Contains(s.Missing, path):
 		w.WriteHeader(http.StatusNotFound)

@@ -83,6 +83,9 @@ func New(o Options) *Client {
 	return c
 }
 
+// IsInsecure reports whether the administrator lists a registry as insecure.
+func (c *Client) IsInsecure(registry string) bool { return c.insecure[strings.ToLower(registry)] }
+
 // Item is a manifest or a blob of a repository.
 type Item struct {
 	Repository reference.Named
