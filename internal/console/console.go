@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +35,9 @@ type Viewer interface {
 	// ReaderFor returns a cached reader of a namespace, or of all namespaces if it is empty. Use it
 	// only for kinds that the viewer may list there.
 	ReaderFor(namespace string) (client.Reader, error)
+	// ReadRecord reads the record of claims of a pool, which is the only ConfigMap that the console can read. The
+	// error is userclient.ErrNotRecord if it is none.
+	ReadRecord(ctx context.Context, pool types.NamespacedName) (*corev1.ConfigMap, error)
 	// ChangeSignal returns a channel that is closed at the next change of an object in the viewer's
 	// caches.
 	ChangeSignal() <-chan struct{}

@@ -27,7 +27,13 @@ func buildOverviewPage(ctx context.Context, l *PageReader, now time.Time, _ *htt
 	if err := l.List(ctx, &events); err != nil {
 		return nil, err
 	}
-	return page.NewOverview(s, regions.Items, events.Items, now), nil
+	policies, err := readPolicies(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	o := page.NewOverview(s, regions.Items, events.Items, now)
+	o.Month = page.NewMonthOverview(policies, now)
+	return o, nil
 }
 
 // readPoolSnapshot reads the pools and claims of the page's namespace, and the clusters of these

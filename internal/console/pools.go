@@ -29,6 +29,7 @@ func buildPoolsPage(ctx context.Context, l *PageReader, now time.Time, _ *http.R
 type poolPage struct {
 	page.Pool
 	Permissions poolPermissions
+	History     page.History
 	// Phase is the only phase shown, or empty. ShowAll is set if no tile is left out.
 	Phase   string
 	ShowAll bool
@@ -55,14 +56,20 @@ func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Re
 		return nil, poolNotFound(l, name)
 	}
 	p := page.NewSinglePool(&s.Pools[i], s, now)
-	if p.Policy, err = readPolicy(ctx, l, name); err != nil {
+	policy, err := readPolicy(ctx, l, name)
+	if err != nil {
+		return nil, err
+	}
+	p.Policy = poolforecast.DescribePolicy(policy)
+	history, err := readHistory(ctx, l, name, policy, r.URL.Query().Get("span"), now)
+	if err != nil {
 		return nil, err
 	}
 	permissions, err := readPermissions(ctx, l, &p)
 	if err != nil {
 		return nil, err
 	}
-	out := poolPage{Pool: p, Permissions: permissions, ShowAll: r.URL.Query().Get("all") != ""}
+	out := poolPage{Pool: p, Permissions: permissions, History: history, ShowAll: r.URL.Query().Get("all") != ""}
 	if phase := r.URL.Query().Get("phase"); page.IsPhaseSlug(phase) {
 		out.Phase = phase
 	}
@@ -74,24 +81,33 @@ func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Re
 	return out, nil
 }
 
-// readPolicy describes the PoolPolicy of a pool in the page's namespace; empty if it has none, or if the
-// viewer may not see it.
-func readPolicy(ctx context.Context, l *PageReader, pool string) (string, error) {
+// readPolicy returns the PoolPolicy of a pool in the page's namespace; nil if it has none, or if the viewer may
+// not see it.
+func readPolicy(ctx context.Context, l *PageReader, pool string) (*v1alpha1.PoolPolicy, error) {
+	list, err := readPolicies(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].Name == pool && list[i].Namespace == l.Namespace {
+			return &list[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// readPolicies returns the PoolPolicies in the page's namespace that the viewer may see.
+func readPolicies(ctx context.Context, l *PageReader) ([]v1alpha1.PoolPolicy, error) {
 	for _, verb := range []string{"list", "watch"} {
 		if yes, err := l.IsAllowedIn(ctx, verb, v1alpha1.GroupVersion.Group, "poolpolicies", l.Namespace); err != nil || !yes {
-			return "", err
+			return nil, err
 		}
 	}
 	var list v1alpha1.PoolPolicyList
 	if err := l.List(ctx, &list); err != nil {
-		return "", err
+		return nil, err
 	}
-	for i := range list.Items {
-		if list.Items[i].Name == pool && list.Items[i].Namespace == l.Namespace {
-			return poolforecast.DescribePolicy(&list.Items[i]), nil
-		}
-	}
-	return "", nil
+	return list.Items, nil
 }
 
 func poolNotFound(l *PageReader, name string) error {

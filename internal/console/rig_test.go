@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/console/localauth"
 	"hotspare.io/hotspare/internal/console/userclient"
+	"hotspare.io/hotspare/internal/sizing/record"
 )
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -172,6 +175,22 @@ func (p *person) lose() {
 	p.lost = true
 	p.mu.Unlock()
 	p.hub.ring()
+}
+
+func (p *person) ReadRecord(ctx context.Context, pool types.NamespacedName) (*corev1.ConfigMap, error) {
+	return readRecordFrom(ctx, p.hub.store, pool)
+}
+
+// readRecordFrom does what userclient.User does, on a store.
+func readRecordFrom(ctx context.Context, c client.Reader, pool types.NamespacedName) (*corev1.ConfigMap, error) {
+	var cm corev1.ConfigMap
+	if err := c.Get(ctx, types.NamespacedName{Namespace: pool.Namespace, Name: record.ConfigMapName(pool.Name)}, &cm); err != nil {
+		return nil, err
+	}
+	if cm.Labels[v1alpha1.LabelDemandRecord] != pool.Name {
+		return nil, userclient.ErrNotRecord
+	}
+	return &cm, nil
 }
 
 func (p *person) ReleaseMemory() { p.mu.Lock(); p.rested++; p.mu.Unlock() }

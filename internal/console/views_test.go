@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -39,10 +40,14 @@ func (r *reader) IsAllowed(_ context.Context, d userclient.Permission) (bool, er
 }
 
 func (r *reader) ReaderFor(namespace string) (client.Reader, error) { return sight{r, namespace}, nil }
-func (r *reader) ChangeSignal() <-chan struct{}                     { return nil }
-func (r *reader) HasLostAccess() bool                               { return false }
-func (r *reader) ReleaseMemory()                                    {}
-func (r *reader) Close()                                            {}
+
+func (r *reader) ReadRecord(ctx context.Context, pool types.NamespacedName) (*corev1.ConfigMap, error) {
+	return readRecordFrom(ctx, r.Client, pool)
+}
+func (r *reader) ChangeSignal() <-chan struct{} { return nil }
+func (r *reader) HasLostAccess() bool           { return false }
+func (r *reader) ReleaseMemory()                {}
+func (r *reader) Close()                        {}
 
 // sight rejects lists that are not allowed, as the hub does.
 type sight struct {

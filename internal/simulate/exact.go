@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/sizing"
 )
@@ -43,7 +44,7 @@ func Play(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	e.last = start
 	s := p.Begin(time.Unix(start, 0).UTC())
 	// docs/tuning.md recommends three times the usual duration.
-	e.settings = pool.Settings{MaxSize: o.MaxSize, MaxConcurrent: o.MaxConcurrent, ResumeTimeout: 3 * o.Resume.P90()}
+	e.settings = pool.Settings{MaxSize: o.MaxSize, MaxConcurrent: o.MaxConcurrent, ResumeTimeout: 3 * o.Resume.P90(), Sleep: o.Sleep}
 	e.settings.Size, e.settings.RunningCount, e.wanted = s.Size, s.Running, s.Running
 	e.fillPool(start, s)
 	playTrace(t, p, e, e.recorder)
@@ -163,6 +164,9 @@ func (e *exactPool) takeCensus() {
 			e.state.resuming++
 		default:
 			e.state.hibernating++
+			if n := e.state.shallow.Of(cloud.Depth(m.WantedDepth)); n != nil {
+				*n++
+			}
 		}
 	}
 }
@@ -174,7 +178,7 @@ func (e *exactPool) carryOut(s pool.Step, now int64) {
 	case pool.Start:
 		e.startMember(e.findMember(s.Cluster), now)
 	case pool.Hibernate:
-		e.hibernateMember(e.findMember(s.Cluster), now)
+		e.hibernateMember(e.findMember(s.Cluster), s.Depth, now)
 	case pool.Bind:
 		e.bindClaim(s, now)
 	case pool.Delete:
@@ -209,16 +213,17 @@ func (e *exactPool) startMember(m *pool.Member, now int64) {
 	if e.rand.Float64() < e.FailedResumes {
 		return // it hangs, until the decider replaces it
 	}
-	e.ends[name] = end{now + e.Resume.drawSeconds(e.rand), func(int64) {
+	e.ends[name] = end{now + e.resumeFrom(m.WantedDepth).drawSeconds(e.rand), func(int64) {
 		r := e.findMember(name)
 		r.ResumingSince, r.Running = time.Time{}, true
 	}}
 }
 
-func (e *exactPool) hibernateMember(m *pool.Member, now int64) {
+func (e *exactPool) hibernateMember(m *pool.Member, depth string, now int64) {
 	if m.Running {
 		e.countEvent(&e.hibernations, now)
 	}
+	m.WantedDepth = depth
 	m.Wanted, m.Running, m.ResumingSince = pool.Hibernating, false, time.Time{}
 	if m.Installed {
 		delete(e.ends, m.Name)

@@ -35,19 +35,67 @@ func forEachWindow(t Trace, o Options, lead time.Duration, f func(at int64, rank
 // claim waits for an install; it is the smallest of that kind.
 func BestStatic(t Trace, o Options, share float64, maxWait time.Duration) (sizing.Setting, Result) {
 	size := AmpleSize(t, o, maxWait)
-	low, high := 0, min(max(size, 1), maxStatic)
-	try := func(n int) Result {
-		return PlayAny(t, Static{Running: n, Size: max(size, n)}, o, maxWait)
+	settingOf := func(n int) sizing.Setting { return sizing.Setting{Running: n, Size: max(size, n)} }
+	served := -1
+	var best Result // that of served
+	try := func(n int) bool {
+		r := PlayAny(t, Static(settingOf(n)), o, maxWait)
+		if r.Within < share {
+			return false
+		}
+		served, best = n, r
+		return true
 	}
-	for low < high {
-		middle := (low + high) / 2
-		if try(middle).Within >= share {
-			high = middle
+	n := searchFrom(usualStatic(t, o, share, maxWait), min(max(size, 1), maxStatic), try)
+	if served != n {
+		best = PlayAny(t, Static(settingOf(n)), o, maxWait)
+	}
+	return settingOf(n), best
+}
+
+// usualStatic returns the running count that serves the share of the claims if each claim waits that finds as many
+// others within the lead before it. It is near the best one, and takes no simulation.
+func usualStatic(t Trace, o Options, share float64, maxWait time.Duration) int {
+	var ranks []int
+	total := 0
+	forEachWindow(t, o, max(o.Resume.P90()-maxWait, 0), func(_ int64, rank int) {
+		for len(ranks) <= rank {
+			ranks = append(ranks, 0)
+		}
+		ranks[rank]++
+		total++
+	})
+	served := 0
+	for n, claims := range ranks {
+		if float64(served) >= share*float64(total) {
+			return n
+		}
+		served += claims
+	}
+	return len(ranks)
+}
+
+// searchFrom returns the smallest number from 0 to most for which ok is true: most if there is no lower one. It
+// begins at a guess, so that a good one takes two calls. If ok is true for a number, it must be for higher ones.
+func searchFrom(guess, most int, ok func(int) bool) int {
+	below, above := -1, most
+	n := min(max(guess, 0), most-1)
+	for step := 1; above-below > 1; step *= 2 {
+		if ok(n) {
+			above = n
 		} else {
-			low = middle + 1
+			below = n
+		}
+		switch {
+		case below < 0:
+			n = max(above-step, 0)
+		case above == most:
+			n = min(below+step, most-1)
+		default:
+			n = (below + above) / 2
 		}
 	}
-	return sizing.Setting{Running: low, Size: max(size, low)}, try(low)
+	return above
 }
 
 // BestWeekly returns a schedule by the hour of the week, chosen in hindsight for the same share, and

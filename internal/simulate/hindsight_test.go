@@ -1,10 +1,12 @@
 package simulate
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/sizing"
 )
 
@@ -78,6 +80,40 @@ func TestMaxSizeMakesClaimsWaitForReleases(t *testing.T) {
 	}
 }
 
+// A cluster that sleeps at a shallow depth serves the next claim soon: auto runs fewer clusters, and as many claims get
+// one at once.
+func TestALadderOfDepthsSavesRunningClusters(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 0))
+	var trace Trace
+	for at, i := float64(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()), 0; i < 3000; i++ {
+		at += r.ExpFloat64() * 900 // a burst within two seconds would need clusters that run
+		trace.Claims = append(trace.Claims, Claim{Arrived: int64(at)})
+	}
+	play := func(text string) Result {
+		o := span(trace)
+		frozen := 0.4
+		o.Prices.Frozen = &frozen
+		o.From, o.ResumeFrom = trace.Begin().AddDate(0, 0, 14), map[string]Duration{pool.DepthFreeze: {Median: 2 * time.Second}}
+		var err error
+		if o.Sleep, err = pool.ParseLadder(text); err != nil {
+			t.Fatal(err)
+		}
+		a := &Auto{Given: sizing.Snapshot{Static: sizing.Setting{Running: 4, Size: 12}, Objective: sizing.Objective{Share: 0.98}, Durations: o.Durations()}}
+		return Play(trace, a, o, 0)
+	}
+	with, without := play("freeze:4,stop"), play("stop")
+	if with.Hours.RunningIdle > 0.8*without.Hours.RunningIdle || with.Immediate < 0.97 {
+		t.Errorf("freeze:4,stop: %.0f idle hours, %.4f at once; stop: %.0f, %.4f", with.Hours.RunningIdle, with.Immediate, without.Hours.RunningIdle, without.Immediate)
+	}
+	h := with.Hours
+	if want := h.RunningIdle + h.Resuming + h.Installing + 0.1*(h.Hibernating-h.Shallow.Freeze) + 0.4*h.Shallow.Freeze; math.Abs(with.Cost-want) > 1e-6*want {
+		t.Errorf("it costs %g, want %g", with.Cost, want)
+	}
+	if h.Shallow.Freeze <= 0 || h.Shallow.Freeze > h.Hibernating || h.Shallow.Suspend != 0 || without.Hours.Shallow.Freeze != 0 {
+		t.Errorf("%+v, and without a ladder %+v", h, without.Hours)
+	}
+}
+
 // Auto never asks for more than one step down a minute, and keeps the owner's limits, on any trace.
 func TestAutoKeepsItsLimitsOnRandomTraces(t *testing.T) {
 	seed := rand.Uint64()
@@ -119,4 +155,24 @@ func (w *watched) Decide(s Seen) sizing.Setting {
 	}
 	w.last = next
 	return next
+}
+
+func TestTheSearchFindsTheSmallestFromAnyGuess(t *testing.T) {
+	for most := 1; most < 40; most++ {
+		for want := range most + 1 {
+			for guess := -1; guess <= most+1; guess++ {
+				calls := 0
+				got := searchFrom(guess, most, func(n int) bool {
+					if n < 0 || n >= most {
+						t.Fatalf("%d is not below %d", n, most)
+					}
+					calls++
+					return n >= want
+				})
+				if got != want || guess == want && calls > 2 || calls > 12 {
+					t.Fatalf("from %d up to %d: %d after %d calls, want %d", guess, most, got, calls, want)
+				}
+			}
+		}
+	}
 }

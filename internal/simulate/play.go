@@ -53,7 +53,7 @@ func playTrace(t Trace, p Policy, w world, r *recorder) {
 		default:
 			tick += pace
 		}
-		seen.Waiting = w.waitingClaims()
+		seen.Waiting, seen.Sleeping = w.waitingClaims(), r.state.shallow
 		w.applySetting(p.Decide(seen), now)
 	}
 	r.advanceTo(r.to)
@@ -76,7 +76,7 @@ func decideUntilSettled(w world, r *recorder) {
 
 // PlayAny plays a trace in the fastest way that is equivalent to the pool's own decider.
 func PlayAny(t Trace, p Policy, o Options, maxWait time.Duration) Result {
-	if o.Exact || o.Resume.Spread > 0 || o.Install.Spread > 0 || o.FailedResumes > 0 || o.FailedInstalls > 0 || o.MaxSize != nil || o.MaxConcurrent != nil {
+	if o.Exact || o.Resume.Spread > 0 || o.Install.Spread > 0 || o.FailedResumes > 0 || o.FailedInstalls > 0 || o.MaxSize != nil || o.MaxConcurrent != nil || len(o.Sleep) > 0 {
 		return Play(t, p, o, maxWait)
 	}
 	return PlayFast(t, p, o, maxWait)

@@ -21,6 +21,8 @@ type Seen struct {
 	Arrived, Immediate bool
 	// Waiting is the number of claims that wait.
 	Waiting int
+	// Sleeping is the number of clusters that sleep at shallow depths.
+	Sleeping sizing.Shallow[int]
 	// Spent is what the unclaimed clusters have cost in this calendar month.
 	Spent float64
 }
@@ -99,6 +101,7 @@ func (a *Auto) Decide(s Seen) sizing.Setting {
 	}
 	in := a.Given
 	in.Now, in.Learned, in.Waiting, in.Limits.Budget.Spent = s.Now, a.learned, s.Waiting, s.Spent
+	in.Sleeping = s.Sleeping
 	in.Terse = true
 	a.Last = sizing.Decide(in)
 	next := a.Last.Setting()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/sizing"
 )
 
@@ -11,6 +13,10 @@ import (
 type Options struct {
 	// Resume and Install are how long clusters take; both are at least a second.
 	Resume, Install Duration
+	// Sleep is the ladder of depths at which spare clusters sleep; empty for stop alone. ResumeFrom has the durations of
+	// resumes from other depths than stop.
+	Sleep      pool.Ladder
+	ResumeFrom map[string]Duration
 	// Destroy is how long a cluster takes to be destroyed.
 	Destroy time.Duration
 	// MaxSize and MaxConcurrent are the pool's limits; nil means no limit.
@@ -26,6 +32,26 @@ type Options struct {
 	Samples int
 	// Exact makes PlayAny ask the pool's own decider even where the fast way is equivalent.
 	Exact bool
+}
+
+// Durations returns the durations that a policy computes counts from. Those of shallow depths are known if clusters
+// may sleep there.
+func (o Options) Durations() sizing.Durations {
+	d := sizing.Durations{Resume: o.Resume.P90(), Install: o.Install.P90()}
+	for _, rung := range o.Sleep {
+		if wake := d.Shallow.Of(cloud.Depth(rung.Depth)); wake != nil {
+			*wake = o.resumeFrom(rung.Depth).P90()
+		}
+	}
+	return d
+}
+
+// resumeFrom returns how long a resume from a depth takes.
+func (o Options) resumeFrom(depth string) Duration {
+	if d, ok := o.ResumeFrom[depth]; ok {
+		return d
+	}
+	return o.Resume
 }
 
 // A Result is what a simulation has counted between From and To.
@@ -64,6 +90,8 @@ type Hours struct {
 	Resuming    float64 `json:"resuming"`
 	Hibernating float64 `json:"hibernating"`
 	Installing  float64 `json:"installing"`
+	// Shallow are the hours of Hibernating at shallow depths of sleep.
+	Shallow sizing.Shallow[float64] `json:"shallow,omitzero"`
 }
 
 // A Sample is the state at a moment.
@@ -88,6 +116,7 @@ type recorder struct {
 	unserved       int
 	// seconds are the cluster-seconds of each state.
 	running, resuming, hibernating, installing int64
+	shallow                                    sizing.Shallow[int64]
 	resumes, hibernations, installs            int
 	monthStart                                 int64
 	spent                                      float64
@@ -98,8 +127,12 @@ type recorder struct {
 	wanted                                     int
 }
 
-// census is the number of unclaimed clusters in each state, and of waiting claims.
-type census struct{ running, resuming, hibernating, installing, waiting int }
+// census is the number of unclaimed clusters in each state, of those that hibernate at shallow depths, and of waiting
+// claims.
+type census struct {
+	running, resuming, hibernating, installing, waiting int
+	shallow                                             sizing.Shallow[int]
+}
 
 func newRecorder(o Options) *recorder {
 	r := &recorder{Options: o, from: o.From.Unix(), to: o.To.Unix()}
@@ -127,16 +160,20 @@ func (r *recorder) advanceTo(now int64) {
 		r.resuming += span * int64(r.state.resuming)
 		r.hibernating += span * int64(r.state.hibernating)
 		r.installing += span * int64(r.state.installing)
+		r.shallow.Freeze += span * int64(r.state.shallow.Freeze)
+		r.shallow.Suspend += span * int64(r.state.shallow.Suspend)
 	}
 	r.last = now
 }
 
 // spendUntil adds up what the current calendar month has cost.
 func (r *recorder) spendUntil(now int64) {
-	if r.Prices.Running == 0 && r.Prices.Hibernating == 0 {
+	if r.Prices == (sizing.Prices{}) {
 		return
 	}
-	perSecond := (float64(r.state.running+r.state.resuming+r.state.installing)*r.Prices.Running + float64(r.state.hibernating)*r.Prices.Hibernating) / 3600
+	shallow := sizing.Shallow[float64]{Freeze: float64(r.state.shallow.Freeze), Suspend: float64(r.state.shallow.Suspend)}
+	perSecond := (float64(r.state.running+r.state.resuming+r.state.installing)*r.Prices.Running +
+		r.Prices.SleepCost(float64(r.state.hibernating), shallow)) / 3600
 	if month := beginOfMonth(now); month != r.monthStart {
 		r.monthStart, r.spent = month, 0
 		r.spent = perSecond * float64(now-max(month, r.last))
@@ -183,8 +220,9 @@ func (r *recorder) newResult(maxWait time.Duration) Result {
 		Claims: r.claims, Unserved: r.unserved, Resumes: r.resumes, Hibernations: r.hibernations, Installs: r.installs, Samples: r.samples,
 		Hours: Hours{RunningIdle: toHours(r.running), Resuming: toHours(r.resuming), Hibernating: toHours(r.hibernating), Installing: toHours(r.installing)},
 	}
+	out.Hours.Shallow = sizing.Shallow[float64]{Freeze: toHours(r.shallow.Freeze), Suspend: toHours(r.shallow.Suspend)}
 	h := out.Hours
-	out.Cost = (h.RunningIdle+h.Resuming+h.Installing)*r.Prices.Running + h.Hibernating*r.Prices.Hibernating
+	out.Cost = (h.RunningIdle+h.Resuming+h.Installing)*r.Prices.Running + r.Prices.SleepCost(h.Hibernating, h.Shallow)
 	if r.claims == 0 {
 		return out
 	}

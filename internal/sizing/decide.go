@@ -92,20 +92,21 @@ func (s Snapshot) raiseToStatic(p *Plan) {
 // in the next hour.
 func (s Snapshot) runningForDemand(e calendar.Entry) (t Target, perHour float64) {
 	l, factor := s.Learned, e.DemandFactor()
-	perHour = factor * l.expectedClaims(time.Hour)
-	lead := l.Running.Lead
-	if lead <= 0 {
+	if !s.Terse {
+		perHour = factor * l.expectedNow(time.Hour)
+	}
+	if l.Running.Lead <= 0 {
 		return Target{0, fmt.Sprintf("a claim may wait %s, and a resume takes %s", s.Objective.MaxWait, s.Durations.Resume), ByDemand}, perHour
 	}
-	mean := factor * l.expectedClaims(lead)
-	hour := hourOfWeek(l.At.Add(lead).In(l.location())) % hoursOfDay
-	c := claims{mean, l.Running.dispersionAt(hour, l.Method), lead.Hours()}
-	n := l.Running.countFor(c, 1-s.Objective.Share, l.margin(s.Objective))
+	asleep := s.sleepers()
+	n := s.countWithSleepers(s.countInLane(&l.Running, factor), factor, asleep)
 	if s.Terse {
 		return Target{n, "", ByDemand}, perHour
 	}
-	return Target{n, fmt.Sprintf("%s: %s expected, a resume takes %s: %d running",
-		describeHour(s.Now.In(l.location())), formatRate(perHour), formatDuration(s.Durations.Resume), n), ByDemand}, perHour
+	mean := factor * l.expectedNow(l.Running.Lead)
+	return Target{n, fmt.Sprintf("%s: %s expected, a resume takes %s%s: %d running%s",
+		describeHour(s.Now.In(l.location())), formatRate(perHour), formatDuration(s.Durations.Resume), describeSleepers(asleep), n,
+		describeExtra(n, mean, s.Objective.Share)), ByDemand}, perHour
 }
 
 // spareShare is the share of claims that should not wait for an install: the share of those that do is
@@ -129,16 +130,17 @@ func (s Snapshot) sizeForDemand(e calendar.Entry) Target {
 	if s.Terse {
 		return Target{n, "", ByDemand}
 	}
-	return Target{n, fmt.Sprintf("%s: %s expected within the %s of an install: size %d",
-		describeHour(busiest.In(l.location())), formatClaims(mean), formatDuration(s.Durations.Install), n), ByDemand}
+	return Target{n, fmt.Sprintf("%s: %s expected within the %s of an install: size %d%s",
+		describeHour(busiest.In(l.location())), formatClaims(mean), formatDuration(s.Durations.Install), n,
+		describeExtra(n, mean, spareShare(s.Objective))), ByDemand}
 }
 
 // countFor returns the count for the expected claims. Margin is that of logPrice.
-func (a *lane) countFor(c claims, miss, margin float64) int {
+func (a *lane) countFor(c claims, miss, margin float64, m Method) int {
 	if c.mean <= 0 || math.IsNaN(c.mean) {
 		return 0
 	}
-	return countAt(c, a.logPrice(miss, margin), a.most(c.mean, runningPeakFactor))
+	return countAt(c, a.logPrice(miss, margin, m), a.most(c.mean, runningPeakFactor))
 }
 
 func (l *Learned) location() *time.Location {

@@ -105,6 +105,71 @@ func TestDaylightSavingDoesNotShiftTheWorkingDay(t *testing.T) {
 	}
 }
 
+func TestTheHourThatComesTwiceCountsTwice(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		day   time.Time
+		hours float64
+		of    int // the hour that comes twice, or not at all
+		want  float64
+	}{
+		{time.Date(2026, 10, 25, 0, 0, 0, 0, berlin), 25, 2, 2},
+		{time.Date(2026, 3, 29, 0, 0, 0, 0, berlin), 23, 2, 0},
+	} {
+		l := NewLearned(c.day, "Europe/Berlin")
+		l.SetLeads(given().Objective, given().Durations)
+		for at := c.day; at.Before(c.day.AddDate(0, 0, 1)); at = at.Add(20 * time.Minute) {
+			l.AddClaim(at, true)
+		}
+		l.Advance(c.day.AddDate(0, 0, 1))
+		const keep = 0.98 // a day of UTC has begun meanwhile
+		if l.Hours < keep*c.hours || l.Hours > c.hours || l.WeekHours[c.of] < keep*c.want || l.WeekClaims[c.of] > 3*c.want || l.WeekClaims[c.of] < 3*keep*c.want {
+			t.Errorf("%s: %.2f hours, hour %d %.2f hours and %.2f claims", c.day, l.Hours, c.of, l.WeekHours[c.of], l.WeekClaims[c.of])
+		}
+		if l.WeekHours[c.of+2] > 1 || l.WeekHours[c.of+2] < keep {
+			t.Errorf("%s: another hour has %.2f hours", c.day, l.WeekHours[c.of+2])
+		}
+	}
+}
+
+func TestAClockThatIsSetBackChangesNoCount(t *testing.T) {
+	l := learnWeeks(newRand(t), 4, officeHours, time.UTC)
+	before := runningAt(l, monday)
+	l.Advance(monday.AddDate(0, 0, -3))
+	l.AddArrival(monday.Add(-time.Hour))
+	if !l.At.Equal(monday) {
+		t.Errorf("it is %s", l.At)
+	}
+	if after := runningAt(l, monday); after.Count > before.Count+1 || after.Count < before.Count {
+		t.Errorf("%+v became %+v", before, after)
+	}
+}
+
+func TestALongerResumeRaisesTheCountsAtOnce(t *testing.T) {
+	r := newRand(t)
+	var h demand.History
+	s := given()
+	for at := monday.AddDate(0, 0, -27); at.Before(monday); at = at.Add(time.Minute) {
+		for range poisson(r, officeHours(at)/60) {
+			h.Add(fmt.Sprint(at, h.Claims()), at, false, monday)
+		}
+	}
+	running := func(resume time.Duration) int {
+		d := Durations{Resume: resume, Install: 40 * time.Minute}
+		l := Relearn(&h, s.Objective, d, "", monday)
+		if l.FitsLeads(s.Objective, Durations{Resume: 5 * resume, Install: d.Install}) {
+			t.Error("a resume that takes five times as long has the same scores")
+		}
+		return runningAt(l, monday.Add(9*time.Hour+30*time.Minute)).Count
+	}
+	if short, long := running(2*time.Minute), running(10*time.Minute); long < short+2 {
+		t.Errorf("2 minutes: %d running, 10 minutes: %d", short, long)
+	}
+}
+
 func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
 	r := newRand(t)
 	warm := learnWeeks(r, 3, officeHours, time.UTC)
@@ -176,6 +241,11 @@ func TestGuards(t *testing.T) {
 		"the budget pays for sleeping clusters only": {func(s *Snapshot) {
 			s.Limits.Prices, s.Limits.Budget = Prices{Running: 1, Hibernating: 0.1}, Budget{Set: true, Limit: 744, Spent: 119.65}
 		}, Setting{0, 3}, ByBudget},
+		"frozen clusters cost more of the budget": {func(s *Snapshot) {
+			frozen := 0.25
+			s.Limits.Prices, s.Sleeping.Freeze = Prices{Running: 1, Hibernating: 0.1, Frozen: &frozen}, 1
+			s.Limits.Budget = Budget{Set: true, Limit: 744, Spent: 119.65}
+		}, Setting{0, 2}, ByBudget},
 		"clocks were set back": {func(s *Snapshot) { s.Current.Running = 9; s.RunningLoweredAt = monday.Add(time.Hour) }, Setting{8, 8}, ByPace},
 	} {
 		s := given()
@@ -196,6 +266,7 @@ func TestNoSnapshotPassesTheGuards(t *testing.T) {
 		s := given()
 		s.Objective = Objective{Share: r.Float64(), MaxWait: time.Duration(r.IntN(10)) * time.Minute}
 		s.Durations = Durations{Resume: time.Duration(r.IntN(2000)-100) * time.Second, Install: time.Duration(r.IntN(9000)-100) * time.Second}
+		s.Durations.Shallow = Shallow[time.Duration]{Freeze: time.Duration(r.IntN(90)) * time.Second, Suspend: time.Duration(r.IntN(900)) * time.Second}
 		l.SetLeads(s.Objective, s.Durations)
 		for range r.IntN(800) {
 			l.AddClaim(l.At.Add(time.Duration(r.NormFloat64()*float64(time.Hour))), r.IntN(20) > 0)
@@ -214,11 +285,15 @@ func TestNoSnapshotPassesTheGuards(t *testing.T) {
 
 func (s *Snapshot) randomize(r *rand.Rand) {
 	s.Waiting = r.IntN(3) / 2 * r.IntN(9)
+	s.Sleeping = Shallow[int]{Freeze: r.IntN(3), Suspend: r.IntN(3)}
 	s.Static = Setting{Running: r.IntN(9), Size: r.IntN(20)}
 	s.Limits = Limits{Running: Range{r.IntN(3), r.IntN(12)}, Size: Range{r.IntN(4), r.IntN(25)}, Interval: time.Duration(r.IntN(600)) * time.Second}
 	if r.IntN(2) == 0 {
 		s.Limits.Budget = Budget{Set: true, Limit: 2000 * r.Float64(), Spent: 2000 * r.Float64()}
 		s.Limits.Prices = Prices{Running: r.Float64(), Hibernating: r.Float64() / 5}
+		if frozen := r.Float64(); r.IntN(2) == 0 {
+			s.Limits.Prices.Frozen = &frozen
+		}
 	}
 	s.RunningLoweredAt = s.Now.Add(-time.Duration(r.IntN(900)) * time.Second)
 	s.SizeLoweredAt = s.Now.Add(-time.Duration(r.IntN(48)) * time.Hour)
@@ -229,7 +304,7 @@ func checkPlan(t *testing.T, s Snapshot, p Plan) {
 	run, size := p.Running.Count, p.Size.Count
 	most := s.Limits.Running.Max
 	affordable := !s.Limits.Budget.Set || s.Limits.Prices.Running == 0 ||
-		float64(run)*s.Limits.Prices.Running+float64(size-run)*s.Limits.Prices.Hibernating <= affordableRate(s.Limits.Budget, s.Now)+1e-6
+		s.costPerHour(run, size) <= affordableRate(s.Limits.Budget, s.Now)+1e-6
 	limited := p.Running.Cause == ByMaximum || p.Running.Cause == ByBudget || p.Running.Cause == BySize
 	switch {
 	case run < 0 || size < 0 || run > size:
@@ -302,16 +377,56 @@ func TestThePriceIsTheQuantileOfTheScores(t *testing.T) {
 	for range 4000 {
 		s.add(-10 * r.Float64())
 	}
-	if got := s.logPrice(0.1, 0); math.Abs(got+9) > 0.3 {
+	if got := s.logPrice(0.1, 0, Method{}); math.Abs(got+9) > 0.3 {
 		t.Errorf("the price of 10 %% is %g, want about -9", got)
 	}
-	if strict, loose := s.logPrice(0.1, 2), s.logPrice(0.1, -1); strict >= loose {
+	if strict, loose := s.logPrice(0.1, 2, Method{}), s.logPrice(0.1, -1, Method{}); strict >= loose {
 		t.Errorf("a margin makes it %g, and without %g", strict, loose)
 	}
 	s.forget(3600)
-	if s.Total > 1 || len((&scores{}).Counts) != 0 || (&scores{}).logPrice(0.1, 1) != lowestScore {
+	if s.Total > 1 || len((&scores{}).Counts) != 0 || (&scores{}).logPrice(0.1, 1, Method{}) != lowestScore {
 		t.Errorf("after ten years: %+v", s.Total)
 	}
+}
+
+// The price is the same as that of a search that estimates all bins.
+func TestThePriceIsFoundWithFewEstimates(t *testing.T) {
+	r := newRand(t)
+	for range 400 {
+		var s scores
+		for range r.IntN(3000) {
+			score := -12 * math.Pow(r.Float64(), 3)
+			if r.IntN(8) > 0 {
+				s.add(score)
+			}
+			if r.IntN(2) == 0 {
+				s.expect(score-r.Float64(), 2.5*r.Float64())
+			}
+		}
+		miss, margin := 0.2*r.Float64(), 4*r.Float64()-1
+		m := Method{WithoutModel: r.IntN(4) == 0}
+		if got, want := s.findLogPrice(miss, margin, m), s.searchAllBins(miss, margin, m); got != want {
+			t.Fatalf("miss %g, margin %g, %+v: %g, want %g", miss, margin, m, got, want)
+		}
+	}
+}
+
+// searchAllBins is findLogPrice without bounds.
+func (s *scores) searchAllBins(miss, margin float64, m Method) float64 {
+	allowed := s.Total * miss
+	seen, expected, last := 0.0, 0.0, 0.0
+	for i, n := range s.Counts {
+		seen += n
+		if s.Expected != nil {
+			expected += s.Expected[i]
+		}
+		waiting := estimateWaiting(seen, expected, margin, m)
+		if waiting > allowed {
+			return lowestScore + scoreWidth*(float64(i)+interpolate(allowed-last, waiting-last))
+		}
+		last = math.Max(last, waiting)
+	}
+	return lowestScore
 }
 
 func TestRelearnedIsCloseToLearned(t *testing.T) {

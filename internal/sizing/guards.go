@@ -3,6 +3,7 @@ package sizing
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"hotspare.io/hotspare/internal/sizing/calendar"
@@ -99,24 +100,30 @@ func (s Snapshot) applyBudget(p *Plan) {
 	if !b.Set || prices.Running <= 0 {
 		return
 	}
-	perHour := affordableRate(b, s.Now)
-	sleeping := math.Max(prices.Hibernating, 0)
-	if cost := float64(p.Running.Count)*prices.Running + float64(max(p.Size.Count-p.Running.Count, 0))*sleeping; cost <= perHour {
+	const rounding = 1e-9
+	perHour := affordableRate(b, s.Now) + rounding
+	isAffordable := func(running, size int) bool { return s.costPerHour(running, size) <= perHour }
+	if isAffordable(p.Running.Count, p.Size.Count) {
 		return
 	}
 	reason := fmt.Sprintf("the budget of %.2f has %.2f left", b.Limit, math.Max(b.Limit-b.Spent, 0))
-	size := p.Size.Count
-	if sleeping > 0 {
-		size = min(size, floorCount(perHour/sleeping))
-	}
-	running := p.Running.Count
-	if extra := prices.Running - sleeping; extra > 0 {
-		running = min(running, floorCount((perHour-float64(size)*sleeping)/extra))
-	} else {
-		running = min(running, floorCount(perHour/prices.Running))
-	}
+	size := largestCount(p.Size.Count, func(n int) bool { return isAffordable(0, n) })
+	running := largestCount(min(p.Running.Count, size), func(n int) bool { return isAffordable(n, size) })
 	p.Size.set(size, ByBudget, reason)
 	p.Running.set(running, ByBudget, reason)
+}
+
+// costPerHour returns what a setting costs in an hour. Those that sleep at shallow depths now keep doing so.
+func (s Snapshot) costPerHour(running, size int) float64 {
+	asleep := max(size-running, 0)
+	freeze := min(s.Sleeping.Freeze, asleep)
+	shallow := Shallow[float64]{Freeze: float64(freeze), Suspend: float64(min(s.Sleeping.Suspend, asleep-freeze))}
+	return float64(running)*s.Limits.Prices.Running + s.Limits.Prices.SleepCost(float64(asleep), shallow)
+}
+
+// largestCount returns the largest count up to a limit for which a condition holds, which holds for 0.
+func largestCount(limit int, holds func(int) bool) int {
+	return sort.Search(max(limit, 0), func(i int) bool { return !holds(i + 1) })
 }
 
 // affordableRate returns what may be spent for each hour. Up to one day's share more than the part of
@@ -131,9 +138,4 @@ func affordableRate(b Budget, now time.Time) float64 {
 		return math.Min(left, ahead) // within the next hour
 	}
 	return left / math.Max(end.Sub(now).Hours(), 1)
-}
-
-// floorCount rounds down to a count, with a tolerance for rounding.
-func floorCount(x float64) int {
-	return int(math.Min(math.Max(math.Floor(x+1e-9), 0), math.MaxInt32))
 }

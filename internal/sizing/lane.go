@@ -13,6 +13,8 @@ type lane struct {
 	// Arrived are the claims within the last Lead, and Forecasts those within it.
 	Arrived   []time.Time `json:"arrived,omitempty"`
 	Forecasts []forecast  `json:"forecasts,omitempty"`
+	// ExpectedAt is when scores were expected last.
+	ExpectedAt time.Time `json:"expectedAt,omitzero"`
 	// Peak is the largest number of claims within a lead; an old one weighs less.
 	Peak float64 `json:"peak"`
 	// RankSum and MeanSum compare, for each hour of the day, the number of claims within the lead
@@ -75,6 +77,12 @@ func (a *lane) dispersionAt(hour int, m Method) float64 {
 // defaultDispersion is assumed where nothing is known.
 const defaultDispersion = 0.1
 
+// Scores are expected at most every expectInterval, and for at most maxExpected.
+const (
+	expectInterval = 5 * time.Minute
+	maxExpected    = 6 * time.Hour
+)
+
 func (a *lane) noteForecast(l *Learned, now time.Time, mean func(time.Duration) float64) {
 	if a.Lead <= 0 {
 		return
@@ -91,9 +99,24 @@ func (a *lane) noteForecast(l *Learned, now time.Time, mean func(time.Duration) 
 	a.Forecasts = append(a.Forecasts, f)
 }
 
+// expectScores records which scores the last forecast expects. They are those of scoreOf.
+func (a *lane) expectScores(now time.Time) {
+	span := now.Sub(a.ExpectedAt)
+	if len(a.Forecasts) == 0 || !a.ExpectedAt.IsZero() && span < expectInterval {
+		return
+	}
+	if !a.ExpectedAt.IsZero() {
+		f := a.Forecasts[len(a.Forecasts)-1]
+		claims{f.Mean, f.Dispersion, a.Lead.Hours()}.eachScore(func(score, perHour float64) {
+			a.expect(score, perHour*min(span, maxExpected).Hours())
+		})
+	}
+	a.ExpectedAt = now
+}
+
 // addClaim scores a claim: a cluster runs for it if the count that was decided one lead ago exceeds
-// the number of claims since.
-func (a *lane) addClaim(now time.Time, hour int, score func(c claims, rank int) float64) {
+// the number of claims since. Counts reports whether the score is one to learn from.
+func (a *lane) addClaim(now time.Time, hour int, scoreOf func(c claims, rank int) float64, counts func(score float64) bool) {
 	if a.Lead <= 0 {
 		return
 	}
@@ -109,7 +132,11 @@ func (a *lane) addClaim(now time.Time, hour int, score func(c claims, rank int) 
 		return
 	}
 	f := a.Forecasts[0]
-	a.add(score(claims{f.Mean, f.Dispersion, a.Lead.Hours()}, rank))
+	score := scoreOf(claims{f.Mean, f.Dispersion, a.Lead.Hours()}, rank)
+	if !counts(score) {
+		return
+	}
+	a.add(score)
 	a.RankSum[hour] += float64(rank)
 	a.MeanSum[hour] += f.Mean
 }

@@ -3,6 +3,8 @@ package sizing
 import (
 	"math"
 	"time"
+
+	"hotspare.io/hotspare/internal/cloud"
 )
 
 const (
@@ -40,6 +42,12 @@ type Learned struct {
 	WeekHours  [hoursOfWeek]float64 `json:"weekHours"`
 	// Recent is the recent rate, in claims an hour.
 	Recent float64 `json:"recent"`
+	// Silence is the number of claims that the profile has expected since the last one.
+	Silence float64 `json:"silence,omitempty"`
+	// Share is that of the objective; 0 if it is not known. Burst is the number of claims that would have
+	// waited since the last one that would not.
+	Share float64 `json:"share,omitempty"`
+	Burst float64 `json:"burst,omitempty"`
 	// Weights are those of the profile and of the recent rate in the forecast; see weights.
 	Weights weights `json:"weights"`
 	// Method has the parts of the method that are left out.
@@ -51,6 +59,8 @@ type Learned struct {
 	// Running and Size have the scores of the running count and of the size.
 	Running lane `json:"running"`
 	Size    lane `json:"size"`
+	// Shallow has the scores of the running count if clusters are woken from a shallow depth.
+	Shallow Shallow[lane] `json:"shallow,omitzero"`
 	// Seen is the number of claims served within the objective, among CoveredClaims.
 	CoveredClaims float64 `json:"coveredClaims"`
 	Covered       float64 `json:"covered"`
@@ -71,6 +81,12 @@ type Method struct {
 	WithoutBursts   bool `json:"withoutBursts,omitempty"`
 	WithoutMargin   bool `json:"withoutMargin,omitempty"`
 	WithoutFeedback bool `json:"withoutFeedback,omitempty"`
+	// WithoutModel leaves out how many claims the forecasts expect to wait at a price, WithoutSilence that
+	// fewer are expected after a long time without claims.
+	WithoutModel   bool `json:"withoutModel,omitempty"`
+	WithoutSilence bool `json:"withoutSilence,omitempty"`
+	// WithoutBurstLimit counts each claim of a burst.
+	WithoutBurstLimit bool `json:"withoutBurstLimit,omitempty"`
 }
 
 // weights are learned by expectation maximization: each claim is attributed to the profile and to the
@@ -87,17 +103,22 @@ func NewLearned(at time.Time, zone string) *Learned {
 	return &Learned{At: at.UTC(), Zone: zone}
 }
 
-// SetLeads sets how long claims can be served from what is there: how long a resume takes, less what
-// a claim may wait, and how long an install takes. Call it before Advance and AddClaim. Scores stay valid when a lead changes
-// a little, and are dropped when it doubles or halves.
+// SetLeads sets the objective's share, and how long claims can be served from what is there: how long a resume takes,
+// less what a claim may wait, and how long an install takes. Call it before Advance and AddClaim. Scores stay valid when
+// a lead changes a little, and are dropped when it doubles or halves.
 func (l *Learned) SetLeads(o Objective, d Durations) {
+	l.Share = o.Share
 	l.Running.setLead(runningLead(o, d))
 	l.Size.setLead(sizeLead(o, d))
+	for _, depth := range ShallowDepths() {
+		l.Shallow.Of(depth).setLead(shallowLead(o, d, depth))
+	}
 }
 
 // FitsLeads reports whether SetLeads keeps the scores. If it does not, Relearn computes them again.
 func (l *Learned) FitsLeads(o Objective, d Durations) bool {
-	return l.Running.fitsLead(runningLead(o, d)) && l.Size.fitsLead(sizeLead(o, d))
+	return l.Running.fitsLead(runningLead(o, d)) && l.Size.fitsLead(sizeLead(o, d)) &&
+		l.Shallow.Freeze.fitsLead(shallowLead(o, d, cloud.DepthFreeze)) && l.Shallow.Suspend.fitsLead(shallowLead(o, d, cloud.DepthSuspend))
 }
 
 func runningLead(o Objective, d Durations) time.Duration { return max(d.Resume-o.MaxWait, 0) }
@@ -119,7 +140,10 @@ func (l *Learned) Advance(now time.Time) {
 	if l.At.Sub(l.BusiestFrom) >= time.Hour {
 		l.findBusiest()
 	}
-	l.Running.noteForecast(l, l.At, l.expectedClaims)
+	for _, a := range l.runningLanes() {
+		a.noteForecast(l, l.At, l.expectedNow)
+		a.expectScores(l.At)
+	}
 	l.Size.noteForecast(l, l.At, l.expectedPeak)
 }
 
@@ -172,20 +196,48 @@ func (l *Learned) AddOutcome(served bool) {
 func (l *Learned) AddArrival(at time.Time) {
 	// A claim is scored by the forecasts of one lead before it. Nobody may have looked then: a record
 	// has only claims.
-	for _, lead := range []time.Duration{l.Size.Lead, l.Running.Lead} {
+	for _, lead := range [...]time.Duration{l.Size.Lead, l.Running.Lead, l.Shallow.Suspend.Lead, l.Shallow.Freeze.Lead} {
 		if before := at.Add(-lead); before.After(l.At) {
 			l.Advance(before)
 		}
 	}
 	l.Advance(at)
 	l.attribute()
+	l.Silence = 0
 	l.findHour()
 	l.Claims++
 	l.WeekClaims[l.hour]++
 	l.Recent += 1 / recentHours
-	l.Running.addClaim(l.At, l.hour%hoursOfDay, scoreOf)
-	l.Size.addClaim(l.At, l.hour%hoursOfDay, scoreOfSize)
+	l.Running.addClaim(l.At, l.hour%hoursOfDay, scoreOf, l.countsInBurst)
+	for _, depth := range ShallowDepths() {
+		l.Shallow.Of(depth).addClaim(l.At, l.hour%hoursOfDay, scoreOf, always)
+	}
+	l.Size.addClaim(l.At, l.hour%hoursOfDay, scoreOfSize, always)
 }
+
+// burstShare is the share of the claims that may wait, of which one burst can be: its first claims that
+// wait count, and the others do not.
+const burstShare = 0.5
+
+// countsInBurst reports whether the score of a claim for the running count is one to learn from. Claims that
+// wait one after the other are one burst. They are one observation, and not as many as there are claims: if each
+// counted, one burst would keep clusters running for weeks, as if such bursts were usual. Bursts that
+// come again count again.
+func (l *Learned) countsInBurst(score float64) bool {
+	if l.Method.WithoutBurstLimit || l.Share <= 0 {
+		return true
+	}
+	miss := 1 - l.Share
+	if score >= l.Running.logPrice(miss, l.margin(Objective{Share: l.Share}), l.Method) {
+		l.Burst = 0
+		return true
+	}
+	l.Burst++
+	return l.Burst <= math.Max(burstShare*miss*l.Running.Total, 1)
+}
+
+// always is for a count that learns from all claims.
+func always(float64) bool { return true }
 
 func (l *Learned) initialize(now time.Time) {
 	if l.At.IsZero() {
@@ -240,7 +292,9 @@ func (l *Learned) spend(until time.Time) {
 	hours := until.Sub(l.At).Hours()
 	l.Hours += hours
 	l.WeekHours[l.hour] += hours
-	l.Weights.Expected[0] += l.profileRate(l.hour) * hours
+	rate := l.profileRate(l.hour)
+	l.Weights.Expected[0] += rate * hours
+	l.Silence += l.Weights.Weight[0] * rate * hours
 	decay := math.Exp(-hours / recentHours)
 	l.Weights.Expected[1] += l.Recent * recentHours * (1 - decay)
 	l.Recent *= decay
@@ -262,7 +316,9 @@ func (l *Learned) forget(days float64) {
 		l.WeekHours[i] *= keep
 		l.WeekClaims[i] *= keep
 	}
-	l.Running.forget(days, keep)
+	for _, a := range l.runningLanes() {
+		a.forget(days, keep)
+	}
 	l.Size.forget(days, keep)
 	l.Weights.learn(math.Exp(-days / weightMemoryDays))
 }
@@ -323,6 +379,20 @@ func (l *Learned) expectedClaims(span time.Duration) float64 {
 		sum += l.Weights.Weight[1] * l.recentClaims(span)
 	}
 	return sum
+}
+
+// longSilence is the number of claims that were expected, and did not come, from which on fewer are
+// expected: the demand has stopped. By chance it happens once in e^longSilence claims.
+const longSilence = 10.0
+
+// expectedNow is expectedClaims in view of the time since the last claim. It is for the running count: a
+// size that falls while demand pauses would cost installs when it comes back.
+func (l *Learned) expectedNow(span time.Duration) float64 {
+	n := l.expectedClaims(span)
+	if l.Silence > longSilence && !l.Method.WithoutSilence {
+		n *= longSilence / l.Silence
+	}
+	return n
 }
 
 // recentClaims returns what the recent rate predicts for a time from now on.

@@ -57,6 +57,31 @@ func scoreOf(c claims, rank int) float64 {
 	return math.Log(math.Max(least, math.SmallestNonzeroFloat64))
 }
 
+// eachScore calls f with the scores that claims should have, and how many of them for each hour.
+func (c claims) eachScore(f func(score, claimsPerHour float64)) {
+	if c.mean <= 0 || c.leadHours <= 0 {
+		return
+	}
+	const negligible = 1e-6
+	w, least, left := newWorth(c), math.Inf(1), c.mean
+	for left > negligible*c.mean && w.count < maxCount {
+		least = math.Min(least, w.next())
+		n := w.probability * float64(w.count)
+		f(math.Log(math.Max(least, math.SmallestNonzeroFloat64)), n/c.leadHours)
+		left -= n
+	}
+}
+
+// countForRandom returns the smallest count that serves the share of the claims at once, if mean claims arrive
+// within a lead, independently of each other.
+func countForRandom(mean, share float64) int {
+	w := newWorth(claims{mean: mean, leadHours: 1})
+	for w.atMost < share && w.count < maxCount {
+		w.next()
+	}
+	return w.count + 1
+}
+
 // countAt returns the largest count whose last cluster is worth the price.
 func countAt(c claims, logPrice float64, most int) int {
 	price := math.Exp(logPrice)

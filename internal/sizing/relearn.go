@@ -26,7 +26,7 @@ func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.
 			l.Skip(gaps[0].To)
 			gaps = gaps[1:]
 		}
-		l.addBin(b, now)
+		l.addBin(b, now, b.Begin().Before(h.ImportedUntil()))
 	}
 	for _, g := range gaps {
 		if g.To.Before(now) {
@@ -56,7 +56,8 @@ func newestBins(bins []demand.Bin) []demand.Bin {
 	return bins
 }
 
-func (l *Learned) addBin(b demand.Bin, now time.Time) {
+// addBin adds the claims of a bin. Of imported ones, nobody knows whether they were late.
+func (l *Learned) addBin(b demand.Bin, now time.Time, imported bool) {
 	n := min(int(b.Claims), maxReplayed)
 	together := min(int(b.Peak), n)
 	step := b.Length() / time.Duration(max(n-together+1, 1))
@@ -69,6 +70,9 @@ func (l *Learned) addBin(b demand.Bin, now time.Time) {
 		if at.After(now) {
 			at = now
 		}
-		l.AddClaim(at, i < n-late)
+		l.AddArrival(at)
+		if !imported {
+			l.AddOutcome(i < n-late)
+		}
 	}
 }

@@ -20,19 +20,39 @@ const (
 type scores struct {
 	Counts []float64 `json:"counts"`
 	Total  float64   `json:"total"`
+	// Expected are the scores that the forecasts have expected in that time.
+	Expected []float64 `json:"expected,omitempty"`
+
+	// price caches what logPrice has returned last.
+	price price
 }
 
 func (s *scores) add(score float64) {
 	if s.Counts == nil {
 		s.Counts = make([]float64, scoreBins)
 	}
-	i := int(math.Floor((score - lowestScore) / scoreWidth))
-	s.Counts[min(max(i, 0), scoreBins-1)]++
+	s.price.known = false
+	s.Counts[scoreBin(score)]++
 	s.Total++
+}
+
+// expect records that a number of claims is expected with a score.
+func (s *scores) expect(score, claims float64) {
+	if s.Expected == nil {
+		s.Expected = make([]float64, scoreBins)
+	}
+	s.price.known = false
+	s.Expected[scoreBin(score)] += claims
+}
+
+func scoreBin(score float64) int {
+	i := int(math.Floor((score - lowestScore) / scoreWidth))
+	return min(max(i, 0), scoreBins-1)
 }
 
 // forget lets old scores weigh less, after a number of days.
 func (s *scores) forget(days float64) {
+	s.price.known = false
 	keep := math.Exp(-days / scoreMemoryDays)
 	if s.Total*keep > scoreMemory {
 		keep = scoreMemory / s.Total
@@ -40,32 +60,90 @@ func (s *scores) forget(days float64) {
 	for i := range s.Counts {
 		s.Counts[i] *= keep
 	}
+	for i := range s.Expected {
+		s.Expected[i] *= keep
+	}
 	s.Total *= keep
 }
 
 // logPrice returns the logarithm of the price at which at most the share miss of the past claims
-// would have waited, less a margin in standard deviations.
-func (s *scores) logPrice(miss float64, margin float64) float64 {
-	allowed := allowedMisses(s.Total*miss, margin)
-	sum := 0.0
+// would have waited, with a margin in standard deviations.
+func (s *scores) logPrice(miss, margin float64, m Method) float64 {
+	if k := (priceKey{miss, margin, m}); !s.price.known || s.price.key != k {
+		s.price = price{true, k, s.findLogPrice(miss, margin, m)}
+	}
+	return s.price.log
+}
+
+// A price is what logPrice has returned for a key.
+type price struct {
+	known bool
+	key   priceKey
+	log   float64
+}
+
+type priceKey struct {
+	miss, margin float64
+	method       Method
+}
+
+func (s *scores) findLogPrice(miss, margin float64, m Method) float64 {
+	allowed := s.Total * miss
+	var sums [scoreBins]struct{ seen, expected float64 }
+	seen, expected := 0.0, 0.0
 	for i, n := range s.Counts {
-		if sum+n > allowed {
-			return lowestScore + scoreWidth*(float64(i)+interpolate(allowed-sum, n))
+		more := n
+		if s.Expected != nil {
+			expected += s.Expected[i]
+			more += s.Expected[i]
 		}
-		sum += n
+		seen += n
+		sums[i].seen, sums[i].expected = seen, expected
+		if more == 0 || mostWaiting(seen, expected, margin) <= allowed {
+			continue
+		}
+		waiting := estimateWaiting(seen, expected, margin, m)
+		if waiting <= allowed {
+			continue
+		}
+		last := 0.0 // the largest estimate of the bins below
+		for j := i - 1; j >= 0 && mostWaiting(sums[j].seen, sums[j].expected, margin) > last; j-- {
+			last = math.Max(last, estimateWaiting(sums[j].seen, sums[j].expected, margin, m))
+		}
+		return lowestScore + scoreWidth*(float64(i)+interpolate(allowed-last, waiting-last))
 	}
 	return lowestScore
 }
 
-// allowedMisses returns how many claims may have waited, given the number that the objective allows.
-func allowedMisses(expected float64, margin float64) float64 {
-	return math.Max(0, expected-margin*math.Sqrt(expected))
+// mostWaiting is at least estimateWaiting, grows with both numbers, and takes a tenth of the time.
+func mostWaiting(seen, expected, margin float64) float64 {
+	most := math.Max(seen, expected)
+	return most + math.Max(margin, 0)*math.Sqrt(most+most*most/4)
 }
 
-// interpolate returns the position of the quantile within a bin. If not even one score may be
-// missed, it is the lower edge of the bin with the lowest score.
+// estimateWaiting returns how many claims would have waited, with a margin in standard deviations: given how
+// many have, and how many the forecasts expected to. Few claims say little, and then the forecasts
+// count as long as they agree with the claims.
+func estimateWaiting(seen, expected, margin float64, m Method) float64 {
+	if m.WithoutModel || expected <= 0 {
+		return seen + margin*math.Sqrt(seen)
+	}
+	// The odds of a Poisson distribution with the expected mean against one with any mean, both as probable
+	// beforehand.
+	gamma, _ := math.Lgamma(seen + 1)
+	odds := math.Exp(-expected - gamma + (seen+1)*math.Log1p(expected))
+	trust := odds / (1 + odds)
+	if math.IsInf(odds, 1) {
+		trust = 1
+	}
+	mean := trust*expected + (1-trust)*seen
+	variance := (1-trust)*seen + trust*(1-trust)*(seen-expected)*(seen-expected)
+	return mean + margin*math.Sqrt(variance)
+}
+
+// interpolate returns the position of the quantile within a bin.
 func interpolate(left, n float64) float64 {
-	if n < 1 || left <= 0 {
+	if n <= 0 || left <= 0 {
 		return 0
 	}
 	return left / n
@@ -94,6 +172,6 @@ func (a *lane) sizeFor(mean, miss, margin float64) int {
 	if a.Total == 0 || mean <= 0 || math.IsNaN(mean) {
 		return 0
 	}
-	n := mean - a.logPrice(miss, margin)*math.Sqrt(mean+1)
+	n := mean - a.logPrice(miss, margin, Method{})*math.Sqrt(mean+1)
 	return int(math.Min(math.Max(math.Ceil(n), 0), float64(a.most(mean, sizePeakFactor))))
 }

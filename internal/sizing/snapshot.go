@@ -31,14 +31,10 @@ type Range struct {
 
 // Durations are how long clusters take: for each kind, the 90th percentile of what was measured.
 type Durations struct {
-	Resume  time.Duration `json:"resume"`
-	Install time.Duration `json:"install"`
-}
-
-// Prices are in any currency, for each hour of an unclaimed cluster.
-type Prices struct {
-	Running     float64 `json:"running"`
-	Hibernating float64 `json:"hibernating"`
+	// Resume is from depth stop, Shallow from shallower depths; 0 if no resume from there was measured.
+	Resume  time.Duration          `json:"resume"`
+	Shallow Shallow[time.Duration] `json:"shallow,omitzero"`
+	Install time.Duration          `json:"install"`
 }
 
 // A Budget limits what the unclaimed clusters of a pool cost in a calendar month.
@@ -90,6 +86,8 @@ type Snapshot struct {
 	RunningLoweredAt, SizeLoweredAt time.Time
 	// Waiting is the number of claims that wait for a cluster.
 	Waiting int
+	// Sleeping is the number of clusters that sleep at shallow depths now. Claims wake them first.
+	Sleeping Shallow[int]
 	// Terse leaves the reasons out, for simulations that need the counts only.
 	Terse bool
 }

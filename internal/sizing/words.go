@@ -33,11 +33,30 @@ func formatNumber(n float64) string {
 	return fmt.Sprintf("%g", math.Round(n*100)/100)
 }
 
+// describeExtra explains a count that is far higher than the expected claims need if they come independently
+// of each other; empty if it is not.
+func describeExtra(n int, mean, share float64) string {
+	need := countForRandom(mean, share)
+	if n-need < 2 || 2*n < 3*need {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them because claims have exceeded the forecast before", n-need)
+}
+
 func formatWaiting(n int) string {
 	if n == 1 {
 		return "1 claim waits"
 	}
 	return fmt.Sprintf("%d claims wait", n)
+}
+
+// describeSleepers says how long the clusters take to resume that do not sleep at stop: ", that of 1 at depth freeze 2 s".
+func describeSleepers(asleep []sleeper) string {
+	text := ""
+	for _, a := range asleep {
+		text += fmt.Sprintf(", that of %d at depth %s %s", a.count, a.depth, formatDuration(a.wake))
+	}
+	return text
 }
 
 // formatDuration writes a duration in its largest units: "4 min", "1 h 30 min".

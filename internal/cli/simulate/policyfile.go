@@ -104,7 +104,7 @@ func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
 	}
 	a := &simulate.Auto{Zone: p.Zone.String(), Method: f.Method, Given: sizing.Snapshot{
 		Objective: p.Objective, Calendar: p.Calendar, Limits: p.Limits,
-		Durations: sizing.Durations{Resume: s.options.Resume.P90(), Install: s.options.Install.P90()},
+		Durations: s.options.Durations(),
 	}}
 	if f.Static != nil {
 		a.Given.Static = *f.Static

@@ -4,16 +4,14 @@ package simulate
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"hotspare.io/hotspare/internal/chart"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/simulate"
-	"hotspare.io/hotspare/internal/sizing"
 )
 
 type commands struct{ *base.App }
@@ -48,6 +46,7 @@ const example = `  hotspare simulate --trace claims.csv --resume 5m --install 40
 // options are the flags.
 type options struct {
 	trace, fromHub, resume, install, destroy, prices, from, to, zone, plot string
+	sleep, resumeFreeze, resumeSuspend                                     string
 	policies                                                               []string
 	atOnce, train                                                          float64
 	maxWait                                                                time.Duration
@@ -69,12 +68,15 @@ func NewCommand(app *base.App) *cobra.Command {
 	f.StringVar(&q.trace, "trace", "", "CSV file of claims, or - for standard input")
 	f.StringVar(&q.fromHub, "from-hub", "", "play the record that the hub has of this pool, instead of --trace")
 	f.StringVar(&q.resume, "resume", "5m", "duration of a resume, or its median and 90th percentile: 5m,8m")
+	f.StringVar(&q.sleep, "sleep", "", "depths at which spare clusters sleep, such as freeze:1,stop (default: stop)")
+	f.StringVar(&q.resumeFreeze, "resume-freeze", "1s", "duration of a resume from depth freeze, as for --resume")
+	f.StringVar(&q.resumeSuspend, "resume-suspend", "1m", "duration of a resume from depth suspend, as for --resume")
 	f.StringVar(&q.install, "install", "40m", "duration of an install, or its median and 90th percentile")
 	f.StringVar(&q.destroy, "destroy", "0s", "duration of the destruction of a cluster, for --max-size and --max-concurrent")
 	f.StringArrayVar(&q.policies, "policy", []string{"auto"}, "auto, static:N, schedule:FILE or FILE.yaml; may be repeated")
 	f.Float64Var(&q.atOnce, "at-once", 99, "percentage of claims that must not wait longer than --max-wait")
 	f.DurationVar(&q.maxWait, "max-wait", 0, "how long these claims may wait for a running cluster (0: not at all)")
-	f.StringVar(&q.prices, "prices", "", "prices of a cluster-hour, such as running=1.2,hibernating=0.1")
+	f.StringVar(&q.prices, "prices", "", "prices of a cluster-hour, such as running=1.2,hibernating=0.1; frozen, suspended and stopped for clusters that hibernate at these depths")
 	f.Float64Var(&q.train, "train", 0.25, "share of the time of the trace that is only learned from, from 0 to 0.95")
 	f.StringVar(&q.from, "from", "", "time at which the results begin, such as 2026-03-01T00:00:00Z (instead of --train)")
 	f.StringVar(&q.to, "to", "", "time at which the results end (default: end of the trace)")
@@ -84,10 +86,10 @@ func NewCommand(app *base.App) *cobra.Command {
 	f.Float64Var(&q.failedResumes, "failed-resumes", 0, "percentage of resumes that hang")
 	f.Float64Var(&q.failedInstalls, "failed-installs", 0, "percentage of installs that fail")
 	f.Uint64Var(&q.seed, "seed", 1, "seed of random durations and failures")
-	f.StringVar(&q.plot, "plot", "", "write a chart of the first policy to this SVG file")
+	f.StringVar(&q.plot, "plot", "", "write a chart of the first policy to this .svg or .png file")
 	f.BoolVar(&q.exact, "exact", false, "ask the pool's decider at each event, even where a faster way is equivalent")
 	f.BoolVar(&q.noHindsight, "no-hindsight", false, "omit the best settings in hindsight")
-	for _, name := range []string{"resume", "install", "destroy", "prices", "from", "to", "time-zone"} {
+	for _, name := range []string{"sleep", "resume", "resume-freeze", "resume-suspend", "install", "destroy", "prices", "from", "to", "time-zone"} {
 		base.MustSucceed(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("from-hub", a.CompletePools))
@@ -100,7 +102,7 @@ func NewCommand(app *base.App) *cobra.Command {
 		case q.fromHub != "":
 			return a.runFromHub(cmd, q)
 		}
-		return a.run(q, func() (simulate.Trace, error) { return a.readTrace(q.trace) })
+		return a.run(q, func() (simulate.Trace, error) { return a.ReadTrace(q.trace) })
 	}
 	return cmd
 }
@@ -138,18 +140,6 @@ func (a commands) run(q *options, read func() (simulate.Trace, error)) error {
 	return a.writeReport(a.Stdout, report)
 }
 
-func (a commands) readTrace(path string) (simulate.Trace, error) {
-	if path == "-" {
-		return simulate.ReadTrace("standard input", a.Stdin)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return simulate.Trace{}, fmt.Errorf("reading the trace: %w", err)
-	}
-	trace, err := simulate.ReadTrace(filepath.Base(path), f)
-	return trace, errors.Join(err, f.Close())
-}
-
 // study is a parsed call of the command.
 type study struct {
 	trace   simulate.Trace
@@ -166,6 +156,9 @@ func (q *options) parse() (*study, error) {
 	var err error
 	if s.options.Resume, err = simulate.ParseDuration(q.resume); err != nil {
 		return nil, fmt.Errorf("--resume %q is not a duration: %w", q.resume, err)
+	}
+	if err := q.parseSleep(s); err != nil {
+		return nil, err
 	}
 	if s.options.Install, err = simulate.ParseDuration(q.install); err != nil {
 		return nil, fmt.Errorf("--install %q is not a duration: %w", q.install, err)
@@ -186,10 +179,32 @@ func (q *options) parse() (*study, error) {
 	if s.zone, err = time.LoadLocation(q.zone); err != nil || q.zone == "Local" {
 		return nil, fmt.Errorf("--time-zone %q is not a time zone: use a name from the IANA database, such as Europe/Berlin", q.zone)
 	}
-	if s.options.Prices, s.priced, err = parsePrices(q.prices); err != nil {
+	if q.plot != "" {
+		if _, err := chart.FormatOf(q.plot); err != nil {
+			return nil, fmt.Errorf("--plot: %w", err)
+		}
+	}
+	if s.options.Prices, s.priced, err = base.ParsePrices(q.prices); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// parseSleep parses the flags about depths of sleep.
+func (q *options) parseSleep(s *study) error {
+	var err error
+	if s.options.Sleep, err = pool.ParseLadder(q.sleep); err != nil {
+		return fmt.Errorf("--sleep %q is not a ladder of depths: %w", q.sleep, err)
+	}
+	s.options.ResumeFrom = map[string]simulate.Duration{}
+	for _, f := range []struct{ flag, depth, text string }{
+		{"--resume-freeze", pool.DepthFreeze, q.resumeFreeze}, {"--resume-suspend", pool.DepthSuspend, q.resumeSuspend},
+	} {
+		if s.options.ResumeFrom[f.depth], err = simulate.ParseDuration(f.text); err != nil {
+			return fmt.Errorf("%s %q is not a duration: %w", f.flag, f.text, err)
+		}
+	}
+	return nil
 }
 
 // checkNumbers checks the ranges of the flags that are numbers.
@@ -210,28 +225,6 @@ func (q *options) checkNumbers() error {
 }
 
 const chartSamples = 900
-
-func parsePrices(text string) (p sizing.Prices, set bool, err error) {
-	if text == "" {
-		return p, false, nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(part, "=")
-		var price float64
-		if _, err := fmt.Sscan(value, &price); err != nil || price < 0 || price > 1e9 {
-			return p, false, fmt.Errorf("--prices: %q has no price from 0 to 1000000000: write running=1.2,hibernating=0.1", part)
-		}
-		switch strings.TrimSpace(name) {
-		case "running":
-			p.Running = price
-		case "hibernating":
-			p.Hibernating = price
-		default:
-			return p, false, fmt.Errorf("--prices: %q is not a state: write running=1.2,hibernating=0.1", name)
-		}
-	}
-	return p, true, nil
-}
 
 // chooseSpan sets the times between which the results are counted.
 func (s *study) chooseSpan(q *options) error {
@@ -261,20 +254,13 @@ func (s *study) chooseSpan(q *options) error {
 	return nil
 }
 
+// writeChart writes a chart of the first policy.
 func writeChart(path string, s *study, r Report) error {
 	first := r.Policies[0]
-	var b strings.Builder
-	c := simulate.Chart{
-		Title: fmt.Sprintf("%s: clusters that run without a claim", first.Policy),
-		Description: fmt.Sprintf("%d claims from %s to %s. %s of them got a running cluster at once. Clusters ran %.0f hours without a claim.",
-			first.Claims, s.options.From.Format(time.DateOnly), s.options.To.Format(time.DateOnly), formatShare(first.Immediate), first.Hours.RunningIdle),
-		Samples: first.Samples,
-	}
-	if _, err := c.WriteTo(&b); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-		return fmt.Errorf("writing the chart: %w", err)
-	}
-	return nil
+	c := simulate.NewChart(first.Samples)
+	c.Title = fmt.Sprintf("%s: clusters that run without a claim", first.Policy)
+	c.Description = fmt.Sprintf("%d claims from %s to %s. %s of them got a running cluster at once. Clusters ran %.0f hours without a claim.",
+		first.Claims, s.options.From.Format(time.DateOnly), s.options.To.Format(time.DateOnly), formatShare(first.Immediate), first.Hours.RunningIdle)
+	c.Zone = s.zone
+	return base.WriteChart(path, c)
 }

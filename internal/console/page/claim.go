@@ -45,7 +45,7 @@ func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	switch out.State {
 	case clusterstate.Running, clusterstate.Resuming:
 		out.CanHibernate = true
-	case clusterstate.Hibernating:
+	case clusterstate.Hibernating, clusterstate.Stopping, clusterstate.Failed:
 		out.CanResume = true
 	}
 	return out

@@ -30,7 +30,9 @@ type Overview struct {
 	LongestWait    Moment
 	Regions        int
 	// Growing is the number of regions whose last decision is to create a data plane.
-	Growing  int
+	Growing int
+	// Month is what pools with a policy have cost; nil if there are none.
+	Month    *MonthOverview
 	Problems []Problem
 	Events   []Event
 	Empty    bool

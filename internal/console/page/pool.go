@@ -60,6 +60,8 @@ type Tile struct {
 	Phase string
 	// State is the cluster's state in one word.
 	State string
+	// Depth is the depth of the cluster's sleep; empty if it is stopped or does not hibernate.
+	Depth string
 	// Claim is the claim that has the cluster; empty if none has.
 	Claim string
 	Age   Moment
@@ -70,9 +72,9 @@ type Tile struct {
 // StateLabel returns the state in lower case, or nothing if the phase already implies it.
 func (t Tile) StateLabel() string {
 	if t.Phase == t.State || t.Phase == phaseHeadings[pool.Broken] && t.State == clusterstate.Failed {
-		return ""
+		return t.Depth
 	}
-	return strings.ToLower(t.State)
+	return strings.TrimSpace(strings.ToLower(t.State) + " " + t.Depth)
 }
 
 // A Pool is a pool with everything in it.
@@ -239,7 +241,7 @@ func buildTiles(s Snapshot, now time.Time) []Tile {
 		cd := &s.Clusters[i]
 		phase := phases[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
 		out = append(out, Tile{
-			Name: cd.Name, Phase: phaseHeadings[phase], State: clusterstate.OfCluster(cd),
+			Name: cd.Name, Phase: phaseHeadings[phase], State: clusterstate.OfCluster(cd), Depth: clusterstate.SleepDepth(cd),
 			Claim: clusterstate.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Problem: clusterProblem(cd),
 		})
 	}

@@ -185,7 +185,8 @@ func cannotBeServed(c *hivev1.ClusterClaim) bool {
 			continue
 		}
 		switch k.Reason {
-		case hivev1.ReasonPoolNotFound, hivev1.ReasonPoolDeleting, hivev1.ReasonInvalidLifetime, hivev1.ReasonUnreadable:
+		case hivev1.ReasonPoolNotFound, hivev1.ReasonPoolDeleting, hivev1.ReasonInvalidLifetime, hivev1.ReasonUnreadable,
+			hivev1.ReasonNotPermitted, hivev1.ReasonCreatorUnknown:
 			return true
 		}
 	}

@@ -70,7 +70,7 @@ func NewRESTMapper() meta.RESTMapper {
 	add(hivev1.GroupVersion, meta.RESTScopeNamespace,
 		"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision", "MachinePool")
 	add(hivev1.GroupVersion, meta.RESTScopeRoot, "ClusterImageSet")
-	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "PowerSchedule", "PoolPolicy", "FleetRegion", "DataPlane", "DataPlaneAgent", "ServiceInstance")
+	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "PowerSchedule", "PoolPolicy", "ClusterBootstrap", "FleetRegion", "DataPlane", "DataPlaneAgent", "ServiceInstance")
 	add(v1alpha1.GroupVersion, meta.RESTScopeRoot, "InstanceType")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Event")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")

@@ -28,7 +28,10 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/sizing"
+	"hotspare.io/hotspare/internal/sizing/counts"
 	"hotspare.io/hotspare/internal/sizing/policy"
+	"hotspare.io/hotspare/internal/sizing/record"
 )
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies,verbs=get;list;watch;patch
@@ -77,7 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, r.reportInvalid(ctx, &p, []policy.FieldError{{Reason: reasonUnreadable, Field: "it", Problem: "cannot be read: " + p.Unreadable}}))
 	}
 	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults)
-	if len(faults) > 0 {
+	rungs, more := parseLadder(p.Spec)
+	if faults = append(faults, more...); len(faults) > 0 {
 		return fault.Requeue(0, r.reportInvalid(ctx, &p, faults))
 	}
 	s, err := r.observe(ctx, &p, parsed)
@@ -86,6 +90,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if s.obstacle != nil {
 		return fault.Requeue(0, errors.Join(r.reportObstacle(ctx, &p, s), r.closeRecord(ctx, req.NamespacedName)))
+	}
+	if err := r.applyLadder(ctx, &p, s, rungs.String(), ""); err != nil {
+		return fault.Requeue(0, err)
 	}
 	return r.decideAndAct(ctx, &p, s)
 }
@@ -100,6 +107,12 @@ func (r *Reconciler) decideAndAct(ctx context.Context, p *v1alpha1.PoolPolicy, s
 	if err != nil {
 		return fault.Requeue(0, err)
 	}
+	if s.ladder = decideLadder(p.Spec, s, plan); s.ladder != nil {
+		if err := r.applyLadder(ctx, p, s, s.ladder.String(), s.ladder.Reason); err != nil {
+			return fault.Requeue(0, err)
+		}
+	}
+	noteDecision(s, plan)
 	s.record.refusal = r.saveRecord(ctx, s.record, s.pool)
 	err = r.report(ctx, p, s, plan, refusal)
 	next := maxRequeueDelay
@@ -107,6 +120,15 @@ func (r *Reconciler) decideAndAct(ctx context.Context, p *v1alpha1.PoolPolicy, s
 		next = max(min(next, m.Until.Sub(r.Clock.Now())), time.Second)
 	}
 	return fault.Requeue(next, err)
+}
+
+// noteDecision records what was decided, and which counts the pool has now.
+func noteDecision(s *observation, plan counts.Plan) {
+	in := s.snapshot.Sizing
+	s.record.tracker.Note(record.Note{
+		Pool: poolSetting(s.pool), Recommended: plan.Recommended.Setting(), Static: plan.Static,
+		Computed: plan.Recommended.Computed, Forecast: sizing.ForecastHour(in),
+	}, in.Now)
 }
 
 // Backoff after errors of the hub itself.

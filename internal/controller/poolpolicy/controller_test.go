@@ -29,6 +29,7 @@ func TestARecommendationChangesNoPool(t *testing.T) {
 	want(t, "set by", st.CountsSetBy, v1alpha1.CountsSetByUser)
 	want(t, "static", *st.Static, v1alpha1.PoolCounts{Running: 3, Size: 8})
 	want(t, "resumes", *st.Resumes, v1alpha1.MeasuredDurations{Median: "5m0s", P90: "5m0s", Count: 55})
+	want(t, "depths with resumes", len(st.ShallowResumes), 0)
 	want(t, "writes of the pool", h.writes["*v1.ClusterPool"], 0)
 	if st.Coverage == nil || st.Coverage.Seen != "100%" || st.Record.Claims != 54 || st.ExpectedClaimsPerHour == "" {
 		t.Errorf("%+v, %+v", st.Coverage, st.Record)
@@ -325,4 +326,46 @@ func TestTheLimitOfThePoolIsALimit(t *testing.T) {
 	h := newHub(t, pool, newPolicy(), newCluster("a"))
 	h.pass()
 	want(t, "the pool", h.counts(), "3 of 5")
+}
+
+func TestImportedClaimsAreUsedAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, newPool(3, 8), newPolicy(), newCluster("a"))
+	h.work(1)
+	want(t, "before", h.says(v1alpha1.PolicyReady), "False Learning")
+	recorded := h.policy().Status.Record.Claims
+	cm := h.record()
+	r, err := record.Decode(cm.BinaryData[record.ClaimsKey], cm.Data[record.DetailsKey], h.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times []time.Time
+	for at := r.Since.AddDate(0, 0, -20); at.Before(r.Since); at = at.Add(time.Hour) {
+		times = append(times, at)
+	}
+	n := r.Demand.AddImported(times, r.Since, h.clock.Now())
+	r.Since = times[0]
+	claims, details, err := r.Encode(h.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm.BinaryData[record.ClaimsKey], cm.Data[record.DetailsKey] = claims, details
+	if err := h.Update(h.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	h.pass()
+	want(t, "nobody said that the record has changed", h.policy().Status.Record.Claims, recorded)
+	h.edit(func(p *v1alpha1.PoolPolicy) {
+		p.Annotations = map[string]string{v1alpha1.AnnotationClaimsImported: "now"}
+	})
+	h.pass()
+	want(t, "claims", h.policy().Status.Record.Claims, recorded+int32(n))
+	want(t, "after", h.says(v1alpha1.PolicyReady), "True Computed")
+	if n := h.policy().Status.Coverage.Claims; n > recorded {
+		t.Errorf("%d outcomes of %d claims that were not imported", n, recorded)
+	}
+	h.pass()
+	want(t, "claims after another pass", h.policy().Status.Record.Claims, recorded+int32(n))
+	h.run(2 * time.Hour)
+	want(t, "claims after it was saved", h.policy().Status.Record.Claims, recorded+int32(n))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,10 +11,10 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/pool/observed"
 	"hotspare.io/hotspare/internal/sizing"
 	"hotspare.io/hotspare/internal/sizing/counts"
+	"hotspare.io/hotspare/internal/sizing/ladder"
 	"hotspare.io/hotspare/internal/sizing/policy"
 	"hotspare.io/hotspare/internal/sizing/record"
 )
@@ -34,6 +33,8 @@ type observation struct {
 	obstacle *obstacle
 	record   *storedRecord
 	snapshot counts.Snapshot
+	// ladder is what hotspare has decided about the depths of sleep; nil if it does not decide.
+	ladder *ladder.Plan
 }
 
 func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.PoolPolicy, parsed policy.Policy) (*observation, error) {
@@ -55,23 +56,23 @@ func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.PoolPolicy, parsed
 		return s, nil
 	}
 	s.pool = &pool
-	if s.record, err = r.openRecord(ctx, key); err != nil {
+	if s.record, err = r.openRecord(ctx, key, p.Annotations[v1alpha1.AnnotationClaimsImported]); err != nil {
 		return nil, err
 	}
 	adoptRecord(s.record, s.pool)
-	objects, waiting, err := r.observeObjects(ctx, key)
+	objects, err := r.observeObjects(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	s.record.tracker.Observe(objects, parsed.Objective, parsed.Zone.String())
-	s.snapshot = newSnapshot(p, s, waiting, objects.Now)
+	s.snapshot = newSnapshot(p, s, objects)
 	return s, nil
 }
 
-func newSnapshot(p *v1alpha1.PoolPolicy, s *observation, waiting int, now time.Time) counts.Snapshot {
+func newSnapshot(p *v1alpha1.PoolPolicy, s *observation, objects record.Objects) counts.Snapshot {
 	t := s.record.tracker
 	limits := s.policy.Limits
-	limits.Budget.Spent = t.Spent(limits.Prices, now)
+	limits.Budget.Spent = t.Spent(limits.Prices, objects.Now)
 	if most := s.pool.Spec.MaxSize; most != nil && (limits.Size.Max == 0 || int(*most) < limits.Size.Max) {
 		limits.Size.Max = max(int(*most), 1) // 0 would be no limit
 	}
@@ -81,8 +82,8 @@ func newSnapshot(p *v1alpha1.PoolPolicy, s *observation, waiting int, now time.T
 		Applied: counts.ParseApplied(s.pool.Annotations[v1alpha1.AnnotationSizing]),
 		Manual:  manualFromStatus(p.Status.ManualChange), Resume: resume,
 		Sizing: sizing.Snapshot{
-			Now: now, Objective: s.policy.Objective, Limits: limits, Durations: t.Measured(), Calendar: s.policy.Calendar,
-			Learned: t.Learned, RecordedSince: t.Since, Waiting: waiting,
+			Now: objects.Now, Objective: s.policy.Objective, Limits: limits, Durations: t.Measured(), Calendar: s.policy.Calendar,
+			Learned: t.Learned, RecordedSince: t.Since, Waiting: objects.Waiting, Sleeping: objects.CountSleepers(),
 		},
 	}
 }
@@ -125,92 +126,18 @@ func lastChange(entries []metav1.ManagedFieldsEntry) *counts.Change {
 	return out
 }
 
-// observeObjects reads the claims and the clusters of a pool, and returns how many claims wait.
-func (r *Reconciler) observeObjects(ctx context.Context, pool client.ObjectKey) (record.Objects, int, error) {
-	out := record.Objects{Now: r.Clock.Now()}
+// observeObjects reads the claims and the clusters of a pool.
+func (r *Reconciler) observeObjects(ctx context.Context, pool client.ObjectKey) (record.Objects, error) {
 	var clusters hivev1.ClusterDeploymentList
 	// The lists are only read: copying every object would be wasteful.
 	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return out, 0, fmt.Errorf("listing clusters: %w", err)
-	}
-	claimed := map[string]*hivev1.ClusterDeployment{}
-	for i := range clusters.Items {
-		cd := &clusters.Items[i]
-		ref := cd.Spec.ClusterPoolRef
-		if ref == nil || ref.Namespace != pool.Namespace || ref.PoolName != pool.Name || cd.Unreadable != "" {
-			continue
-		}
-		if ref.ClaimName != "" {
-			claimed[ref.ClaimName] = cd
-		}
-		out.Clusters = append(out.Clusters, describeCluster(cd, out.Now))
+		return record.Objects{}, fmt.Errorf("listing clusters: %w", err)
 	}
 	var claims hivev1.ClusterClaimList
 	if err := r.Client.List(ctx, &claims, client.InNamespace(pool.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return out, 0, fmt.Errorf("listing claims: %w", err)
+		return record.Objects{}, fmt.Errorf("listing claims: %w", err)
 	}
-	waiting := 0
-	for i := range claims.Items {
-		c := &claims.Items[i]
-		if c.Spec.ClusterPoolName != pool.Name || c.Unreadable != "" {
-			continue
-		}
-		if c.Spec.Namespace == "" && c.DeletionTimestamp == nil {
-			waiting++
-		}
-		out.Claims = append(out.Claims, describeClaim(c, claimed[c.Name]))
-	}
-	return out, waiting, nil
-}
-
-// describeClaim returns what a record keeps of a claim. Its cluster is nil if it has none.
-func describeClaim(c *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) record.Claim {
-	out := record.Claim{ID: string(c.UID), Created: c.CreationTimestamp.Time}
-	running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning)
-	if cd == nil || cd.Name != c.Spec.Namespace || running == nil || !condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning) {
-		return out
-	}
-	out.Running, out.AtOnce = running.LastTransitionTime.Time, wasRunning(cd, c.CreationTimestamp)
-	return out
-}
-
-// laterChange is how long after the assignment of a cluster a change of its power state begins that has
-// nothing to do with it.
-const laterChange = time.Minute
-
-// wasRunning reports whether a claimed cluster ran when the claim was created. Events in the same
-// second as that count as earlier.
-func wasRunning(cd *hivev1.ClusterDeployment, created metav1.Time) bool {
-	if at := cd.Status.InstalledTimestamp; at != nil && at.After(created.Time) {
-		return false
-	}
-	t := cd.Status.PowerTransition
-	if t == nil || t.FinishedAt == nil || !t.FinishedAt.After(created.Time) {
-		return true
-	}
-	at := cd.Spec.ClusterPoolRef.ClaimedTimestamp
-	return at != nil && t.StartedAt.After(at.Add(laterChange))
-}
-
-// describeCluster returns what a record keeps of a cluster.
-func describeCluster(cd *hivev1.ClusterDeployment, now time.Time) record.Cluster {
-	m := facts.ReadMember(cd, now)
-	out := record.Cluster{Name: cd.Name, Unclaimed: m.Claim == "", Hibernating: cd.Status.PowerState == hivev1.StatusHibernating}
-	if t := cd.Status.PowerTransition; t != nil && t.Target == hivev1.PowerRunning && !t.StartedAt.Equal(cd.Status.InstalledTimestamp) {
-		switch {
-		case m.ResumeTook > 0:
-			out.Resume = &record.Duration{Cluster: cd.Name, At: t.FinishedAt.UTC(), Seconds: int64(m.ResumeTook / time.Second)}
-		case m.PowerTimedOut && t.Deadline != nil:
-			out.Resume = &record.Duration{Cluster: cd.Name, At: t.Deadline.UTC(), Failed: true}
-		}
-	}
-	if at := cd.Status.InstalledTimestamp; at != nil && m.InstallTook > 0 {
-		out.Install = &record.Duration{Cluster: cd.Name, At: at.UTC(), Seconds: int64(m.InstallTook / time.Second)}
-	}
-	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterProvisionStopped); m.GaveUp && c != nil {
-		out.Install = &record.Duration{Cluster: cd.Name, At: c.LastTransitionTime.UTC(), Failed: true}
-	}
-	return out
+	return observed.NewObjects(pool, clusters.Items, claims.Items, r.Clock.Now()), nil
 }
 
 func manualFromStatus(m *v1alpha1.ManualChange) *counts.Manual {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"hotspare.io/hotspare/internal/sizing/counts"
 	"hotspare.io/hotspare/internal/sizing/policy"
 	"hotspare.io/hotspare/internal/sizing/record"
+	"hotspare.io/hotspare/internal/sizing/report"
 )
 
 // A conditionValue is a condition without its times.
@@ -85,11 +87,14 @@ func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
 		CountsSetBy: v1alpha1.CountsSetByUser,
 		Recommended: &v1alpha1.RecommendedCounts{Running: recommendedCount(plan.Recommended.Running), Size: recommendedCount(plan.Recommended.Size)},
 		Static:      poolCounts(plan.Static),
-		Resumes:     measured(t.Resumes), Installs: measured(t.Installs),
+		Resumes:     measured(t.Resumes), Installs: measured(t.Installs), ShallowResumes: measuredAtDepths(t),
 		Record: &v1alpha1.DemandRecord{
 			ConfigMap: record.ConfigMapName(s.pool.Name), Claims: int32(min(t.Demand.Claims(), math.MaxInt32)), Since: metav1.NewTime(t.Since.Truncate(time.Second)),
 		},
 		ComputedAt: &at,
+	}
+	if l := s.ladder; l != nil {
+		st.Recommended.Sleep = &v1alpha1.RecommendedLadder{Ladder: l.String(), Reason: l.Reason}
 	}
 	if plan.Recommended.Computed {
 		st.ExpectedClaimsPerHour = formatNumber(plan.Recommended.ExpectedClaims)
@@ -97,6 +102,8 @@ func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
 	if c := plan.Recommended.Coverage; c.Claims >= 1 {
 		st.Coverage = &v1alpha1.PolicyCoverage{Claims: int32(c.Claims), Promised: formatShare(c.Promised), Seen: formatShare(c.Seen)}
 	}
+	st.Forecast = s.describeForecast()
+	st.Month = describeMonth(report.NewMonth(&t.Details, s.policy.Limits.Prices, now))
 	switch {
 	case plan.Apply != nil:
 		st.Applied = poolCounts(plan.Apply.Setting)
@@ -107,6 +114,43 @@ func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
 		st.ManualChange = &v1alpha1.ManualChange{PoolCounts: *poolCounts(m.Setting), Since: metav1.NewTime(m.Since), Until: metav1.NewTime(m.Until), By: m.By}
 	}
 	return st
+}
+
+// describeForecast returns the band of the next hour, and how good earlier ones were; nil while nothing is
+// computed.
+func (s *observation) describeForecast() *v1alpha1.PolicyForecast {
+	t := s.record.tracker
+	f := sizing.ForecastHour(s.snapshot.Sizing)
+	if f == nil {
+		return nil
+	}
+	out := &v1alpha1.PolicyForecast{Low: int32(f.Low), High: int32(f.High)}
+	if c := report.CompareForecasts(&t.Record, t.Since, t.Until); c != nil {
+		out.Compared, out.Within = int32(c.Forecasts), formatShare(c.WithinShare())
+	}
+	return out
+}
+
+func describeMonth(m report.Month) *v1alpha1.PolicyMonth {
+	out := &v1alpha1.PolicyMonth{Month: m.Month, RunningHours: formatAmount(m.RunningHours), HibernatingHours: formatAmount(m.HibernatingHours)}
+	c := m.Costs
+	if c == nil {
+		return out
+	}
+	out.Cost, out.SavedByHibernating = formatAmount(c.Total), formatAmount(c.SavedByHibernating)
+	if !m.ComparedSince.IsZero() {
+		out.CouldSave, out.SavedByPolicy = formatAmount(c.CouldSave), formatAmount(c.SavedByPolicy)
+	}
+	return out
+}
+
+// formatAmount writes an amount with at most two digits after the point.
+func formatAmount(v float64) string {
+	text := strconv.FormatFloat(math.Round(100*v)/100, 'f', -1, 64)
+	if text == "-0" {
+		return "0"
+	}
+	return text
 }
 
 func recommendedCount(t sizing.Target) v1alpha1.RecommendedCount {
@@ -124,6 +168,17 @@ func measured(d record.Durations) *v1alpha1.MeasuredDurations {
 	out := &v1alpha1.MeasuredDurations{Count: int32(len(d)), Failed: int32(d.Failed())}
 	if median := d.Quantile(0.5); median > 0 {
 		out.Median, out.P90 = median.String(), d.Quantile(0.9).String()
+	}
+	return out
+}
+
+// measuredAtDepths returns the resumes from shallow depths that were seen.
+func measuredAtDepths(t *record.Tracker) []v1alpha1.ShallowResumes {
+	var out []v1alpha1.ShallowResumes
+	for _, depth := range sizing.ShallowDepths() {
+		if m := measured(*t.ShallowResumes.Of(depth)); m != nil {
+			out = append(out, v1alpha1.ShallowResumes{Depth: string(depth), MeasuredDurations: *m})
+		}
 	}
 	return out
 }
@@ -194,6 +249,10 @@ func describeRecord(s *storedRecord, now time.Time) conditionValue {
 // change every minute, and nobody waits for them.
 const refreshInterval = 15 * time.Minute
 
+// monthInterval is how long the costs of a month are kept in a status that says the same otherwise: they grow all the
+// time, also of a pool of which nobody claims anything.
+const monthInterval = time.Hour
+
 // patchStatus writes a status if it says something new.
 func (r *Reconciler) patchStatus(ctx context.Context, p *v1alpha1.PoolPolicy, st *v1alpha1.PoolPolicyStatus, conditions ...conditionValue) error {
 	before := p.DeepCopy()
@@ -215,6 +274,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, p *v1alpha1.PoolPolicy, st
 	}
 	if unchanged := p.Status.DeepCopy(); before.Status.ComputedAt != nil && unchanged.ComputedAt != nil {
 		unchanged.ComputedAt = before.Status.ComputedAt
+		if now.Sub(before.Status.ComputedAt.Time) < monthInterval {
+			unchanged.Month, unchanged.Forecast = before.Status.Month, before.Status.Forecast
+		}
 		if equality.Semantic.DeepEqual(*unchanged, before.Status) {
 			return nil
 		}
@@ -240,11 +302,15 @@ func saysTheSame(a, b *v1alpha1.PoolPolicyStatus) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	for _, st := range []*v1alpha1.PoolPolicyStatus{x, y} {
 		st.ExpectedClaimsPerHour, st.Coverage, st.Resumes, st.Installs, st.ComputedAt = "", nil, nil, nil, nil
+		st.Forecast, st.Month, st.ShallowResumes = nil, nil, nil
 		if st.Record != nil {
 			st.Record.Claims = 0
 		}
 		if rec := st.Recommended; rec != nil {
 			rec.Running.Reason, rec.Size.Reason = "", ""
+			if rec.Sleep != nil {
+				rec.Sleep.Reason = ""
+			}
 		}
 		for i := range st.Conditions {
 			if st.Conditions[i].Type == v1alpha1.PolicyReady {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type storedRecord struct {
 	stored *corev1.ConfigMap
 	// owner is the pool that the ConfigMap belongs to.
 	owner *hivev1.ClusterPool
+	// imported is the value of AnnotationClaimsImported when it was read.
+	imported string
 	// problem is why the record on the hub is neither used nor overwritten; nil if it is.
 	problem *obstacle
 	// refusal is why the last write was refused; empty if it was not.
@@ -36,8 +39,21 @@ type storedRecord struct {
 }
 
 // openRecord returns the record of a pool. It reads it from the hub once, and again as long as it
-// cannot be used.
-func (r *Reconciler) openRecord(ctx context.Context, pool types.NamespacedName) (*storedRecord, error) {
+// cannot be used, and after claims were imported. What was recorded since the last write is then recorded again, but
+// for claims that were deleted meanwhile.
+func (r *Reconciler) openRecord(ctx context.Context, pool types.NamespacedName, imported string) (*storedRecord, error) {
+	if known := r.records[pool]; known != nil && known.imported != imported {
+		delete(r.records, pool)
+	}
+	s, err := r.findRecord(ctx, pool)
+	if s != nil {
+		s.imported = imported
+	}
+	return s, err
+}
+
+// findRecord returns the record in memory, or else that on the hub, or else a new one.
+func (r *Reconciler) findRecord(ctx context.Context, pool types.NamespacedName) (*storedRecord, error) {
 	known := r.records[pool]
 	if known != nil && known.problem == nil {
 		known.problem = aheadProblem(known.tracker, pool, r.Clock.Now())
@@ -56,7 +72,10 @@ func (r *Reconciler) openRecord(ctx context.Context, pool types.NamespacedName) 
 			"ConfigMap %s has no label %s=%s, so hotspare does not write the record of claims to it: delete the ConfigMap, or set the label if it is a record.",
 			key.Name, v1alpha1.LabelDemandRecord, pool.Name)}), nil
 	}
-	decoded, err := record.Decode(found.BinaryData[record.ClaimsKey], found.Data[record.DetailsKey], r.Clock.Now())
+	decoded, lost, err := record.Read(found.BinaryData, found.Data, r.Clock.Now())
+	if lost != nil {
+		ctrl.LoggerFrom(ctx).Info("began the charts of a pool anew", "configMap", key.Name, "reason", lost.Error())
+	}
 	switch {
 	case errors.Is(err, record.ErrFuture):
 		return r.keepRecord(pool, known, nil, futureProblem(key.Name)), nil
@@ -125,12 +144,12 @@ func (r *Reconciler) saveRecord(ctx context.Context, s *storedRecord, pool *hive
 
 // writeRecord creates or updates the ConfigMap.
 func (r *Reconciler) writeRecord(ctx context.Context, s *storedRecord) error {
-	claims, details, err := s.tracker.Encode(r.Clock.Now())
+	binaryData, data, err := s.tracker.Write(r.Clock.Now())
 	if err != nil {
 		return err
 	}
 	if s.stored == nil {
-		cm := newRecordMap(s.owner, claims, details)
+		cm := newRecordMap(s.owner, binaryData, data)
 		if err := r.Client.Create(ctx, cm); err != nil {
 			return err
 		}
@@ -146,7 +165,8 @@ func (r *Reconciler) writeRecord(ctx context.Context, s *storedRecord) error {
 	if cm.Data == nil {
 		cm.Data = map[string]string{}
 	}
-	cm.BinaryData[record.ClaimsKey], cm.Data[record.DetailsKey] = claims, details
+	maps.Copy(cm.BinaryData, binaryData)
+	maps.Copy(cm.Data, data)
 	if _, err := patch.Object(ctx, r.Client, s.stored.DeepCopy(), cm); err != nil {
 		return err
 	}
@@ -168,13 +188,13 @@ func setAside(cm *corev1.ConfigMap, t *record.Tracker) {
 	}
 }
 
-func newRecordMap(pool *hivev1.ClusterPool, claims []byte, details string) *corev1.ConfigMap {
+func newRecordMap(pool *hivev1.ClusterPool, binaryData map[string][]byte, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pool.Namespace, Name: record.ConfigMapName(pool.Name), Labels: map[string]string{v1alpha1.LabelDemandRecord: pool.Name},
 			OwnerReferences: ownerReferences(pool),
 		},
-		BinaryData: map[string][]byte{record.ClaimsKey: claims}, Data: map[string]string{record.DetailsKey: details},
+		BinaryData: binaryData, Data: data,
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// States of clusters and claims, in the one word that people are shown. Deleting is of
+// States of clusters and claims, in the one word that people are shown. Deleting and Installing are of
 // clusters; Waiting, Assigned, Releasing and Lost are of claims, the others of both or of
 // clusters.
 const (
@@ -53,6 +53,24 @@ func OfCluster(cd *hivev1.ClusterDeployment) string {
 	}
 }
 
+// DescribeCluster is the state of a cluster, with the depth of its sleep if it is not stopped: "Hibernating (freeze)".
+func DescribeCluster(cd *hivev1.ClusterDeployment) string {
+	state := OfCluster(cd)
+	if depth := SleepDepth(cd); state == Hibernating && depth != "" {
+		return state + " (" + depth + ")"
+	}
+	return state
+}
+
+// SleepDepth is the depth at which a hibernating cluster sleeps; "" if it is stopped, or does not hibernate.
+func SleepDepth(cd *hivev1.ClusterDeployment) string {
+	t := cd.Status.PowerTransition
+	if t == nil || t.Target != hivev1.PowerHibernating || t.FinishedAt == nil || t.Depth == hivev1.DepthStop {
+		return ""
+	}
+	return t.Depth
+}
+
 // hasPowerFailure reports whether the machines could not be started or stopped. It is
 // tried again all the same.
 func hasPowerFailure(cd *hivev1.ClusterDeployment) bool {
@@ -83,6 +101,10 @@ func OfClaim(c *hivev1.ClusterClaim) string {
 		return Running
 	case hivev1.ReasonHibernating:
 		return Hibernating
+	case hivev1.ReasonStopping:
+		return Stopping
+	case hivev1.ReasonFailedToStop:
+		return Failed
 	case hivev1.ReasonClusterDeleted, hivev1.ReasonClusterDeleting:
 		return Lost
 	default:

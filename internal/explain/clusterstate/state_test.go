@@ -50,6 +50,32 @@ func asleep() *hivev1.ClusterDeployment {
 	return cluster(hivev1.PowerHibernating, hivev1.StatusHibernating)
 }
 
+func TestTheDepthOfASleep(t *testing.T) {
+	at := func(cd *hivev1.ClusterDeployment, depth string, finished bool) *hivev1.ClusterDeployment {
+		cd.Status.PowerTransition = &hivev1.PowerTransition{Target: hivev1.PowerHibernating, Depth: depth}
+		if finished {
+			cd.Status.PowerTransition.FinishedAt = &metav1.Time{}
+		}
+		return cd
+	}
+	for name, c := range map[string]struct {
+		cluster *hivev1.ClusterDeployment
+		want    string
+	}{
+		"one that is frozen":             {at(asleep(), "freeze", true), "Hibernating (freeze)"},
+		"one that is stopped":            {at(asleep(), "stop", true), Hibernating},
+		"one of an earlier version":      {asleep(), Hibernating},
+		"one that wakes up":              {at(cluster(hivev1.PowerRunning, hivev1.StatusHibernating), "freeze", true), Resuming},
+		"one that is about to go deeper": {at(cluster(hivev1.PowerHibernating, hivev1.ReasonStopping), "", false), Stopping},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := DescribeCluster(c.cluster); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestHowAClusterStands(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster *hivev1.ClusterDeployment
@@ -107,6 +133,8 @@ func TestHowAClaimStands(t *testing.T) {
 		"one whose cluster runs runs":                {claim("dev-1", hivev1.ReasonRunning), Running, true},
 		"one whose cluster sleeps hibernates":        {claim("dev-1", hivev1.ReasonHibernating), Hibernating, false},
 		"one whose cluster is woken resumes":         {claim("dev-1", hivev1.ReasonResuming), Resuming, false},
+		"one whose cluster stops stops":              {claim("dev-1", hivev1.ReasonStopping), Stopping, false},
+		"one whose cluster does not stop has failed": {claim("dev-1", hivev1.ReasonFailedToStop), Failed, false},
 		"one whose cluster goes has lost it":         {claim("dev-1", hivev1.ReasonClusterDeleting), Lost, false},
 		"and so has one whose cluster is gone":       {claim("dev-1", hivev1.ReasonClusterDeleted), Lost, false},
 		"one that is deleted is being released":      {released, Releasing, true}, // it can still be used, until it is gone

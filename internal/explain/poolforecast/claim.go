@@ -12,6 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/explain/remedy"
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 // unservedClaims returns the claims that have no usable cluster: first the waiting ones in queue
@@ -57,17 +58,27 @@ func (f Forecast) describeWait(c *hivev1.ClusterClaim, v Claim) string {
 		return "it is released, and its cluster is being deleted"
 	case v.State == clusterstate.Releasing:
 		return "it is released"
-	case v.State == clusterstate.Waiting && v.Position == 0 && f.clusterBoundTo(c.Name) != "":
-		return fmt.Sprintf("cluster %s runs, and is bound to it now", f.clusterBoundTo(c.Name))
-	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
-		return "the pool is being deleted, and serves no more claims"
 	case v.State == clusterstate.Waiting:
-		return f.describeQueuePosition(v.Position)
+		return f.describeWaitForCluster(c, v.Position)
 	}
 	if running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning); running != nil && running.Message != "" {
 		return strings.TrimRight(running.Message, ".")
 	}
 	return "it has cluster " + v.Cluster
+}
+
+// describeWaitForCluster describes what a claim without a cluster waits for.
+func (f Forecast) describeWaitForCluster(c *hivev1.ClusterClaim, position int) string {
+	switch {
+	case position == 0 && f.clusterBoundTo(c.Name) != "":
+		return fmt.Sprintf("cluster %s runs, and is bound to it now", f.clusterBoundTo(c.Name))
+	case f.Pool.DeletionTimestamp != nil:
+		return "the pool is being deleted, and serves no more claims"
+	case position == 0 && facts.IsHeld(c, false):
+		return condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted).Message
+	default:
+		return f.describeQueuePosition(position)
+	}
 }
 
 // clusterBoundTo returns the cluster that the plan binds to a claim; "" if it binds none.

@@ -101,3 +101,22 @@ func TestWhatIsSaidWhileNoClusterResumes(t *testing.T) {
 		t.Errorf("to do:\n%s", got)
 	}
 }
+
+func TestWhatIsSaidOfAClaimThatAPolicyHolds(t *testing.T) {
+	for reason, want := range map[string]string{
+		hivev1.ReasonNotPermitted:   "Ask somebody who may write ClaimPolicies to permit it.",
+		hivev1.ReasonCreatorUnknown: "Release it, and create it again.",
+		hivev1.ReasonLimitReached:   "It is served automatically.",
+	} {
+		c := hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
+		condition.Set(&c.Status.Conditions, hivev1.ClaimAdmitted, corev1.ConditionFalse, reason, "Why", noon)
+		f := poolforecast.New(&hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}}, []hivev1.ClusterClaim{c}, nil, nil)
+		if err := f.Decide(noon); err != nil {
+			t.Fatal(err)
+		}
+		v := f.ExplainClaim(&c, remedy.FormatPlainCommand)
+		if v.Message != "Why" || v.Position != 0 || v.ToDo == nil || v.ToDo.Text != want {
+			t.Errorf("%s: %q, to do %+v, want %q", reason, v.Message, v.ToDo, want)
+		}
+	}
+}

@@ -124,6 +124,28 @@ func (f Forecast) waitsForSomebody() bool {
 	return f.Plan.Report.Progress == pool.Held || f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0 || len(f.failingInstalls()) > 0
 }
 
+// waitRemedy returns the remedy for a claim without a cluster.
+func (f Forecast) waitRemedy(c *hivev1.ClusterClaim, v Claim, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+	switch {
+	case f.Pool.DeletionTimestamp != nil:
+		return remedy.New("Release it, and claim from another pool.", formatCommand(c.Namespace, "claim release %s", c.Name))
+	case isHeldFor(c, hivev1.ReasonCreatorUnknown):
+		return remedy.New("Release it, and create it again.", formatCommand(c.Namespace, "claim release %s", c.Name))
+	case isHeldFor(c, hivev1.ReasonNotPermitted):
+		return remedy.New("Ask somebody who may write ClaimPolicies to permit it.", formatCommand(c.Namespace, "kubectl get claimpolicies"))
+	case v.Position > len(f.upcomingClusters()) && f.waitsForSomebody():
+		return nil // the pool, or its cluster, needs the remedy
+	default:
+		return remedy.NewWait("It is served automatically.")
+	}
+}
+
+// isHeldFor reports whether ClaimPolicies do not admit a claim for that reason.
+func isHeldFor(c *hivev1.ClusterClaim, reason string) bool {
+	admitted := condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted)
+	return admitted != nil && admitted.Status == corev1.ConditionFalse && admitted.Reason == reason
+}
+
 // claimRemedy returns the remedy for a claim.
 func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	switch {
@@ -131,13 +153,15 @@ func (f Forecast) claimRemedy(c *hivev1.ClusterClaim, v Claim, formatCommand rem
 		return remedy.New("Correct the field.", formatCommand(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
 	case v.State == clusterstate.Hibernating:
 		return remedy.New("Resume its cluster.", formatCommand(c.Namespace, "cluster resume %s --wait", c.Name))
+	case v.State == clusterstate.Stopping:
+		return remedy.NewWait("It hibernates when its machines have stopped.")
+	case v.State == clusterstate.Failed:
+		return remedy.New("See why its cluster does not stop.", formatCommand(c.Namespace, "cluster describe %s", c.Name))
 	case v.State == clusterstate.Lost:
 		return remedy.New("Its cluster was deleted: release it, and create another.", formatCommand(c.Namespace, "claim release %s", c.Name))
-	case v.State == clusterstate.Waiting && f.Pool.DeletionTimestamp != nil:
-		return remedy.New("Release it, and claim from another pool.", formatCommand(c.Namespace, "claim release %s", c.Name))
-	case v.State == clusterstate.Waiting && v.Position > len(f.upcomingClusters()) && f.waitsForSomebody():
-		return nil // the pool, or its cluster, needs the remedy
-	case v.State == clusterstate.Waiting, v.State == clusterstate.Resuming, v.State == clusterstate.Assigned:
+	case v.State == clusterstate.Waiting:
+		return f.waitRemedy(c, v, formatCommand)
+	case v.State == clusterstate.Resuming, v.State == clusterstate.Assigned:
 		return remedy.NewWait("It is served automatically.")
 	default:
 		return nil

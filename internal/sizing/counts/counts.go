@@ -78,7 +78,8 @@ type Snapshot struct {
 	// Changed is when the counts were changed last; nil if that is not known. It is only read if
 	// NeedsChange.
 	Changed *Change
-	// Resume is set if a person has asked to end a change by hand.
+	// Resume is set if a person has asked to end a change by hand. It ends the change that the next pass
+	// finds, whichever came first.
 	Resume bool
 	// Sizing has the demand, the objective and the limits. Decide sets its Static and Current, and when
 	// the counts were lowered.

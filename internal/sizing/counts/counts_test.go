@@ -189,7 +189,8 @@ func (h *history) changeByHand() {
 	h.s.Pool = setting(h.r.IntN(10), h.r.IntN(30))
 	h.s.Changed = &Change{At: h.s.Sizing.Now, By: "kubectl-edit"}
 	h.handUntil = time.Time{}
-	if h.s.Applied != nil && h.s.Applied.Setting != h.s.Pool {
+	// A request to end a change that no pass has carried out yet ends this one, too: it has no time.
+	if h.s.Applied != nil && h.s.Applied.Setting != h.s.Pool && !h.s.Resume {
 		h.hand, h.handUntil = h.s.Pool, NextMidnight(h.s.Sizing.Now, h.s.Zone)
 	}
 }

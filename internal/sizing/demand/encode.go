@@ -12,8 +12,12 @@ import (
 // maxBytes limits the size of the record.
 const maxBytes = 75_000
 
-// formatVersion is the first byte of a record.
-const formatVersion = 1
+// The first byte of a record. One with imported claims has another, because earlier versions of hotspare
+// would take them for claims that were served in time.
+const (
+	formatVersion         = 1
+	formatVersionImported = 2
+)
 
 // Flags of a bin, in the lowest bits of its number of claims.
 const (
@@ -37,6 +41,9 @@ func (h *History) MarshalBinary() ([]byte, error) {
 
 func (h *History) encode(drop int) []byte {
 	out := []byte{formatVersion}
+	if h.imported > 0 {
+		out = binary.AppendVarint([]byte{formatVersionImported}, h.imported)
+	}
 	bins := h.bins[drop:]
 	out = binary.AppendUvarint(out, uint64(len(bins)))
 	last := int64(0)
@@ -121,11 +128,15 @@ func (r *reader) uint32() uint32 {
 // UnmarshalBinary reads what MarshalBinary has written. After an error h is empty.
 func (h *History) UnmarshalBinary(data []byte) error {
 	*h = History{}
-	if len(data) == 0 || data[0] != formatVersion {
+	if len(data) == 0 || data[0] != formatVersion && data[0] != formatVersionImported {
 		return errRecord
 	}
 	r := reader{left: data[1:]}
 	var out History
+	if data[0] == formatVersionImported {
+		out.imported = r.varint()
+		r.bad = r.bad || out.imported <= 0 || out.imported > math.MaxInt64/quarter
+	}
 	last := int64(0)
 	for range r.count(2) {
 		b := r.bin(last)

@@ -53,6 +53,9 @@ type History struct {
 	gaps []Gap
 	// seen are hashes of the latest claims, in the order in which they were added.
 	seen []uint64
+	// imported is the quarter of an hour before which claims were imported: nobody knows whether they
+	// were late. It is 0 if none were.
+	imported int64
 	// minute and inMinute count the claims of the current minute, for Peak.
 	minute   int64
 	inMinute uint32
@@ -88,6 +91,38 @@ func (h *History) Add(id string, at time.Time, late bool, now time.Time) bool {
 	h.seen = h.seen[max(0, len(h.seen)-maxSeen):]
 	h.addToBin(at, late)
 	return true
+}
+
+// AddImported records claims from before a time, at which recording began, and forgets what was recorded
+// of the time before. It returns how many it recorded: not those in the quarter of an hour in which
+// recording began, and none that are older than two years. Claims must be in order.
+func (h *History) AddImported(claims []time.Time, before, now time.Time) int {
+	oldest, end := now.AddDate(0, 0, -keepDays).Unix()/quarter, before.Unix()/quarter
+	known := h.bins
+	h.bins = nil
+	n := 0
+	for _, at := range claims {
+		if b := at.Unix() / quarter; b >= oldest && b < end {
+			h.addToBin(at, false)
+			n++
+		}
+	}
+	for _, b := range known {
+		if b.Start >= end {
+			h.bins = append(h.bins, b)
+		}
+	}
+	h.imported = max(h.imported, end)
+	return n
+}
+
+// ImportedUntil returns the time before which claims were imported: nobody knows whether they were late.
+// It is zero if none were.
+func (h *History) ImportedUntil() time.Time {
+	if h.imported == 0 {
+		return time.Time{}
+	}
+	return time.Unix(h.imported*quarter, 0).UTC()
 }
 
 func hashClaim(id string, at time.Time) uint64 {

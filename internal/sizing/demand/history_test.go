@@ -159,3 +159,45 @@ func TestAPeakIsTheMostClaimsOfAMinute(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
+
+func TestImportedClaimsReplaceWhatWasRecordedBefore(t *testing.T) {
+	var h History
+	began := now.Add(-time.Hour - 7*time.Minute) // within a quarter of an hour
+	h.Add("existed", began.Add(-3*time.Hour), true, now)
+	h.Add("in the quarter", began.Add(-time.Minute), false, now)
+	h.Add("recorded", began.Add(20*time.Minute), true, now)
+	imported := []time.Time{
+		now.AddDate(-3, 0, 0), began.AddDate(0, 0, -40), began.Add(-3 * time.Hour), began.Add(-2 * time.Hour), began.Add(-time.Minute), began.Add(20 * time.Minute),
+	}
+	if n := h.AddImported(imported, began, now); n != 3 {
+		t.Errorf("%d imported, want 3", n)
+	}
+	late := 0
+	for _, b := range h.Bins() {
+		late += int(b.Late)
+	}
+	if h.Claims() != 5 || late != 1 {
+		t.Errorf("%d claims, %d late", h.Claims(), late)
+	}
+	if until := h.ImportedUntil(); until.After(began) || began.Sub(until) >= 15*time.Minute {
+		t.Errorf("imported until %s", until)
+	}
+	if h.Add("recorded", began.Add(20*time.Minute), true, now) {
+		t.Error("a claim that was recorded is recorded again")
+	}
+	h.Compact(now)
+	raw, err := h.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again History
+	if err := again.UnmarshalBinary(raw); err != nil || !again.ImportedUntil().Equal(h.ImportedUntil()) {
+		t.Errorf("%v: imported until %s", err, again.ImportedUntil())
+	}
+	if diff := cmp.Diff(h.Bins(), again.Bins()); diff != "" {
+		t.Error(diff)
+	}
+	if !(&History{}).ImportedUntil().IsZero() {
+		t.Error("claims of an empty history were imported")
+	}
+}

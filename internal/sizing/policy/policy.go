@@ -157,12 +157,25 @@ func (p *parser) parsePrices(prices *v1alpha1.PolicyPrices, byDefault sizing.Pri
 	if !(out.Running > 0) {
 		p.reject(v1alpha1.ReasonInvalidPrices, "prices.running", `%q is not a number above 0: write the price of one hour of a running cluster, such as "1.2"`, prices.Running)
 	}
-	if h := prices.Hibernating; h != nil {
-		if out.Hibernating = parseDecimal(*h); !(out.Hibernating >= 0) {
-			p.reject(v1alpha1.ReasonInvalidPrices, "prices.hibernating", `%q is not a number of at least 0: write one such as "0.1"`, *h)
-		}
+	if h := p.parsePrice("prices.hibernating", prices.Hibernating); h != nil {
+		out.Hibernating = *h
 	}
+	out.Frozen = p.parsePrice("prices.frozen", prices.Frozen)
+	out.Suspended = p.parsePrice("prices.suspended", prices.Suspended)
+	out.Stopped = p.parsePrice("prices.stopped", prices.Stopped)
 	return out
+}
+
+// parsePrice returns nil for a price that is not set.
+func (p *parser) parsePrice(field string, price *v1alpha1.Decimal) *float64 {
+	if price == nil {
+		return nil
+	}
+	out := parseDecimal(*price)
+	if !(out >= 0) {
+		p.reject(v1alpha1.ReasonInvalidPrices, field, `%q is not a number of at least 0: write one such as "0.1"`, *price)
+	}
+	return &out
 }
 
 func (p *parser) parseBudget(budget *v1alpha1.Decimal, prices sizing.Prices) sizing.Budget {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/sizing"
 	"hotspare.io/hotspare/internal/sizing/policy"
 )
@@ -57,6 +58,14 @@ calendar:
 	}
 }
 
+func TestPricesByDepth(t *testing.T) {
+	p, faults := parse(t, `prices: {running: 1, hibernating: "0.1", frozen: "0.5", stopped: 0}`)
+	prices := p.Limits.Prices
+	if faults != "" || prices.AtDepth(cloud.DepthFreeze) != 0.5 || prices.AtDepth(cloud.DepthSuspend) != 0.1 || prices.AtDepth(cloud.DepthStop) != 0 {
+		t.Errorf("%+v, %s", prices, faults)
+	}
+}
+
 func TestAnEmptySpecHasTheDefaults(t *testing.T) {
 	p, faults := parse(t, "{}")
 	if faults != "" || p.Auto || p.Objective.Share != 0.99 || p.Zone.String() != "UTC" || p.Limits != (sizing.Limits{}) {
@@ -85,6 +94,8 @@ func TestEveryFaultNamesTheFieldTheValueAndTheRemedy(t *testing.T) {
 		"calendar: [{name: x, start: 2026-01-01, demand: lots}]": "InvalidCalendar: calendar[0].demand NaN is not from 0 to 1000",
 		"prices: {running: 0}":                                   `InvalidPrices: prices.running "0" is not a number above 0: write`,
 		"prices: {running: 1, hibernating: -1}":                  `InvalidPrices: prices.hibernating "-1" is not a number of at least 0: write`,
+		"prices: {running: 1, frozen: -1}":                       `InvalidPrices: prices.frozen "-1" is not a number of at least 0: write`,
+		"prices: {running: 1, suspended: x}":                     `InvalidPrices: prices.suspended "x" is not a number of at least 0: write`,
 		"timeZone: Europe/Belin\ncalendar: [{name: x, start: 2026-01-01, running: 1}]": `InvalidTimeZone: timeZone "Europe/Belin" is not a time zone: use a name`,
 		"timeZone: Local": `InvalidTimeZone: timeZone "Local" is not a time zone`,
 		"calendar: [{name: x, start: tomorrow, running: 1}]":                      `InvalidCalendar: calendar[0].start "tomorrow" is not a date or time: write`,

@@ -24,6 +24,9 @@ const (
 	ClaimsKey = "claims"
 	// DetailsKey is the key of the rest of a record in the data of a ConfigMap.
 	DetailsKey = "details.json"
+	// QuartersKey is the key of the quarters of an hour of a record in the binaryData of a ConfigMap. It may
+	// be missing: versions before it do not write it.
+	QuartersKey = "quarters"
 	// SetAsidePrefix begins the keys under which an unreadable record is kept.
 	SetAsidePrefix = "set-aside-"
 	// keptDurations is how many durations of each kind are kept.
@@ -41,6 +44,8 @@ func ConfigMapName(pool string) string { return pool + ".demand" }
 // A Record is what was seen of a pool.
 type Record struct {
 	Demand demand.History
+	// Quarters are those of the last eight days. Charts and reports need them; nothing is decided by them.
+	Quarters Quarters
 	Details
 }
 
@@ -52,13 +57,50 @@ type Details struct {
 	// Resumes and Installs are the last ones, oldest first.
 	Resumes  Durations `json:"resumes,omitempty"`
 	Installs Durations `json:"installs,omitempty"`
+	// ShallowResumes are the last ones from shallow depths of sleep; Resumes are from stop alone.
+	ShallowResumes sizing.Shallow[Durations] `json:"shallowResumes,omitzero"`
 	// Month is the current month in UTC, such as 2026-03, RunningHours and HibernatingHours the
 	// cluster-hours of unclaimed clusters since it began.
 	Month            string  `json:"month,omitempty"`
 	RunningHours     float64 `json:"runningHours,omitempty"`
 	HibernatingHours float64 `json:"hibernatingHours,omitempty"`
+	// ShallowHours are those of HibernatingHours at shallow depths of sleep.
+	ShallowHours sizing.Shallow[float64] `json:"shallowHours,omitzero"`
+	// Compared is what several settings would have cost in this month; nil before the first was seen.
+	Compared *Compared `json:"compared,omitempty"`
+	// RefusedDepths is when the platform has last put a cluster to sleep more deeply than at that depth, although the
+	// cluster should sleep there.
+	RefusedDepths sizing.Shallow[time.Time] `json:"refusedDepths,omitzero"`
 	// SetAside is why an earlier record was set aside; empty if none was.
 	SetAside string `json:"setAside,omitempty"`
+}
+
+// Hours are cluster-hours of unclaimed clusters.
+type Hours struct {
+	Running     float64 `json:"running"`
+	Hibernating float64 `json:"hibernating"`
+}
+
+// Cost returns what the hours cost. Clusters hibernate at depth stop.
+func (h Hours) Cost(p sizing.Prices) float64 {
+	return h.Running*p.Running + p.SleepCost(h.Hibernating, sizing.Shallow[float64]{})
+}
+
+// AddSetting adds the hours of a pool that has exactly the counts of a setting.
+func (h *Hours) AddSetting(s sizing.Setting, hours float64) {
+	running := min(s.Running, s.Size)
+	h.Running += hours * float64(running)
+	h.Hibernating += hours * float64(s.Size-running)
+}
+
+// Compared has the hours of three settings in the same time: those of the pool itself, those that were
+// recommended, and those that a person has chosen last.
+type Compared struct {
+	// Since is when counting began: the beginning of the month, or later.
+	Since       time.Time `json:"since"`
+	Pool        Hours     `json:"pool"`
+	Recommended Hours     `json:"recommended"`
+	Static      Hours     `json:"static"`
 }
 
 // A Duration is how long an operation of a cluster took.
@@ -120,8 +162,24 @@ func (d *Durations) add(one Duration) bool {
 func (d *Details) Measured() sizing.Durations {
 	const q = 0.9
 	out := sizing.Durations{Resume: d.Resumes.Quantile(q), Install: d.Installs.Quantile(q)}
+	for _, depth := range sizing.ShallowDepths() {
+		*out.Shallow.Of(depth) = d.ShallowResumes.Of(depth).Quantile(q)
+	}
 	if out.Resume == 0 {
 		out.Resume = out.Install
+	}
+	return out
+}
+
+// refusalMemory is how long a depth that was refused is not tried again: machines, images and quotas change.
+const refusalMemory = 24 * time.Hour
+
+// RecentlyRefused returns at which depths the platform has lately not put a cluster to sleep that should sleep there.
+func (d *Details) RecentlyRefused(now time.Time) sizing.Shallow[bool] {
+	var out sizing.Shallow[bool]
+	for _, depth := range sizing.ShallowDepths() {
+		at := *d.RefusedDepths.Of(depth)
+		*out.Of(depth) = !at.IsZero() && now.Sub(at) < refusalMemory && !at.After(now.Add(maxAhead))
 	}
 	return out
 }
@@ -131,7 +189,7 @@ func (d *Details) Spent(p sizing.Prices, now time.Time) float64 {
 	if d.Month != monthOf(now) {
 		return 0
 	}
-	return d.RunningHours*p.Running + d.HibernatingHours*p.Hibernating
+	return d.RunningHours*p.Running + p.SleepCost(d.HibernatingHours, d.ShallowHours)
 }
 
 func monthOf(t time.Time) string { return t.UTC().Format("2006-01") }
@@ -149,9 +207,40 @@ func (r *Record) Encode(now time.Time) (claims []byte, details string, err error
 	return claims, string(raw), nil
 }
 
+// Write returns the record as the two maps of a ConfigMap, which Read reads.
+func (r *Record) Write(now time.Time) (binaryData map[string][]byte, data map[string]string, err error) {
+	claims, details, err := r.Encode(now)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Quarters.trim(now)
+	quarters, err := r.Quarters.MarshalBinary()
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the quarters of an hour: %w", err)
+	}
+	return map[string][]byte{ClaimsKey: claims, QuartersKey: quarters}, map[string]string{DetailsKey: details}, nil
+}
+
 // ErrFuture is the error of a record that ends in the future: the clock of this machine or of the one
 // that wrote it is wrong. The record itself is whole.
 var ErrFuture = errors.New("it ends in the future")
+
+// Read reads a record from the two maps of a ConfigMap. Quarters that cannot be read are left out: problem
+// says why, and the rest is whole.
+func Read(binaryData map[string][]byte, data map[string]string, now time.Time) (r *Record, problem, err error) {
+	if r, err = Decode(binaryData[ClaimsKey], data[DetailsKey], now); err != nil {
+		return nil, nil, err
+	}
+	if err := r.Quarters.UnmarshalBinary(binaryData[QuartersKey]); err != nil {
+		return r, fmt.Errorf("its key %s: %w", QuartersKey, err), nil
+	}
+	if !r.Quarters.fitsUntil(r.Until) {
+		r.Quarters = nil
+		return r, fmt.Errorf("its key %s: it ends after the record, at %s", QuartersKey, r.Until.UTC().Format(time.RFC3339)), nil
+	}
+	r.Quarters.trim(now)
+	return r, nil, nil
+}
 
 // Decode reads what Encode has returned. The error says what is wrong with it.
 func Decode(claims []byte, details string, now time.Time) (*Record, error) {
@@ -171,18 +260,53 @@ func Decode(claims []byte, details string, now time.Time) (*Record, error) {
 	return r, nil
 }
 
+// isPlausible reports whether the hours are numbers of at least 0.
+func (c *Compared) isPlausible() bool {
+	if c == nil {
+		return true
+	}
+	for _, h := range []Hours{c.Pool, c.Recommended, c.Static} {
+		if sum := h.Running + h.Hibernating; h.Running < 0 || h.Hibernating < 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // check refuses values that this package does not write.
 func (d *Details) check() error {
 	hours := d.RunningHours + d.HibernatingHours
+	if !d.Compared.isPlausible() {
+		d.Compared = nil // nothing is decided by it
+	}
 	switch {
 	case d.Since.IsZero() || d.Until.Before(d.Since):
 		return fmt.Errorf("until %s is before since %s", d.Until.UTC().Format(time.RFC3339), d.Since.UTC().Format(time.RFC3339))
-	case len(d.Resumes) > keptDurations || len(d.Installs) > keptDurations:
-		return fmt.Errorf("it has more than %d durations", keptDurations)
 	case d.RunningHours < 0 || d.HibernatingHours < 0 || math.IsNaN(hours) || math.IsInf(hours, 0):
 		return fmt.Errorf("its hours are not numbers of at least 0")
 	}
-	for _, one := range slices.Concat(d.Resumes, d.Installs) {
+	if !isPart(d.ShallowHours, d.HibernatingHours) {
+		d.ShallowHours = sizing.Shallow[float64]{} // they cost what they cost at stop
+	}
+	for _, all := range []Durations{d.Resumes, d.Installs, d.ShallowResumes.Freeze, d.ShallowResumes.Suspend} {
+		if err := all.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isPart reports whether the hours at shallow depths can be among all hours of sleep.
+func isPart(shallow sizing.Shallow[float64], all float64) bool {
+	sum := shallow.Freeze + shallow.Suspend
+	return shallow.Freeze >= 0 && shallow.Suspend >= 0 && sum <= all*(1+1e-9)
+}
+
+func (d Durations) check() error {
+	if len(d) > keptDurations {
+		return fmt.Errorf("it has more than %d durations", keptDurations)
+	}
+	for _, one := range d {
 		if one.Seconds < 0 || one.Seconds > int64(maxDuration/time.Second) || !one.Failed && one.Seconds == 0 {
 			return fmt.Errorf("%d seconds of cluster %q is not a duration", one.Seconds, one.Cluster)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/sizing"
 )
 
@@ -32,7 +33,18 @@ func newHub(t *testing.T) *hub { return &hub{T: t, t: NewTracker(nil), now: noon
 // pass lets time pass, and observes.
 func (h *hub) pass(after time.Duration) {
 	h.now = h.now.Add(after)
-	h.t.Observe(Objects{h.now, h.claims, h.clusters}, promise, "UTC")
+	h.t.Observe(Objects{Now: h.now, Claims: h.claims, Clusters: h.clusters, Waiting: h.waiting()}, promise, "UTC")
+}
+
+// waiting returns how many claims have no cluster.
+func (h *hub) waiting() int {
+	n := 0
+	for _, c := range h.claims {
+		if c.Running.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // claim creates a claim that is served at once, or not yet.
@@ -53,15 +65,28 @@ func (h *hub) restart(save bool) {
 		h.t = NewTracker(nil)
 		return
 	}
-	claims, details, err := h.t.Encode(h.now)
-	if err != nil {
-		h.Fatal(err)
-	}
-	r, err := Decode(claims, details, h.now)
-	if err != nil {
+	r, problem, err := h.read()
+	if err := errors.Join(problem, err); err != nil {
 		h.Fatal(err)
 	}
 	h.t = NewTracker(r)
+}
+
+// read reads what was saved.
+func (h *hub) read() (r *Record, problem, err error) {
+	h.Helper()
+	binaryData, data := h.save()
+	return Read(binaryData, data, h.now)
+}
+
+// save returns the record as the maps of a ConfigMap.
+func (h *hub) save() (binaryData map[string][]byte, data map[string]string) {
+	h.Helper()
+	binaryData, data, err := h.t.Write(h.now)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return binaryData, data
 }
 
 func (h *hub) wantClaims(n int) {
@@ -159,11 +184,11 @@ func TestAClaimIsLateUnlessItWasServedWithinTheObjective(t *testing.T) {
 		h.pass(-time.Minute)
 		h.now = noon
 		h.claim(false)
-		h.t.Observe(Objects{h.now, h.claims, nil}, tc.objective, "UTC")
+		h.t.Observe(Objects{Now: h.now, Claims: h.claims}, tc.objective, "UTC")
 		tc.act(h)
 		for range 3 {
 			h.now = h.now.Add(time.Minute)
-			h.t.Observe(Objects{h.now, h.claims, nil}, tc.objective, "UTC")
+			h.t.Observe(Objects{Now: h.now, Claims: h.claims}, tc.objective, "UTC")
 		}
 		late := 0
 		for _, b := range h.t.Demand.Bins() {
@@ -213,10 +238,87 @@ func TestDurationsAreMeasured(t *testing.T) {
 	}
 }
 
+// Resumes from shallow depths are kept apart: a resume from stop takes as long as it takes.
+func TestResumesAreMeasuredByDepth(t *testing.T) {
+	h := newHub(t)
+	for i := range 250 {
+		resume := &Duration{Cluster: "a", At: h.now, Seconds: int64(i%10 + 1)}
+		h.clusters = []Cluster{
+			{Name: "a", Resume: resume, ResumedFrom: cloud.DepthFreeze},
+			{Name: "b", Resume: &Duration{Cluster: "b", At: h.now, Seconds: 300}, ResumedFrom: cloud.DepthStop},
+			{Name: "c", Resume: &Duration{Cluster: "c", At: noon, Failed: true}, ResumedFrom: cloud.DepthSuspend},
+			{Name: "d", Resume: &Duration{Cluster: "d", At: noon, Seconds: 200}},
+		}
+		h.pass(time.Second)
+	}
+	h.restart(true)
+	d := h.t.ShallowResumes
+	if len(d.Freeze) != 100 || d.Freeze.Quantile(0.5) != 5*time.Second || len(d.Suspend) != 1 || d.Suspend.Failed() != 1 || len(h.t.Resumes) != 100 {
+		t.Errorf("%d from freeze, median %s; %+v from suspend; %d from stop", len(d.Freeze), d.Freeze.Quantile(0.5), d.Suspend, len(h.t.Resumes))
+	}
+	want := sizing.Durations{Resume: 5 * time.Minute, Shallow: sizing.Shallow[time.Duration]{Freeze: 9 * time.Second}, Install: 0}
+	if got := h.t.Measured(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestHoursAreCountedByDepth(t *testing.T) {
+	h := newHub(t)
+	h.clusters = []Cluster{
+		{Name: "a"},
+		{Name: "b", State: Hibernating, Depth: cloud.DepthFreeze},
+		{Name: "c", State: Hibernating, Depth: cloud.DepthSuspend},
+		{Name: "d", State: Hibernating},
+		{Name: "e", State: Claimed, Depth: cloud.DepthFreeze},
+	}
+	h.pass(0)
+	h.pass(time.Hour)
+	h.restart(true)
+	h.pass(time.Hour)
+	want := sizing.Shallow[float64]{Freeze: 2, Suspend: 2}
+	if h.t.ShallowHours != want || h.t.HibernatingHours != 6 {
+		t.Errorf("%+v of %g hours", h.t.ShallowHours, h.t.HibernatingHours)
+	}
+	if q := h.t.Quarters[0]; q.Shallow != (sizing.Shallow[int64]{Freeze: 900, Suspend: 900}) || q.Clusters[Hibernating] != 2700 {
+		t.Errorf("%+v", q)
+	}
+	h.pass(31 * 24 * time.Hour)
+	if want := h.t.HibernatingHours / 3; want > 40 || h.t.ShallowHours.Freeze != want {
+		t.Errorf("in the next month: %+v", h.t.ShallowHours)
+	}
+}
+
+// olderDetails were written before resumes and hours were kept by depth.
+const olderDetails = `{"since":"2026-03-02T12:00:00Z","until":"2026-03-02T13:00:00Z","resumes":[{"cluster":"a","at":"2026-03-02T12:30:00Z","seconds":300}],` +
+	`"installs":[{"cluster":"a","at":"2026-03-02T12:20:00Z","seconds":2400}],"month":"2026-03","runningHours":1,"hibernatingHours":3}`
+
+func TestARecordOfAnOlderVersionIsRead(t *testing.T) {
+	h := newHub(t)
+	h.pass(0)
+	claims, _, err := h.t.Encode(h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Decode(claims, olderDetails, noon.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Measured(), (sizing.Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute}); got != want || r.ShallowHours != (sizing.Shallow[float64]{}) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if _, details, err := (&Record{Details: r.Details}).Encode(noon); err != nil || strings.Contains(details, "shallow") {
+		t.Errorf("what was not seen is written: %s, %v", details, err)
+	}
+	forged := strings.Replace(olderDetails, `"month"`, `"shallowHours":{"freeze":4},"month"`, 1)
+	if r, err := Decode(claims, forged, noon.Add(time.Hour)); err != nil || r.ShallowHours.Freeze != 0 {
+		t.Errorf("more hours of frozen clusters than of all that slept: %v, %v", r, err)
+	}
+}
+
 func TestHoursOfAMonthAreCounted(t *testing.T) {
 	h := newHub(t)
 	h.now = time.Date(2026, 3, 31, 20, 0, 0, 0, time.UTC)
-	h.clusters = []Cluster{{Name: "a", Unclaimed: true}, {Name: "b", Unclaimed: true, Hibernating: true}, {Name: "c"}}
+	h.clusters = []Cluster{{Name: "a"}, {Name: "b", State: Hibernating}, {Name: "c", State: Claimed}}
 	prices := sizing.Prices{Running: 10, Hibernating: 1}
 	spent := func() float64 { return h.t.Spent(prices, h.now) }
 	h.pass(0)
@@ -301,14 +403,15 @@ func TestWhatIsNoRecordIsRefused(t *testing.T) {
 		t.Errorf("one from the future: %v", err)
 	}
 	for name, tc := range map[string]struct{ old, new string }{
-		"nothing":             {details, ""},
-		"a list":              {details, "[]"},
-		"no beginning":        {`"since":"2026`, `"from":"2026`},
-		"an end before that":  {`"until":"2026`, `"until":"2025`},
-		"a negative duration": {`"seconds":60`, `"seconds":-60`},
-		"an endless duration": {`"seconds":60`, `"seconds":99999999999`},
-		"a duration in words": {`"seconds":60`, `"seconds":"long"`},
-		"negative hours":      {`"month":`, `"runningHours":-5,"month":`},
+		"nothing":                     {details, ""},
+		"a list":                      {details, "[]"},
+		"no beginning":                {`"since":"2026`, `"from":"2026`},
+		"an end before that":          {`"until":"2026`, `"until":"2025`},
+		"a negative duration":         {`"seconds":60`, `"seconds":-60`},
+		"an endless duration":         {`"seconds":60`, `"seconds":99999999999`},
+		"a duration in words":         {`"seconds":60`, `"seconds":"long"`},
+		"negative hours":              {`"month":`, `"runningHours":-5,"month":`},
+		"a duration of -1 at a depth": {`"month":`, `"shallowResumes":{"freeze":[{"cluster":"a","at":"2026-03-02T12:00:00Z","seconds":-1}]},"month":`},
 	} {
 		bad := strings.Replace(details, tc.old, tc.new, 1)
 		if bad == details {
@@ -351,7 +454,7 @@ func TestForgedRecordsDoNoHarm(t *testing.T) {
 		}
 		read++
 		tr := NewTracker(rec)
-		tr.Observe(Objects{h.now.Add(time.Minute), h.claims, h.clusters}, promise, "UTC")
+		tr.Observe(Objects{Now: h.now.Add(time.Minute), Claims: h.claims, Clusters: h.clusters}, promise, "UTC")
 		p := sizing.Decide(sizing.Snapshot{
 			Now: h.now.Add(time.Minute), Learned: tr.Learned, Objective: promise, Durations: tr.Measured(),
 			Limits: sizing.Limits{Size: sizing.Range{Max: 7}, Running: sizing.Range{Max: 4}},

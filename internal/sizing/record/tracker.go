@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/sizing"
 )
 
@@ -26,7 +27,8 @@ const (
 // A Claim is what is known about a claim at a moment.
 type Claim struct {
 	// ID is its UID.
-	ID      string
+	ID string
+	// Created is since when it waits for a cluster: its creation, or its admission by a ClaimPolicy.
 	Created time.Time
 	// Running is when its cluster ran for the first time; zero before. AtOnce is set if the cluster
 	// was running already when the claim was created.
@@ -37,10 +39,28 @@ type Claim struct {
 // A Cluster is what is known about a cluster of a pool at a moment.
 type Cluster struct {
 	Name string
-	// Unclaimed and Hibernating say what it costs.
-	Unclaimed, Hibernating bool
-	// Resume and Install are the last operations that have ended; nil if there is none.
+	// State says what it costs, and Depth the depth at which it sleeps if it hibernates; "" is stop.
+	State State
+	Depth cloud.Depth
+	// WantedDepth is the depth at which it should sleep, and AsleepSince when it went to sleep at Depth; zero if it
+	// does not sleep.
+	WantedDepth cloud.Depth
+	AsleepSince time.Time
+	// Resume and Install are the last operations that have ended; nil if there is none. ResumedFrom is the depth
+	// from which Resume was; "" is stop.
 	Resume, Install *Duration
+	ResumedFrom     cloud.Depth
+}
+
+// CountSleepers returns how many unclaimed clusters hibernate at shallow depths.
+func (o Objects) CountSleepers() sizing.Shallow[int] {
+	var out sizing.Shallow[int]
+	for _, c := range o.Clusters {
+		if n := out.Of(c.Depth); n != nil && c.State == Hibernating {
+			*n++
+		}
+	}
+	return out
 }
 
 // Objects are the claims and the clusters of a pool at a moment.
@@ -48,6 +68,8 @@ type Objects struct {
 	Now      time.Time
 	Claims   []Claim
 	Clusters []Cluster
+	// Waiting is how many claims wait for a cluster.
+	Waiting int
 }
 
 // A Tracker keeps a record, and what was learned from it, up to date.
@@ -64,6 +86,9 @@ type Tracker struct {
 	// record was saved last.
 	changed bool
 	savedAt time.Time
+	// noted is what was noted last, and when; notedAt is zero before the first Note.
+	noted   Note
+	notedAt time.Time
 }
 
 // tracked is a claim that exists.
@@ -103,7 +128,9 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 		}
 	}
 	t.addDurations(o.Clusters)
+	t.addRefusals(o.Clusters)
 	t.addHours(from, o)
+	t.addQuarters(from, o)
 	if !t.began || t.zone != zone || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
 		t.addClaims(o, from, nil)
 		t.Learned = sizing.Relearn(&t.Demand, objective, t.Measured(), zone, o.Now)
@@ -134,6 +161,7 @@ func (t *Tracker) addClaims(o Objects, from time.Time, learned *sizing.Learned) 
 		}
 		if k := t.claims[c.ID]; !k.settled && !c.Running.IsZero() {
 			k.settled = true
+			t.addWait(c)
 			t.addOutcome(c.Created, t.isServed(c), learned)
 		}
 	}
@@ -143,6 +171,9 @@ func (t *Tracker) addClaims(o Objects, from time.Time, learned *sizing.Learned) 
 		}
 		if !k.settled && o.Now.Sub(k.created) > max(t.objective.MaxWait, withdrawal) {
 			t.addOutcome(k.created, false, learned)
+			if q := t.Quarters.at(k.created); q != nil {
+				q.Unserved = min(q.Unserved+1, maxClusters)
+			}
 		}
 		delete(t.claims, id)
 	}
@@ -186,11 +217,30 @@ func (t *Tracker) addOutcome(created time.Time, served bool, learned *sizing.Lea
 
 func (t *Tracker) addDurations(clusters []Cluster) {
 	for _, c := range clusters {
-		if c.Resume != nil && c.Resume.isPlausible(t.Until) && t.Resumes.add(*c.Resume) {
+		resumes := &t.Resumes
+		if shallow := t.ShallowResumes.Of(c.ResumedFrom); shallow != nil {
+			resumes = shallow
+		}
+		if c.Resume != nil && c.Resume.isPlausible(t.Until) && resumes.add(*c.Resume) {
 			t.changed = true
 		}
 		if c.Install != nil && c.Install.isPlausible(t.Until) && t.Installs.add(*c.Install) {
 			t.changed = true
+		}
+	}
+}
+
+// addRefusals records at which depths clusters should sleep and do not.
+func (t *Tracker) addRefusals(clusters []Cluster) {
+	for _, c := range clusters {
+		if c.AsleepSince.IsZero() || c.AsleepSince.After(t.Until.Add(maxGap)) {
+			continue
+		}
+		for _, depth := range sizing.ShallowDepths() {
+			at := t.RefusedDepths.Of(depth)
+			if !c.WantedDepth.IsDeeperThan(depth) && c.Depth.IsDeeperThan(depth) && c.AsleepSince.After(*at) {
+				*at, t.changed = c.AsleepSince.UTC(), true
+			}
 		}
 	}
 }
@@ -203,17 +253,21 @@ func (d Duration) isPlausible(until time.Time) bool {
 // addHours adds what the unclaimed clusters have cost since a moment.
 func (t *Tracker) addHours(from time.Time, o Objects) {
 	if month := monthOf(o.Now); t.Month != month {
-		t.Month, t.RunningHours, t.HibernatingHours = month, 0, 0
-		if begin := time.Date(o.Now.UTC().Year(), o.Now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC); from.Before(begin) {
+		t.Month, t.RunningHours, t.HibernatingHours, t.Compared = month, 0, 0, nil
+		t.ShallowHours = sizing.Shallow[float64]{}
+		if begin := beginOfMonth(o.Now); from.Before(begin) {
 			from = begin
 		}
 	}
 	hours := max(o.Now.Sub(from), 0).Hours()
 	for _, c := range o.Clusters {
-		switch {
-		case !c.Unclaimed:
-		case c.Hibernating:
+		switch c.State {
+		case Claimed:
+		case Hibernating:
 			t.HibernatingHours += hours
+			if shallow := t.ShallowHours.Of(c.Depth); shallow != nil {
+				*shallow += hours
+			}
 		default:
 			t.RunningHours += hours
 		}

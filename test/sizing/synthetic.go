@@ -1,0 +1,95 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"hotspare.io/hotspare/internal/simulate"
+)
+
+// A synthetic is demand at a rate that is known, in claims an hour. Each arrival brings a number of
+// claims.
+type synthetic struct {
+	name  string
+	weeks int
+	rate  func(at time.Time, sinceBegin time.Duration) float64
+	group func(*rand.Rand) int
+}
+
+// begin of all synthetic traces is a Monday.
+var begin = time.Date(2024, 9, 2, 0, 0, 0, 0, time.UTC)
+
+// synthetics are the demand that the method was chosen with.
+var synthetics = []synthetic{
+	{"weekly", 104, func(at time.Time, _ time.Duration) float64 { return workingWeek(at, 5, 0.5) }, one},
+	{"burst", 104, func(at time.Time, _ time.Duration) float64 { return workingWeek(at, 5, 0.5) }, upToTen},
+	{"times10", 104, func(at time.Time, since time.Duration) float64 {
+		if since >= 52*7*day {
+			return workingWeek(at, 50, 5)
+		}
+		return workingWeek(at, 5, 0.5)
+	}, one},
+	{"stops", 104, func(at time.Time, since time.Duration) float64 {
+		if since >= 60*7*day && since < 60*7*day+30*day {
+			return 0
+		}
+		return workingWeek(at, 5, 0.5)
+	}, one},
+	{"random", 52, func(time.Time, time.Duration) float64 { return 4 }, one},
+	{"rare", 104, func(time.Time, time.Duration) float64 { return 0.1 }, one},
+	{"busy", 12, func(at time.Time, _ time.Duration) float64 { return workingWeek(at, 240, 24) }, one},
+}
+
+// heldOutSynthetics were not looked at while the method was chosen.
+var heldOutSynthetics = []synthetic{
+	{"grows", 104, func(at time.Time, since time.Duration) float64 {
+		return workingWeek(at, 1, 0.1) * math.Exp2(since.Hours()/(26*7*24))
+	}, one},
+	{"rarer", 104, func(time.Time, time.Duration) float64 { return 0.05 }, one},
+	{"night", 104, func(at time.Time, _ time.Duration) float64 {
+		if at.Hour() == 2 {
+			return 20
+		}
+		return 0.2
+	}, one},
+	{"waves", 52, func(at time.Time, since time.Duration) float64 {
+		return 3 * math.Exp(1.2*math.Sin(since.Hours()/5.3)+0.8*math.Sin(since.Hours()/1.7))
+	}, one},
+}
+
+func workingWeek(at time.Time, busy, quiet float64) float64 {
+	if d := at.Weekday(); d != time.Saturday && d != time.Sunday && at.Hour() >= 8 && at.Hour() < 18 {
+		return busy
+	}
+	return quiet
+}
+
+func one(*rand.Rand) int { return 1 }
+
+// upToTen is one claim nine times of ten, and otherwise two to ten together.
+func upToTen(r *rand.Rand) int {
+	if r.IntN(10) > 0 {
+		return 1
+	}
+	return 2 + r.IntN(9)
+}
+
+// generate returns a trace.
+func (s synthetic) generate(seed uint64) simulate.Trace {
+	r := rand.New(rand.NewPCG(seed, uint64(len(s.name))))
+	var out simulate.Trace
+	const step = time.Minute
+	for since := time.Duration(0); since < time.Duration(s.weeks)*7*day; since += step {
+		at := begin.Add(since)
+		mean := s.rate(at, since) / 60
+		for left := r.ExpFloat64(); left < mean; left += r.ExpFloat64() {
+			arrived := at.Unix() + r.Int64N(60)
+			for range s.group(r) {
+				out.Claims = append(out.Claims, simulate.Claim{Arrived: arrived})
+			}
+		}
+	}
+	sortClaims(&out)
+	return out
+}
