@@ -130,6 +130,10 @@ func TestFaultsInTheRecipesAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	program, err := findProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, m := range mutations {
 		t.Run(m.Recipe+" "+m.Program+" "+m.Old, func(t *testing.T) {
 			raw, err := json.Marshal(m)
@@ -144,7 +148,7 @@ func TestFaultsInTheRecipesAreFound(t *testing.T) {
 				{"-test.run", kills, "-recipes.exhaustive"},
 			} {
 				cmd := exec.CommandContext(t.Context(), binary, append(args, "-test.failfast")...) //nolint:gosec // this test binary
-				cmd.Env = append(os.Environ(), mutationVariable+"="+string(raw))
+				cmd.Env = append(os.Environ(), mutationVariable+"="+string(raw), programVariable+"="+program)
 				out, err := cmd.CombinedOutput()
 				if strings.Contains(string(out), "is not in it") {
 					t.Fatalf("%s", out)

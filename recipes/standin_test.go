@@ -78,7 +78,7 @@ func TestMain(m *testing.M) {
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}))
 	}
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
 }
 
 // fail prints a message to standard error and returns the exit code.
@@ -161,7 +161,7 @@ func (t toolCall) list(parts ...string) []string {
 // folder, which it returns, and an empty $HOME.
 func installTools(t *testing.T, names ...string) (state string) {
 	t.Helper()
-	binary, err := os.Executable()
+	program, err := findProgram()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func installTools(t *testing.T, names ...string) (state string) {
 		if script, ok := scripts[name]; ok {
 			err = os.WriteFile(path, []byte(script), 0o755) //nolint:gosec // a program
 		} else {
-			err = os.Symlink(binary, path)
+			err = os.Symlink(program, path)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +184,6 @@ func installTools(t *testing.T, names ...string) (state string) {
 	// One call of a stand-in is too short to collect garbage.
 	t.Setenv("GOMAXPROCS", "1")
 	t.Setenv("GOGC", "off")
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each call takes a second to exit
 	return state
 }
 

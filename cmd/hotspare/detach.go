@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -18,8 +17,9 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-// startDetached starts hotspare in a background process and returns when it is ready.
-func startDetached(cmd *cobra.Command, o up.Options) error {
+// startDetached starts hotspare in a background process with the flags that were given, and returns when it
+// is ready.
+func startDetached(cmd *cobra.Command, o up.Options, given up.Flags) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -32,31 +32,7 @@ func startDetached(cmd *cobra.Command, o up.Options) error {
 	if err := os.Remove(said.Name()); err != nil { // now: nothing is left if this process is killed
 		return fmt.Errorf("removing the name of the file for the output: %w", err)
 	}
-	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress, "--console-address", o.ConsoleAddress}
-	if !o.Containers {
-		args = append(args, "--containers=false")
-	}
-	if o.ImageCacheSize >= 0 {
-		args = append(args, "--image-cache-size", strconv.FormatInt(o.ImageCacheSize, 10))
-	}
-	for _, registry := range o.InsecureRegistries {
-		args = append(args, "--insecure-registries", registry)
-	}
-	if o.Installer != "" {
-		args = append(args, "--installer", o.Installer)
-	}
-	if o.Recipes != "" {
-		args = append(args, "--recipes", o.Recipes)
-	}
-	if o.GlobalPullSecret.Name != "" {
-		args = append(args, "--global-pull-secret", o.GlobalPullSecret.String())
-	}
-	for _, name := range o.CertificateAuthorities {
-		args = append(args, "--additional-certificate-authorities", name.String())
-	}
-	if o.HubOnly {
-		args = append(args, "--hub-only")
-	}
+	args := append([]string{"up", "--data-dir", o.Dir}, given.Arguments()...)
 	child := exec.Command(self, args...) //nolint:noctx // the process outlives this command
 	child.Stdout, child.Stderr = said, said
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // do not forward Ctrl-C of this terminal

@@ -18,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up"
+	"hotspare.io/hotspare/internal/up/runrecord"
 	"hotspare.io/hotspare/internal/version"
 )
 
@@ -25,7 +26,12 @@ const upLong = `Start hotspare on this machine: a Kubernetes API with pools, cla
 controllers, and a platform that creates real clusters from local processes.
 
 hotspare stores all data in the data folder and restores it at the next start. Press
-Ctrl-C, or run "hotspare down" in another terminal, to stop everything that it started.`
+Ctrl-C, or run "hotspare down" in another terminal, to stop everything that it started.
+
+The next start on the same data folder uses these flags again, and prints them:
+--additional-certificate-authorities, --authentication-config, --containers,
+--global-pull-secret, --image-cache-size, --insecure-registries, --installer and
+--recipes. To reset one of them, give it its default, as in --recipes="" or --containers=true.`
 
 // upFlags are the texts of flags that must be parsed.
 type upFlags struct {
@@ -33,19 +39,43 @@ type upFlags struct {
 	authorities                []string
 }
 
+// read completes the flags with those of earlier starts, and returns the names of those on the command
+// line.
+func (f *upFlags) read(cmd *cobra.Command, o *up.Options) (given []string, err error) {
+	set := cmd.Flags()
+	given = listGiven(set)
+	if err := readContainersVariable(set); err != nil {
+		return nil, err
+	}
+	kept, err := up.ReadFlags(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	applied, err := applyKept(set, kept)
+	if err != nil {
+		return nil, err
+	}
+	printKept(cmd.OutOrStdout(), applied)
+	if err := f.complete(o); err != nil {
+		return nil, err
+	}
+	o.Flags = planKept(set, kept, given)
+	return given, nil
+}
+
 // complete parses the texts, checks the flags, and resolves the paths.
-func (f upFlags) complete(set *pflag.FlagSet, o *up.Options) error {
+func (f *upFlags) complete(o *up.Options) error {
 	err := errors.Join(metrics.CheckAddress(o.MetricsAddress), localauth.CheckAddress(o.ConsoleAddress))
 	if err != nil {
-		return err
-	}
-	if err := defaultToVariable(set, "containers", "HOTSPARE_CONTAINERS"); err != nil {
 		return err
 	}
 	if o.Installer, err = resolveInstaller(o.Installer); err != nil {
 		return err
 	}
 	if o.Recipes, err = resolveRecipes(o.Recipes); err != nil {
+		return err
+	}
+	if o.AuthenticationConfig, err = resolveAuthenticationConfig(o.AuthenticationConfig); err != nil {
 		return err
 	}
 	if o.GlobalPullSecret, err = manager.ParseSecretName(f.pullSecret); err != nil {
@@ -73,12 +103,14 @@ func upCommand() *cobra.Command {
 		Long:  upLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.complete(cmd.Flags(), &o); err != nil {
+			o.Dir = base.DataDir(cmd)
+			printLastRun(cmd.OutOrStdout(), o.Dir)
+			given, err := flags.read(cmd, &o)
+			if err != nil {
 				return base.NewUsageError(err)
 			}
-			o.Dir = base.DataDir(cmd)
 			if detach {
-				return startDetached(cmd, o)
+				return startDetached(cmd, o, readFlags(cmd.Flags(), given))
 			}
 			if untilEOF {
 				endWithInput(cmd)
@@ -104,9 +136,18 @@ func upCommand() *cobra.Command {
 	return cmd
 }
 
+// printLastRun prints how the last hotspare up on a data folder has ended, unless it was stopped.
+func printLastRun(out io.Writer, dir string) {
+	if last, found := runrecord.Read(dir); found && last.IsFailed() {
+		fmt.Fprintf(out, "the last run: %s\n", last.Describe(time.Now()))
+	}
+}
+
 // addServingFlags adds the flags of the addresses, and of what local clusters serve.
 func addServingFlags(flags *pflag.FlagSet, o *up.Options) {
 	flags.IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the last used port, else any free port)")
+	flags.StringVar(&o.AuthenticationConfig, "authentication-config", "",
+		"`path` of an AuthenticationConfiguration with the OIDC issuers whose tokens the API accepts, such as those of CI systems; the file may change meanwhile (default: none)")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
 		"loopback `address` that serves /metrics; port 0 selects the last used port, else any free port; 0 disables metrics")
 	flags.StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
@@ -123,15 +164,18 @@ func addImageFlags(flags *pflag.FlagSet, o *up.Options, size *string) {
 		"registries, as `host:port`, from which local clusters may pull by plain HTTP, and at loopback and link-local addresses; may be repeated (default: none)")
 }
 
-// defaultToVariable sets a flag that was not given to the value of an environment variable, unless that
-// is empty.
-func defaultToVariable(flags *pflag.FlagSet, flag, variable string) error {
-	value := os.Getenv(variable)
-	if value == "" || flags.Changed(flag) {
+// containersVariable is the environment variable that replaces the default of the flag --containers.
+const containersVariable = "HOTSPARE_CONTAINERS"
+
+// readContainersVariable sets the flag --containers to the value of its environment variable, unless the flag
+// was given or the value is empty.
+func readContainersVariable(flags *pflag.FlagSet) error {
+	value := os.Getenv(containersVariable)
+	if value == "" || flags.Changed("containers") {
 		return nil
 	}
-	if err := flags.Set(flag, value); err != nil {
-		return fmt.Errorf("$%s: %w", variable, err)
+	if err := flags.Set("containers", value); err != nil {
+		return fmt.Errorf("$%s: %w", containersVariable, err)
 	}
 	return nil
 }
@@ -177,6 +221,17 @@ func resolveRecipes(path string) (string, error) {
 	}
 	if err != nil {
 		return "", fmt.Errorf("--recipes: %w: specify a folder that contains one folder for each recipe", err)
+	}
+	return filepath.Abs(path)
+}
+
+// resolveAuthenticationConfig returns the absolute path of a file that can be read; "" for an empty path.
+func resolveAuthenticationConfig(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	if _, err := os.ReadFile(path); err != nil {
+		return "", fmt.Errorf("--authentication-config: %w: specify a file with an AuthenticationConfiguration", err)
 	}
 	return filepath.Abs(path)
 }
@@ -252,6 +307,7 @@ them first if they must not run.`,
 			}
 			if !running {
 				fmt.Fprintf(cmd.OutOrStdout(), "hotspare is not running on %s\n", dir)
+				printLastRun(cmd.OutOrStdout(), dir)
 				return nil
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "stopped; the data stays in %s\n", dir)

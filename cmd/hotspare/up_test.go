@@ -18,14 +18,14 @@ func TestAVariableReplacesTheDefaultOfAFlag(t *testing.T) {
 		"a flag takes priority": {"false", []string{"--containers"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("HOTSPARE_CONTAINERS", c.variable)
+			t.Setenv(containersVariable, c.variable)
 			var got bool
 			flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
 			flags.BoolVar(&got, "containers", true, "")
 			if err := flags.Parse(c.args); err != nil {
 				t.Fatal(err)
 			}
-			if err := defaultToVariable(flags, "containers", "HOTSPARE_CONTAINERS"); err != nil || got != c.want {
+			if err := readContainersVariable(flags); err != nil || got != c.want {
 				t.Errorf("got %t, %v", got, err)
 			}
 		})
@@ -33,10 +33,10 @@ func TestAVariableReplacesTheDefaultOfAFlag(t *testing.T) {
 }
 
 func TestABadVariableIsNamed(t *testing.T) {
-	t.Setenv("HOTSPARE_CONTAINERS", "maybe")
+	t.Setenv(containersVariable, "maybe")
 	flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
 	flags.Bool("containers", true, "")
-	if err := defaultToVariable(flags, "containers", "HOTSPARE_CONTAINERS"); err == nil || !strings.Contains(err.Error(), `$HOTSPARE_CONTAINERS: invalid argument "maybe"`) {
+	if err := readContainersVariable(flags); err == nil || !strings.Contains(err.Error(), `$HOTSPARE_CONTAINERS: invalid argument "maybe"`) {
 		t.Errorf("the error is %v", err)
 	}
 }

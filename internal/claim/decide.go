@@ -18,6 +18,15 @@ const GracePeriod = 5 * time.Second
 
 // Decide returns the plan for a claim.
 func Decide(f Snapshot) Plan {
+	p := planPhase(f)
+	if f.Heartbeat != nil && !f.Deleting && f.Unreadable == "" {
+		p.addHeartbeat(*f.Heartbeat, f.Now)
+	}
+	return p
+}
+
+// planPhase returns the plan for a claim without regard to its heartbeat.
+func planPhase(f Snapshot) Plan {
 	switch {
 	case f.Deleting:
 		return planDeleted(f)
@@ -88,6 +97,8 @@ func planWaiting(f Snapshot) Plan {
 			"The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
 	case f.PoolDeleting:
 		return Plan{Pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
+	case f.Held != (condition.Value{}):
+		return Plan{Pending: condition.True(f.Held.Reason, f.Held.Message)}
 	case f.AssignmentRefused:
 		return Plan{} // the condition has the hub's message
 	}
@@ -105,7 +116,7 @@ func planAssigned(f Snapshot) Plan {
 	if f.Cluster.ClaimedAt.IsZero() {
 		return v // without the time of assignment no lifetime can be computed
 	}
-	span, err := effectiveLifetime(f.Lifetime, f.DefaultLifetime, f.MaximumLifetime)
+	span, err := EffectiveLifetime(f.Lifetime, f.DefaultLifetime, f.MaximumLifetime)
 	if err != nil {
 		v.Pending.Message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
 		v.Stalled = condition.True(hivev1.ReasonInvalidLifetime, v.Pending.Message+": correct it")
@@ -131,14 +142,23 @@ func runningCondition(c *Cluster) condition.Value {
 		return condition.True(hivev1.ReasonRunning, "Cluster is running")
 	case c.PowerState == hivev1.StatusHibernating:
 		return condition.False(hivev1.ReasonHibernating, "Cluster is hibernating: set its spec.powerState to Running to use it")
+	case c.Hibernates && c.PowerState == hivev1.ReasonFailedToStop:
+		return condition.False(hivev1.ReasonFailedToStop, "Cluster cannot be stopped, and hotspare tries again: "+
+			"see the condition Hibernating of the ClusterDeployment, or set its spec.powerState to Running to use it")
+	case c.Hibernates:
+		return condition.False(hivev1.ReasonStopping, "Cluster is stopping: set its spec.powerState to Running to use it")
+	case c.PowerState == hivev1.ReasonFailedToStart:
+		return condition.False(hivev1.ReasonResuming, "Waiting for cluster to be running: it cannot be started, and hotspare tries again: "+
+			"see the condition Hibernating of the ClusterDeployment")
 	default:
 		return condition.False(hivev1.ReasonResuming, "Waiting for cluster to be running")
 	}
 }
 
-// effectiveLifetime returns the claim's lifetime, or else the pool's default, capped at the pool's
-// maximum; 0 means no limit.
-func effectiveLifetime(own, fallback, maximum *hivev1.Duration) (time.Duration, error) {
+// EffectiveLifetime returns the claim's lifetime, or else the pool's default, capped at the pool's
+// maximum; 0 means no limit. It returns an error if the claim's lifetime, or else the default, is not
+// valid. A maximum that is not valid limits nothing.
+func EffectiveLifetime(own, fallback, maximum *hivev1.Duration) (time.Duration, error) {
 	if own == nil {
 		own = fallback
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -43,6 +44,8 @@ func formatPlan(v Plan) string {
 	}
 	add(v.Pending.Status != "", "Pending=%s/%s", v.Pending.Status, v.Pending.Reason)
 	add(v.ClusterRunning.Status != "", "ClusterRunning=%s/%s", v.ClusterRunning.Status, v.ClusterRunning.Reason)
+	add(v.HeartbeatMissing.Status != "", "HeartbeatMissing=%s/%s", v.HeartbeatMissing.Status, v.HeartbeatMissing.Reason)
+	add(v.Stalled.IsTrue(), "Stalled/%s", v.Stalled.Reason)
 	add(v.Lifetime != nil, "lifetime")
 	for _, s := range v.Steps {
 		out = append(out, s.String())
@@ -56,17 +59,27 @@ func TestDecide(t *testing.T) {
 		in   Snapshot
 		want string
 	}{
-		"a claim that is about to be served is let be":  {waiting(func(f *Snapshot) { f.Created, f.PoolHasReady = noon, true }), "next 5s"},
-		"a new claim on an empty pool is told at once":  {waiting(func(f *Snapshot) { f.Created = noon }), "Pending=True/NoClusters"},
-		"a claim that is not served soon is told":       {waiting(func(f *Snapshot) { f.PoolHasReady = true }), "Pending=True/NoClusters"},
-		"a claim that waits is told":                    {waiting(nil), "Pending=True/NoClusters"},
-		"a claim keeps what the hub said of a refusal":  {waiting(func(f *Snapshot) { f.AssignmentRefused, f.HasConditions = true, true }), ""},
-		"a refusal of a pool that is gone is stale":     {waiting(func(f *Snapshot) { f.AssignmentRefused, f.PoolExists = true, false }), "Pending=True/PoolNotFound"},
-		"a claim on no pool is told":                    {waiting(func(f *Snapshot) { f.PoolExists, f.Created = false, noon }), "Pending=True/PoolNotFound"}, // B13
-		"a claim on a pool that goes is told":           {waiting(func(f *Snapshot) { f.PoolDeleting = true }), "Pending=True/PoolDeleting"},                 // B13
-		"a claim that waits and is deleted goes":        {waiting(func(f *Snapshot) { f.Deleting = true }), "remove finalizer: NoCluster"},
-		"a served claim":                                {served(nil), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
-		"its cluster resumes":                           {served(func(f *Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "WaitingForNodes" }), "Pending=False/ClusterClaimed ClusterRunning=False/Resuming"},
+		"a claim that is about to be served is let be":       {waiting(func(f *Snapshot) { f.Created, f.PoolHasReady = noon, true }), "next 5s"},
+		"a new claim on an empty pool is pending at once":    {waiting(func(f *Snapshot) { f.Created = noon }), "Pending=True/NoClusters"},
+		"a claim that is not served soon is pending":         {waiting(func(f *Snapshot) { f.PoolHasReady = true }), "Pending=True/NoClusters"},
+		"a claim that waits is pending":                      {waiting(nil), "Pending=True/NoClusters"},
+		"a claim keeps what the hub said of a refusal":       {waiting(func(f *Snapshot) { f.AssignmentRefused, f.HasConditions = true, true }), ""},
+		"a refusal of a pool that is gone is stale":          {waiting(func(f *Snapshot) { f.AssignmentRefused, f.PoolExists = true, false }), "Pending=True/PoolNotFound"},
+		"a claim that no policy admits says so":              {waiting(func(f *Snapshot) { f.Held = condition.False("LimitReached", "why") }), "Pending=True/LimitReached"},
+		"a claim on no pool is pending":                      {waiting(func(f *Snapshot) { f.PoolExists, f.Created = false, noon }), "Pending=True/PoolNotFound"}, // B13
+		"a claim on a pool that is being deleted is pending": {waiting(func(f *Snapshot) { f.PoolDeleting = true }), "Pending=True/PoolDeleting"},                 // B13
+		"a claim that waits and is deleted goes":             {waiting(func(f *Snapshot) { f.Deleting = true }), "remove finalizer: NoCluster"},
+		"a served claim":                                     {served(nil), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
+		"its cluster resumes":                                {served(func(f *Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "WaitingForNodes" }), "Pending=False/ClusterClaimed ClusterRunning=False/Resuming"},
+		"its cluster cannot be started":                      {served(func(f *Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "FailedToStart" }), "Pending=False/ClusterClaimed ClusterRunning=False/Resuming"},
+		"its cluster is about to stop":                       {served(func(f *Snapshot) { f.Cluster.Running, f.Cluster.Hibernates = false, true }), "Pending=False/ClusterClaimed ClusterRunning=False/Stopping"},
+		"its cluster stops": {served(func(f *Snapshot) {
+			f.Cluster.Running, f.Cluster.Hibernates, f.Cluster.PowerState = false, true, "WaitingForMachinesToStop"
+		}), "Pending=False/ClusterClaimed ClusterRunning=False/Stopping"},
+		"its cluster cannot be stopped": {served(func(f *Snapshot) {
+			f.Cluster.Running, f.Cluster.Hibernates, f.Cluster.PowerState = false, true, "FailedToStop"
+		}), "Pending=False/ClusterClaimed ClusterRunning=False/FailedToStop"},
+		"it could not be stopped, and is woken":         {served(func(f *Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "FailedToStop" }), "Pending=False/ClusterClaimed ClusterRunning=False/Resuming"},
 		"its cluster sleeps":                            {served(func(f *Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "Hibernating" }), "Pending=False/ClusterClaimed ClusterRunning=False/Hibernating"},
 		"its cluster is being destroyed":                {served(func(f *Snapshot) { f.Cluster.Deleting = true }), "Pending=False/ClusterClaimed ClusterRunning=False/ClusterDeleting"},
 		"its cluster is gone":                           {served(func(f *Snapshot) { f.Cluster = nil }), "Pending=False/ClusterClaimed ClusterRunning=False/ClusterDeleted"},
@@ -83,18 +96,18 @@ func TestDecide(t *testing.T) {
 		"the claim's own counts before the default":     {served(func(f *Snapshot) { f.Lifetime, f.DefaultLifetime = span("3h"), span("1h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 2h0m0s"},
 		"the pool's maximum caps it":                    {served(func(f *Snapshot) { f.Lifetime, f.MaximumLifetime = span("9h"), span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
 		"the pool's maximum counts without any other":   {served(func(f *Snapshot) { f.MaximumLifetime = span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
-		"a lifetime that is none ends no claim":         {served(func(f *Snapshot) { f.Lifetime = span("1w") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},                                                     // B14
+		"a lifetime that is none ends no claim":         {served(func(f *Snapshot) { f.Lifetime = span("1w") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running Stalled/InvalidLifetime"},                             // B14
 		"a maximum that is none neither ends nor frees": {served(func(f *Snapshot) { f.Lifetime, f.MaximumLifetime = span("2h"), span("1d") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"}, // B14
 		"the lifetime counts while the cluster sleeps": {served(func(f *Snapshot) {
 			f.Lifetime, f.Cluster.Running, f.Cluster.PowerState = span("2h"), false, "Hibernating"
 		}), "Pending=False/ClusterClaimed ClusterRunning=False/Hibernating lifetime next 1h0m0s"},
 		"unreadable, it waits and says so":          {waiting(func(f *Snapshot) { f.Unreadable = "x" }), "Pending=True/Unreadable"},
-		"unreadable, it keeps its cluster for ever": {served(func(f *Snapshot) { f.Unreadable, f.DefaultLifetime, f.MaximumLifetime = "x", span("1m"), span("1m") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
+		"unreadable, it keeps its cluster for ever": {served(func(f *Snapshot) { f.Unreadable, f.DefaultLifetime, f.MaximumLifetime = "x", span("1m"), span("1m") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running Stalled/Unreadable"},
 		"unreadable and deleted, it goes its way":   {served(func(f *Snapshot) { f.Unreadable, f.Deleting = "x", true }), "ClusterRunning=False/ClusterDeleting"},
 		"an unreadable cluster may be its": {served(func(f *Snapshot) {
 			f.Unreadable, f.Cluster.Unreadable, f.Cluster.Claim, f.Lifetime = "x", true, "", span("1m")
-		}), "Pending=False/ClusterClaimed"},
-		"an unreadable cluster ends no claim": {served(func(f *Snapshot) { f.Unreadable, f.Cluster.Unreadable, f.Lifetime = "x", true, span("1m") }), "Pending=False/ClusterClaimed"},
+		}), "Pending=False/ClusterClaimed Stalled/Unreadable"},
+		"an unreadable cluster ends no claim": {served(func(f *Snapshot) { f.Unreadable, f.Cluster.Unreadable, f.Lifetime = "x", true, span("1m") }), "Pending=False/ClusterClaimed Stalled/Unreadable"},
 		"deleted, it waits for an unreadable cluster": {served(func(f *Snapshot) {
 			f.Deleting, f.PoolExists, f.Cluster.Unreadable, f.Cluster.Claim = true, false, true, ""
 		}), "ClusterRunning=False/Unreadable"},

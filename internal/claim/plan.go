@@ -30,6 +30,8 @@ const (
 	NoCluster Reason = "NoCluster"
 	// LifetimeElapsed: the claim has had its cluster for as long as its lifetime.
 	LifetimeElapsed Reason = "LifetimeElapsed"
+	// HeartbeatMissing: the claim's heartbeat has been missing for its timeout.
+	HeartbeatMissing Reason = "HeartbeatMissing"
 	// PoolNotFound: the pool, whose controller would delete the cluster, does not exist.
 	PoolNotFound Reason = "PoolNotFound"
 )
@@ -50,9 +52,9 @@ func (s Step) EndsClaim() bool { return s.Verb == RemoveFinalizer || s.Verb == D
 type Plan struct {
 	// Steps are executed in order, before the status is written.
 	Steps []Step
-	// Pending and ClusterRunning are conditions of the claim; the zero value leaves a condition
-	// unchanged.
-	Pending, ClusterRunning condition.Value
+	// Pending, ClusterRunning and HeartbeatMissing are conditions of the claim; the zero value leaves
+	// a condition unchanged.
+	Pending, ClusterRunning, HeartbeatMissing condition.Value
 	// Lifetime is the effective lifetime of a claim that has a cluster; nil means no limit.
 	Lifetime *hivev1.Duration
 	// Stalled reports an invalid field of a claim that has its cluster; the zero value means that

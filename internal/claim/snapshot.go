@@ -4,6 +4,7 @@ import (
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // A Snapshot is everything that a plan for a claim depends on.
@@ -24,6 +25,11 @@ type Snapshot struct {
 	PoolExists, PoolDeleting bool
 	// PoolHasReady is set if the pool's status reports assignable clusters.
 	PoolHasReady bool
+	// Held is the condition Admitted of a claim that the ClaimPolicies of its namespace do not admit; the
+	// zero value if they do, or if there are none.
+	Held condition.Value
+	// Heartbeat is nil if the claim has none.
+	Heartbeat *Heartbeat
 	// HasConditions is set if the claim already has conditions.
 	HasConditions bool
 	// AssignmentRefused is set if the hub refused the assignment of a cluster that is still
@@ -34,6 +40,18 @@ type Snapshot struct {
 	// Unreadable describes the field of the claim or its cluster that could not be read; empty if
 	// all could.
 	Unreadable string
+}
+
+// A Heartbeat is the heartbeat of a claim.
+type Heartbeat struct {
+	// Timeout is the annotation heartbeat-timeout; empty if the claim has none any more.
+	Timeout hivev1.Duration
+	// SeenAt is when this process first saw the current value of the annotation heartbeat, by its own
+	// clock. A new process has seen no heartbeat before it started.
+	SeenAt time.Time
+	// MissingSince is when the condition HeartbeatMissing became True, in whole seconds; zero if it is
+	// not.
+	MissingSince time.Time
 }
 
 // ownsCluster reports whether the cluster is bound to the claim.
@@ -50,6 +68,8 @@ type Cluster struct {
 	Deleting  bool
 	// Running is set if the cluster runs and is not about to hibernate.
 	Running bool
+	// Hibernates is set if the cluster should hibernate, and can.
+	Hibernates bool
 	// PowerState is the power state in the cluster's status.
 	PowerState string
 	// Unreadable is set if some of it could not be read, such as the claim that it is bound to.

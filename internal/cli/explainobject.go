@@ -25,6 +25,8 @@ type objectExplanation struct {
 	Cluster   *poolforecast.Cluster `json:"cluster,omitempty"`
 	Amiss     []hivev1.Condition    `json:"conditions"`
 	ToDo      []poolforecast.Action `json:"toDo"`
+	// NextAttempt is when the next attempt of a cluster's install starts, after one that has failed.
+	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
 
 	expires string // time until the claim's lifetime ends
 }
@@ -84,8 +86,11 @@ func (a commands) explainClusterCommand() *cobra.Command {
 			}
 			return a.writeObjectExplanation(t, func(about *base.Table) {
 				about.AddRow("Cluster", cd.Namespace+"/"+cd.Name)
-				about.AddRow("State", clusterstate.OfCluster(cd))
+				about.AddRow("State", clusterstate.DescribeCluster(cd))
 				about.AddRow("Power", base.DescribePower(cd))
+				if t.NextAttempt != nil {
+					about.AddRow("Next attempt", base.DescribeNextAttempt(*t.NextAttempt, t.Now))
+				}
 			})
 		}),
 	}
@@ -171,8 +176,14 @@ func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.Cl
 		Now: a.Clock.Now(), Namespace: clusterstate.HomeNamespace(cd), Pool: ref.PoolName,
 		Amiss: base.EmptyIfNil(listUnhealthyConditions(cd)), ToDo: []poolforecast.Action{},
 	}
+	next, err := h.FindNextAttempt(ctx, cd)
+	if err != nil {
+		return t, err
+	}
+	if !next.IsZero() {
+		t.NextAttempt = &next
+	}
 	var p *hivev1.ClusterPool
-	var err error
 	if ref.PoolName != "" {
 		if p, err = findPool(ctx, h, ref.Namespace, ref.PoolName); err != nil {
 			return t, err
@@ -209,6 +220,8 @@ var badConditionStatus = map[string]corev1.ConditionStatus{
 	hivev1.ClusterDeprovisionLaunchError: corev1.ConditionTrue,
 	hivev1.ClusterUnreachable:            corev1.ConditionTrue,
 	hivev1.ClusterReady:                  corev1.ConditionFalse,
+	hivev1.ClusterGatesPassed:            corev1.ConditionFalse,
+	hivev1.ClusterBootstrapped:           corev1.ConditionFalse,
 }
 
 // failedPowerReasons are the reasons of the condition Hibernating for a failed change of the power
@@ -218,7 +231,7 @@ var failedPowerReasons = []string{hivev1.ReasonFailedToStop, hivev1.ReasonFailed
 // listUnhealthyConditions returns the conditions of a cluster that report a problem. A cluster that
 // should hibernate need be neither ready nor reachable.
 func listUnhealthyConditions(cd *hivev1.ClusterDeployment) []hivev1.Condition {
-	awake := []string{hivev1.ClusterUnreachable, hivev1.ClusterReady}
+	awake := []string{hivev1.ClusterUnreachable, hivev1.ClusterReady, hivev1.ClusterGatesPassed, hivev1.ClusterBootstrapped}
 	var out []hivev1.Condition
 	for _, c := range cd.Status.Conditions {
 		asleep := cd.Spec.PowerState == hivev1.PowerHibernating && slices.Contains(awake, c.Type)

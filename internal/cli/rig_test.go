@@ -56,6 +56,7 @@ type rig struct {
 	machines       func(cd *hivev1.ClusterDeployment) ([]string, error)
 	podLog         func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
 	facts          doctor.Facts
+	others         map[string]client.WithWatch // API servers other than the hub, by URL
 }
 
 // newRig holds these objects; with may change what the hub does.
@@ -114,8 +115,12 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 		f.DataFolder.Path = dataFolder
 		return f
 	}
-	a.Dial = func(*rest.Config) (*base.Hub, error) {
-		return &base.Hub{WithWatch: r.hub, FetchPodLog: r.podLog, FetchVersion: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
+	a.Dial = func(config *rest.Config) (*base.Hub, error) {
+		api := r.hub
+		if other := r.others[config.Host]; other != nil {
+			api = other
+		}
+		return &base.Hub{WithWatch: api, FetchPodLog: r.podLog, FetchVersion: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
 	}
 	cmd := newRootCommand(a)
 	cmd.SetArgs(args)

@@ -202,3 +202,57 @@ func TestCompletionScriptsAreMade(t *testing.T) {
 		}
 	}
 }
+
+// A claim that expires while it is extended is not reported as extended, although the hub accepts the
+// write: a finalizer keeps the claim until its cluster is destroyed.
+func TestExtendSaysThatTheClaimHasEnded(t *testing.T) {
+	alice := claimOn("dev", "alice", "dev-1aaaa")
+	alice.Finalizers = []string{hivev1.FinalizerClaim}
+	objects := []client.Object{devPool(), newCluster("dev-1aaaa", "alice", hivev1.PowerRunning, hivev1.StatusRunning), alice}
+	expire := func(ctx context.Context, c client.WithWatch) {
+		if err := c.Delete(ctx, claimOn("dev", "alice", "dev-1aaaa")); err != nil {
+			t.Error(err)
+		}
+	}
+	tried := 0
+	r := newRig(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if tried++; tried == 1 {
+				expire(ctx, c)
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}, objects...)
+	if code := r.run("claim", "extend", "alice", "--by", "1h"); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if want := "error: claim alice cannot be extended: it has been released or has expired, and its cluster is being destroyed; create another claim\n"; r.stderr.String() != want {
+		t.Errorf("stderr is %q, want %q", r.stderr.String(), want)
+	}
+}
+
+func TestExtendRepeatsAWriteThatAnotherOneHasOvertaken(t *testing.T) {
+	tried := 0
+	r := newRig(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if tried++; tried == 1 {
+				var other hivev1.ClusterClaim
+				if err := c.Get(ctx, client.ObjectKeyFromObject(o), &other); err != nil {
+					t.Error(err)
+				}
+				other.Spec.Lifetime = base.ToAPIDuration(10 * time.Hour)
+				if err := c.Update(ctx, &other); err != nil {
+					t.Error(err)
+				}
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}, world()...)
+	if code := r.run("claim", "extend", "alice", "--by", "1h"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, r.stderr.String())
+	}
+	var c hivev1.ClusterClaim
+	if err := r.hub.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "alice"}, &c); err != nil || *c.Spec.Lifetime != "11h" {
+		t.Errorf("lifetime is %v, %v; want 11h", *c.Spec.Lifetime, err)
+	}
+}

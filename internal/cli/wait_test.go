@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -33,13 +34,20 @@ func served(t *testing.T, cluster string) interceptor.Funcs {
 
 func bind(t *testing.T, c client.Client, claim *hivev1.ClusterClaim, cluster string) {
 	t.Helper()
-	serve(claim, cluster)
-	status := claim.Status
-	if err := c.Update(t.Context(), claim); err != nil {
-		t.Error(err)
+	write := func(w func(*hivev1.ClusterClaim) error) error { // a heartbeat may come in between
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+				return err
+			}
+			serve(claim, cluster)
+			return w(claim)
+		})
 	}
-	claim.Status = status
-	if err := c.Status().Update(t.Context(), claim); err != nil {
+	err := write(func(claim *hivev1.ClusterClaim) error { return c.Update(t.Context(), claim) })
+	if err == nil {
+		err = write(func(claim *hivev1.ClusterClaim) error { return c.Status().Update(t.Context(), claim) })
+	}
+	if err != nil {
 		t.Error(err)
 	}
 }

@@ -118,15 +118,21 @@ func isTypeStuck(t v1alpha1.RegionTypeStatus) bool {
 
 // ReportInstanceType sets the two conditions in st, which becomes the status of it.
 func ReportInstanceType(it *v1alpha1.InstanceType, st *v1alpha1.InstanceTypeStatus, now time.Time) {
-	validityProgress(st.Conditions, v1alpha1.TypeValid).unlessDeleted(it.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
+	validityProgress(st.Conditions).unlessDeleted(it.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
 
-// validityProgress returns the progress of an object in which only the spec can be wrong.
-func validityProgress(list []metav1.Condition, typ string) Progress {
-	if c := meta.FindStatusCondition(list, typ); c != nil && c.Status == metav1.ConditionFalse {
+// validityProgress returns the progress of an object in which only the spec can be wrong, which its condition
+// Valid reports.
+func validityProgress(list []metav1.Condition) Progress {
+	if c := meta.FindStatusCondition(list, v1alpha1.TypeValid); c != nil && c.Status == metav1.ConditionFalse {
 		return newStalled(c.Reason, c.Message)
 	}
 	return settled
+}
+
+// ReportClusterBootstrap sets the two conditions of a bootstrap. Call it after the rest of the status is set.
+func ReportClusterBootstrap(b *v1alpha1.ClusterBootstrap, now time.Time) {
+	validityProgress(b.Status.Conditions).unlessDeleted(b.DeletionTimestamp).setMetaConditions(&b.Status.Conditions, b.Status.ObservedGeneration, now)
 }
 
 // ReportPowerSchedule sets the two conditions of a schedule. Call it after the rest of the status
@@ -136,7 +142,7 @@ func ReportPowerSchedule(ps *v1alpha1.PowerSchedule, now time.Time) {
 }
 
 func powerScheduleProgress(ps *v1alpha1.PowerSchedule) Progress {
-	if p := validityProgress(ps.Status.Conditions, v1alpha1.ScheduleValid); p != settled {
+	if p := validityProgress(ps.Status.Conditions); p != settled {
 		return p
 	}
 	last := ps.Status.LastSlot
@@ -157,7 +163,7 @@ func ReportPoolPolicy(p *v1alpha1.PoolPolicy, now time.Time) {
 // poolPolicyProgress returns the progress of a policy. One that learns, or that respects a change by
 // hand, is settled: nobody should wait for it.
 func poolPolicyProgress(st *v1alpha1.PoolPolicyStatus) Progress {
-	if p := validityProgress(st.Conditions, v1alpha1.PolicyValid); p != settled {
+	if p := validityProgress(st.Conditions); p != settled {
 		return p
 	}
 	applied := meta.FindStatusCondition(st.Conditions, v1alpha1.PolicyApplied)

@@ -85,6 +85,8 @@ func clusterClaimProgress(claim *hivev1.ClusterClaim) Progress {
 	case pending.Reason == hivev1.ReasonNoClusters:
 		return newReconciling(pending.Reason, "The claim waits for a cluster of ClusterPool "+claim.Spec.ClusterPoolName+
 			": the pool's status.plan says what it does, and its condition Stalled, if it has one, what a person must do")
+	case pending.Reason == hivev1.ReasonLimitReached:
+		return newReconciling(pending.Reason, pending.Message)
 	case pending.Status == corev1.ConditionTrue:
 		return newStalled(pending.Reason, pending.Message)
 	}
@@ -100,7 +102,7 @@ func claimedClusterProgress(running *hivev1.Condition) Progress {
 	switch running.Reason {
 	case hivev1.ReasonHibernating:
 		return settled
-	case hivev1.ReasonResuming:
+	case hivev1.ReasonResuming, hivev1.ReasonStopping:
 		return newReconciling(running.Reason, running.Message)
 	case hivev1.ReasonClusterDeleting, hivev1.ReasonClusterDeleted:
 		return newStalled(running.Reason, running.Message+": delete this claim, and claim again")
@@ -115,6 +117,11 @@ func ReportClusterDeployment(cd *hivev1.ClusterDeployment, now time.Time) {
 	p := installProgress(cd.Status.Conditions)
 	if cd.Spec.Installed {
 		p = powerProgress(cd.Status.Conditions)
+	}
+	for _, typ := range []string{hivev1.ClusterBootstrapped, hivev1.ClusterGatesPassed} {
+		if c := findWithStatus(cd.Status.Conditions, typ, corev1.ConditionFalse); c != nil && p == settled {
+			p = newReconciling(c.Reason, c.Message)
+		}
 	}
 	p.unlessDeleted(cd.DeletionTimestamp).setConditions(&cd.Status.Conditions, now)
 }

@@ -29,7 +29,10 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/controller/bootstrapstep"
+	"hotspare.io/hotspare/internal/controller/claimpolicy"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
+	"hotspare.io/hotspare/internal/controller/clustergate"
 	"hotspare.io/hotspare/internal/controller/clusterinstall"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
@@ -167,6 +170,14 @@ func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, record
 	if err := powers.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
+	gates := &clustergate.Reconciler{Client: c, Spokes: spokes, Clock: now, Events: recorder("clustergate"), Metrics: counts}
+	if err := gates.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	steps := &bootstrapstep.Reconciler{Client: c, Live: live, Spokes: spokes, Clock: now, Events: recorder("bootstrapstep"), Metrics: counts}
+	if err := steps.SetupWithManager(mgr); err != nil {
+		return err
+	}
 	groups := &machinepool.Reconciler{
 		Client: c, Spokes: spokes, Workers: p.Workers, Clock: now, Events: recorder("machinepool"), Metrics: counts,
 	}
@@ -191,12 +202,20 @@ func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, re
 		Installers: slices.Sorted(maps.Keys(p.Executors)),
 		Events:     recorder("clusterpool"),
 		Suffix:     func() string { return utilrand.String(5) },
+		Governed: func(ctx context.Context, namespace string) (bool, error) {
+			policies, err := claimpolicy.ListPolicies(ctx, c, namespace)
+			return len(policies) > 0, err
+		},
 	}
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts}
+	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts, Policies: claimpolicy.NewLister(c)}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	admissions := &claimpolicy.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("claimpolicy"), Metrics: counts}
+	if err := admissions.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	leases := &customization.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("customization"), Metrics: counts}

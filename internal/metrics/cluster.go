@@ -66,6 +66,32 @@ func (m *Metrics) RecordCertificateApproval(signer string) {
 	m.certificates.WithLabelValues(signer).Inc()
 }
 
+// RecordGateVerdict counts a verdict of the gates about a cluster that differs from the one before.
+func (m *Metrics) RecordGateVerdict(cd *hivev1.ClusterDeployment, passed bool) {
+	if m == nil {
+		return
+	}
+	verdict := "failed"
+	if passed {
+		verdict = "passed"
+	}
+	ref := poolRef(cd)
+	m.gates.WithLabelValues(ref.Namespace, ref.PoolName, verdict).Inc()
+}
+
+// RecordBootstrapStep counts a step of a bootstrap that is done, or that has begun to fail.
+func (m *Metrics) RecordBootstrapStep(cd *hivev1.ClusterDeployment, done bool) {
+	if m == nil {
+		return
+	}
+	outcome := "failed"
+	if done {
+		outcome = "done"
+	}
+	ref := poolRef(cd)
+	m.bootstrapSteps.WithLabelValues(ref.Namespace, ref.PoolName, outcome).Inc()
+}
+
 // alreadyFinished reports whether before is the same transition as now, and had finished.
 func alreadyFinished(before, now *hivev1.PowerTransition) bool {
 	return before != nil && before.FinishedAt != nil && before.Target == now.Target && before.StartedAt.Equal(&now.StartedAt)

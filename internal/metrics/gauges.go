@@ -113,6 +113,7 @@ func reportPoolGauges(s pool.Snapshot, set func(d *prometheus.Desc, value float6
 		set(powerDesc, float64(power[p]), string(p))
 	}
 	set(claimsDesc, float64(c.Waiting), "waiting")
+	set(claimsDesc, float64(c.Held), "held")
 	set(claimsDesc, float64(c.Served), "served")
 	set(claimsDesc, float64(c.Leaving), "deleting")
 	set(oldestDesc, c.LongestWait.Seconds())

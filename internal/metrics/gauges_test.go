@@ -74,6 +74,7 @@ hotspare_pool_clusters{clusterpool_name="dev",clusterpool_namespace="ci",power="
 hotspare_pool_clusters{clusterpool_name="dev",clusterpool_namespace="ci",power="running"} 4
 hotspare_pool_clusters{clusterpool_name="dev",clusterpool_namespace="ci",power="starting"} 2
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="deleting"} 1
+hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="held"} 0
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="served"} 1
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="waiting"} 2
 hotspare_pool_oldest_waiting_claim_seconds{clusterpool_name="dev",clusterpool_namespace="ci"} 90
@@ -98,8 +99,8 @@ func TestGaugesOfAPool(t *testing.T) {
 				t.Errorf("%s, but the pool is empty", line)
 			}
 		}
-		if len(series(t, reg)) != 26 {
-			t.Errorf("an empty pool has %d series, want 26: zero is a value", len(series(t, reg)))
+		if len(series(t, reg)) != 27 {
+			t.Errorf("an empty pool has %d series, want 27: zero is a value", len(series(t, reg)))
 		}
 	})
 	t.Run("B25: a pool that is gone has no gauges", func(t *testing.T) {
@@ -143,6 +144,10 @@ func TestGaugesOfAPolicy(t *testing.T) {
 		Recommended:           &v1alpha1.RecommendedCounts{Running: v1alpha1.RecommendedCount{Count: 2}, Size: v1alpha1.RecommendedCount{Count: 6}},
 		Applied:               &v1alpha1.PoolCounts{Running: 2, Size: 7},
 		ExpectedClaimsPerHour: "0.25", Coverage: &v1alpha1.PolicyCoverage{Promised: "99%", Seen: "98.5%"},
+		Forecast: &v1alpha1.PolicyForecast{Low: 0, High: 4, Compared: 7, Within: "92.5%"},
+		Month: &v1alpha1.PolicyMonth{
+			Month: "2026-03", RunningHours: "2", HibernatingHours: "0.5", Cost: "2.05", SavedByHibernating: "0.45", CouldSave: "-1", SavedByPolicy: "3",
+		},
 	}}
 	reg.MustRegister(metrics.NewPolicyGauges(func() (map[types.NamespacedName]v1alpha1.PoolPolicyStatus, error) { return policies, nil }))
 	const of = `{clusterpool_name="dev",clusterpool_namespace="ci"`
@@ -154,7 +159,20 @@ hotspare_pool_sized_by_policy`+of+`} 1
 hotspare_pool_expected_claims_per_hour`+of+`} 0.25
 hotspare_pool_coverage_promised_ratio`+of+`} 0.99
 hotspare_pool_coverage_seen_ratio`+of+`} 0.985
+hotspare_pool_expected_claims_band{bound="low",clusterpool_name="dev",clusterpool_namespace="ci"} 0
+hotspare_pool_expected_claims_band{bound="high",clusterpool_name="dev",clusterpool_namespace="ci"} 4
+hotspare_pool_forecast_within_band_ratio`+of+`} 0.925
+hotspare_pool_month_cluster_seconds`+of+`,state="running"} 7200
+hotspare_pool_month_cluster_seconds`+of+`,state="hibernating"} 1800
+hotspare_pool_month_cost`+of+`} 2.05
+hotspare_pool_month_saved{by="hibernating",clusterpool_name="dev",clusterpool_namespace="ci"} 0.45
+hotspare_pool_month_saved{by="policy",clusterpool_name="dev",clusterpool_namespace="ci"} 3
+hotspare_pool_month_saved{by="recommendation",clusterpool_name="dev",clusterpool_namespace="ci"} -1
 `)
+	policies[dev].Month.Cost, policies[dev].Month.SavedByHibernating, policies[dev].Month.CouldSave, policies[dev].Month.SavedByPolicy = "", "", "", "many"
+	if got := strings.Join(series(t, reg), "\n"); strings.Contains(got, "month_cost") || strings.Contains(got, "month_saved") {
+		t.Errorf("without prices: %s", got)
+	}
 	policies[dev] = v1alpha1.PoolPolicyStatus{}
 	same(t, series(t, reg), "hotspare_pool_sized_by_policy"+of+"} 0\n")
 }

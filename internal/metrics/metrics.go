@@ -51,6 +51,7 @@ type Metrics struct {
 	resume, hibernate        *prometheus.HistogramVec
 	install                  *prometheus.HistogramVec
 	terminal                 *prometheus.CounterVec
+	gates, bootstrapSteps    *prometheus.CounterVec
 	certificates             *prometheus.CounterVec
 	fleet                    *prometheus.CounterVec
 	passes                   *prometheus.HistogramVec
@@ -91,6 +92,11 @@ func New(reg prometheus.Registerer, now clock.PassiveClock) *Metrics {
 		terminal: counter("hive_cluster_deployments_provision_failed_terminal_total",
 			"Clusters whose installation was abandoned, by the reason of the last failed attempt.", poolBoth, "failure_reason"),
 
+		gates: counter("hotspare_pool_gate_verdicts_total",
+			"Changes of the verdict of the gates about a spare cluster, by the new verdict: passed or failed.", poolNamespace, poolName, "verdict"),
+		bootstrapSteps: counter("hotspare_pool_bootstrap_steps_total",
+			"Steps of bootstraps in spare clusters, by outcome: done, or failed each time when a step begins to fail.", poolNamespace, poolName, "outcome"),
+
 		certificates: counter("hotspare_cluster_csrs_approved_total",
 			"Approved CertificateSigningRequests of nodes of resumed clusters, by signer.", "signer"),
 
@@ -129,7 +135,7 @@ func (m *Metrics) DeletePoolSeries(p types.NamespacedName) {
 		return
 	}
 	mine := prometheus.Labels{poolNamespace: p.Namespace, poolName: p.Name}
-	for _, c := range []*prometheus.CounterVec{m.steps, m.broken, m.stale} {
+	for _, c := range []*prometheus.CounterVec{m.steps, m.broken, m.stale, m.gates, m.bootstrapSteps} {
 		c.DeletePartialMatch(mine)
 	}
 	for _, h := range []*prometheus.HistogramVec{m.assignment, m.wait, m.install} {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,12 +27,23 @@ var (
 	autoDesc        = newPoolDesc("hotspare_pool_sized_by_policy", "1 while the pool's PoolPolicy sets the counts, 0 while a person does.")
 	expectedDesc    = newPoolDesc("hotspare_pool_expected_claims_per_hour", "Claims that are expected within the next hour; absent while nothing is computed.")
 	promisedDesc    = newPoolDesc("hotspare_pool_coverage_promised_ratio", "Share of the claims that the pool's PoolPolicy promises to serve in time.")
-	seenDesc        = newPoolDesc("hotspare_pool_coverage_seen_ratio", "Share of the last claims that were served in time.")
+	bandDesc        = newPoolDesc("hotspare_pool_expected_claims_band",
+		"Ends of the band in which the number of claims within the next hour should be nine times of ten: low or high.", "bound")
+	withinDesc       = newPoolDesc("hotspare_pool_forecast_within_band_ratio", "Share of the forecasts of the last eight days whose band had the number of claims.")
+	monthSecondsDesc = newPoolDesc("hotspare_pool_month_cluster_seconds",
+		"Cluster-seconds of unclaimed clusters since the calendar month began in UTC, by state: running (all that do not hibernate) or hibernating.", "state")
+	monthCostDesc = newPoolDesc("hotspare_pool_month_cost",
+		"What the unclaimed clusters have cost since the calendar month began in UTC, in the currency of the prices; absent without prices.")
+	monthSavedDesc = newPoolDesc("hotspare_pool_month_saved",
+		"What was saved since the calendar month began: by hibernating or by the counts of the policy, or what the recommendation would have saved.", "by")
+	seenDesc = newPoolDesc("hotspare_pool_coverage_seen_ratio", "Share of the last claims that were served in time.")
 )
 
 // Describe implements prometheus.Collector.
 func (g *PolicyGauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{recommendedDesc, appliedDesc, autoDesc, expectedDesc, promisedDesc, seenDesc} {
+	for _, d := range []*prometheus.Desc{
+		recommendedDesc, appliedDesc, autoDesc, expectedDesc, promisedDesc, seenDesc, bandDesc, withinDesc, monthSecondsDesc, monthCostDesc, monthSavedDesc,
+	} {
 		ch <- d
 	}
 }
@@ -75,6 +87,42 @@ func reportPolicyGauges(st *v1alpha1.PoolPolicyStatus, set func(d *prometheus.De
 	if c := st.Coverage; c != nil {
 		setRatio(set, promisedDesc, c.Promised)
 		setRatio(set, seenDesc, c.Seen)
+	}
+	reportForecast(st.Forecast, set)
+	reportMonth(st.Month, set)
+}
+
+// reportForecast sets the gauges of forecasts.
+func reportForecast(f *v1alpha1.PolicyForecast, set func(d *prometheus.Desc, value float64, more ...string)) {
+	if f == nil {
+		return
+	}
+	set(bandDesc, float64(f.Low), "low")
+	set(bandDesc, float64(f.High), "high")
+	setRatio(set, withinDesc, f.Within)
+}
+
+// reportMonth sets the gauges of a month.
+func reportMonth(m *v1alpha1.PolicyMonth, set func(d *prometheus.Desc, value float64, more ...string)) {
+	if m == nil {
+		return
+	}
+	for _, v := range []struct {
+		desc *prometheus.Desc
+		text string
+		unit float64
+		more []string
+	}{
+		{monthSecondsDesc, m.RunningHours, time.Hour.Seconds(), []string{"running"}},
+		{monthSecondsDesc, m.HibernatingHours, time.Hour.Seconds(), []string{"hibernating"}},
+		{monthCostDesc, m.Cost, 1, nil},
+		{monthSavedDesc, m.SavedByHibernating, 1, []string{"hibernating"}},
+		{monthSavedDesc, m.SavedByPolicy, 1, []string{"policy"}},
+		{monthSavedDesc, m.CouldSave, 1, []string{"recommendation"}},
+	} {
+		if n, err := strconv.ParseFloat(v.text, 64); err == nil {
+			set(v.desc, n*v.unit, v.more...)
+		}
 	}
 }
 

@@ -14,8 +14,14 @@ const (
 	// BelowRunningCount: fewer clusters than spec.runningCount run, or are starting, without a
 	// claim.
 	BelowRunningCount Cause = "below_running_count"
+	// GatesNotChecked: the gates of the pool are checked before the cluster hibernates for the first time.
+	GatesNotChecked Cause = "gates_not_checked"
+	// StepsNotTaken: the cluster takes the steps of the pool's bootstrap before it hibernates for the first time.
+	StepsNotTaken Cause = "steps_not_taken"
 	// AboveRunningCount: spec.runningCount clusters run, or are about to, without this one.
 	AboveRunningCount Cause = "above_running_count"
+	// LadderFull: the cluster sleeps less deeply than the pool's ladder of depths allows.
+	LadderFull Cause = "ladder_full"
 	// BelowSize: the pool has fewer unclaimed clusters than spec.size.
 	BelowSize Cause = "below_size"
 	// AboveSize: the pool has more unclaimed clusters than spec.size.
@@ -64,6 +70,10 @@ const (
 	Unreachable Cause = "unreachable"
 	// Unready: it had come up, and has not been ready for longer than the resume timeout.
 	Unready Cause = "unready"
+	// StepFailed: a step of the pool's ClusterBootstrap was not done within its timeout.
+	StepFailed Cause = "step_failed"
+	// GateFailed: a gate of the pool's ClusterBootstrap has failed for longer than its gateTimeout.
+	GateFailed Cause = "gate_failed"
 	// Displaced: another cluster has its customization.
 	Displaced Cause = "displaced"
 	// Withdrawn: its customization was removed from the inventory, or is being deleted.
@@ -76,7 +86,7 @@ const (
 // IsDefect reports whether c is a reason to delete a cluster because it is broken.
 func (c Cause) IsDefect() bool {
 	switch c {
-	case InstallFailed, PowerFailed, ResumeTimedOut, Unreachable, Unready, Displaced, Withdrawn:
+	case InstallFailed, PowerFailed, ResumeTimedOut, Unreachable, Unready, StepFailed, GateFailed, Displaced, Withdrawn:
 		return true
 	default:
 		return false

@@ -11,8 +11,9 @@ type Census struct {
 	// Stale is the number of unclaimed members, without those marked or being deleted, that differ
 	// from the pool or do not record what they were made from.
 	Stale int
-	// Waiting, Served and Leaving count the claims: a claim waits, is served, or is being deleted.
-	Waiting, Served, Leaving int
+	// Waiting, Held, Served and Leaving count the claims: a claim waits, is held by a ClaimPolicy, is
+	// served, or is being deleted.
+	Waiting, Held, Served, Leaving int
 	// LongestWait is how long the oldest waiting claim has waited; 0 if none waits.
 	LongestWait time.Duration
 }
@@ -39,11 +40,14 @@ func (s Snapshot) CountMembersAndClaims() Census {
 	}
 	c.Stale = len(marks.Stale) + len(marks.Unversioned)
 	for _, claim := range s.Claims {
-		if claim.Deleting {
+		switch {
+		case claim.Deleting:
 			c.Leaving++
+		case claim.Held && claim.Cluster == "":
+			c.Held++
 		}
 	}
-	c.Served = len(s.Claims) - c.Waiting - c.Leaving
+	c.Served = len(s.Claims) - c.Waiting - c.Held - c.Leaving
 	if c.Waiting > 0 {
 		c.LongestWait = max(0, s.Now.Sub(d.waiting[0].Created))
 	}
@@ -96,7 +100,7 @@ func (s Snapshot) CountInstalledByPower() map[PowerCondition]int {
 
 func (m Member) powerCondition() PowerCondition {
 	switch {
-	case m.Running:
+	case m.Running || m.awaitsBootstrap():
 		return PowerUp
 	case m.PowerFailed || m.MachinesFailed:
 		return PowerFailing

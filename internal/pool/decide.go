@@ -167,33 +167,39 @@ func (d *draft) setPowerStates() {
 			notRunning--
 		}
 	}
+	var asleep []*Member
 	for _, m := range list {
 		switch {
 		case d.reservedForClaims[m.Name]:
 			d.setPower(m, Running, ClaimWaiting, "claims are waiting")
 		case spares[m.Name]:
 			d.setPower(m, Running, BelowRunningCount, "runningCount is %d", d.Settings.RunningCount)
+		case m.needsSteps(d.Settings):
+			d.setPower(m, Running, StepsNotTaken, "it takes the steps of the bootstrap before it hibernates for the first time")
+		case m.needsFirstCheck(d.Settings):
+			d.setPower(m, Running, GatesNotChecked, "its gates are checked before it hibernates for the first time")
 		case m.isComingUp():
 			// If it hibernated now, its hang would never be detected, and the next claim would run
 			// into it.
 		case notRunning > 0 && m.Running && m.Wanted == Running:
 			notRunning-- // it stands in until the chosen spare runs
 		default:
-			d.setPower(m, Hibernating, AboveRunningCount, "runningCount is %d, and enough other clusters run", d.Settings.RunningCount)
+			asleep = append(asleep, m)
 		}
 	}
+	d.hibernateMembers(asleep)
 }
 
 // reserveForClaims chooses the clusters that waiting claims will get: first clusters that are
-// resuming, then hibernating ones, then installs, each oldest first (enhancement: replace broken
-// clusters). It chooses a struggling cluster only if there is no other.
+// resuming, then hibernating ones, those that sleep less deeply first, then those that take steps and installs,
+// each oldest first (enhancement: replace broken clusters). It chooses a struggling cluster only if there is no other.
 func (d *draft) reserveForClaims(list []*Member) {
 	left := len(d.waiting)
 	if left == 0 {
 		return
 	}
 	d.reservedForClaims = map[string]bool{}
-	choose := func(fits func(*Member) bool) {
+	choose := func(list []*Member, fits func(*Member) bool) {
 		for _, m := range list {
 			if left > 0 && !d.reservedForClaims[m.Name] && fits(m) {
 				d.reservedForClaims[m.Name] = true
@@ -202,16 +208,22 @@ func (d *draft) reserveForClaims(list []*Member) {
 		}
 	}
 	healthy := func(m *Member) bool { return !m.isStruggling(d.Settings, d.Now) }
-	choose(func(m *Member) bool { return healthy(m) && m.Installed && m.Wanted != Hibernating })
-	choose(func(m *Member) bool { return healthy(m) && m.Installed })
-	choose(healthy)
-	choose(func(*Member) bool { return true })
+	finished := func(m *Member) bool { return healthy(m) && m.Installed && !m.AwaitsSteps }
+	choose(list, func(m *Member) bool { return finished(m) && m.Wanted != Hibernating })
+	choose(sortByWake(list), finished)
+	choose(list, func(m *Member) bool { return healthy(m) && m.AwaitsSteps })
+	choose(list, healthy)
+	choose(list, func(*Member) bool { return true })
 }
 
 // chooseRunningSpares chooses the clusters that run without a claim: the oldest, whether they are
 // installed or not (enhancement: running clusters). A struggling cluster takes up no place: the
-// next cluster is started in addition to it.
+// next cluster is started in addition to it. With a ladder of depths, the clusters that run already stay, and those
+// that sleep less deeply come before older ones: otherwise a pool would wake the slower ones.
 func (d *draft) chooseRunningSpares(list []*Member) map[string]bool {
+	if len(d.Settings.Sleep) > 0 {
+		list = sortByWake(list)
+	}
 	out := map[string]bool{}
 	places := min(d.Settings.RunningCount, d.Settings.Size)
 	for _, m := range list {
@@ -289,12 +301,6 @@ func (d *draft) creationReason() (cause Cause, reason string) {
 	return BelowSize, fmt.Sprintf("size is %d", d.Settings.Size)
 }
 
-func (d *draft) replaceBroken() {
-	for _, m := range d.replaceableMembers(Broken) {
-		d.replaceMember(m, m.DefectCause(d.Settings, d.Now), cmp.Or(m.Displaced, m.Withdrawn, "it is broken"))
-	}
-}
-
 // deleteSurplus deletes clusters beyond the wanted number, in the order of cheapestFirst.
 func (d *draft) deleteSurplus() {
 	surplus := d.existingCount() - d.wantedCount()
@@ -325,70 +331,6 @@ func (d *draft) cheapestFirst(members []*Member) []*Member {
 	slices.Reverse(out)
 	slices.SortStableFunc(out, func(a, b *Member) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
-}
-
-// StaleReason returns why a stale member is replaced; poolChanged is the reason if neither its
-// customization nor its recipe is outdated.
-func (m Member) StaleReason(s Settings, poolChanged string) string {
-	switch {
-	case m.Outdated != "":
-		return m.Outdated
-	case m.Version == s.Version && m.hasOldRecipe(s):
-		return "its recipe, ClusterClass or template has changed"
-	default:
-		return poolChanged
-	}
-}
-
-// replaceStale deletes stale clusters: first installs, then, in a settled pool on which no claim
-// waits, one installed cluster at a time.
-func (d *draft) replaceStale() {
-	if d.Settings.Blocked != "" {
-		return
-	}
-	d.replaceStaleInstalls()
-	if len(d.waiting) > 0 || !d.hasEnoughClusters() {
-		return
-	}
-	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.replaceableMembers(Broken)) > 0 {
-		return
-	}
-	for _, m := range d.unclaimedMembers(Standby, Assignable) {
-		if m.isStale(d.Settings) {
-			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it was created from an older version of the pool"))
-			return
-		}
-	}
-}
-
-// replaceStaleInstalls deletes stale installs, and installs without progress that would use other
-// Secrets by now. It deletes each at once: none is a spare yet, and waiting for its end would only
-// delay its successor (Hive B32). It keeps an install that is reserved for a waiting claim while
-// that install makes progress. An install that cannot begin, or whose last attempt failed, serves
-// nobody: a user may have fixed its cause in the pool since.
-func (d *draft) replaceStaleInstalls() {
-	for _, m := range slices.Backward(d.buckets[Installing]) {
-		switch {
-		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
-		case m.isStale(d.Settings):
-			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it is being created from an older version of the pool"))
-		case m.couldSucceedNow(d.Settings):
-			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
-		}
-	}
-}
-
-// hasEnoughClusters reports whether the pool has the wanted number of clusters, or as many spares
-// as it can ever have: limited by the inventory's customizations, or by a maxSize below the size.
-// Without the second case, such a pool would keep stale clusters forever. A pool that is short
-// because claims have its clusters waits until they are released.
-func (d *draft) hasEnoughClusters() bool {
-	missing := d.wantedCount() - d.existingCount()
-	if missing <= 0 {
-		return missing == 0
-	}
-	ever := d.roomLimit == ByInventory || d.existingCount() >= limitOrUnlimited(d.Settings.MaxSize)
-	return ever && d.room <= 0 && d.countPlanned(Create) == 0
 }
 
 // replaceableMembers returns the members of a phase that the pool may delete by its own choice: not

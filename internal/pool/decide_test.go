@@ -109,6 +109,26 @@ func applyMark(m *pool.Member, mark string) {
 		m.Unreadable = "spec.x: 1 is not a string"
 	case "timedout":
 		m.PowerTimedOut = true
+	case "stepped": // every step of the version that settings require is done
+		m.Steps, m.StepsDone = "s1", true
+	case "oldstepped": // those of another version
+		m.Steps, m.StepsDone = "s0", true
+	case "stepping", "longstepping", "toostepping": // a step has taken one, six, and ten minutes of ten
+		m.Steps, m.StepFailure = "s1", "step web fails"
+		m.StepSince = noon.Add(-map[string]time.Duration{"stepping": 1, "longstepping": 6, "toostepping": 10}[mark] * time.Minute)
+		m.StepDeadline = m.StepSince.Add(10 * time.Minute)
+	case "oldstepping": // it has begun the steps of another version
+		m.Steps = "s0"
+	case "passed": // the gates of the version that settings require
+		m.HasGates, m.GatesPassed, m.GatesEverPassed = true, "g1", true
+	case "passedbefore":
+		m.HasGates, m.GatesEverPassed = true, true
+	case "passedother":
+		m.HasGates, m.GatesPassed, m.GatesEverPassed = true, "g0", true
+	case "red", "longred", "toored": // a gate fails for one, six, and ten minutes of ten
+		m.HasGates, m.GatesFailing, m.GatesFailure = true, "g1", "gate web fails"
+		m.GatesFailingSince = noon.Add(-map[string]time.Duration{"red": 1, "longred": 6, "toored": 10}[mark] * time.Minute)
+		m.GatesDeadline = m.GatesFailingSince.Add(10 * time.Minute)
 	default:
 		panic("mark " + mark)
 	}
@@ -119,9 +139,9 @@ func applyMark(m *pool.Member, mark string) {
 func claims(text string) []pool.Claim {
 	var out []pool.Claim
 	for i, word := range strings.Fields(text) {
-		name, cluster, _ := strings.Cut(strings.TrimRight(word, "!?"), "=")
+		name, cluster, _ := strings.Cut(strings.TrimRight(word, "!?~"), "=")
 		out = append(out, pool.Claim{
-			Name: name, Cluster: cluster, Deleting: strings.Contains(word, "!"), Unreadable: strings.Contains(word, "?"),
+			Name: name, Cluster: cluster, Deleting: strings.Contains(word, "!"), Unreadable: strings.Contains(word, "?"), Held: strings.Contains(word, "~"),
 			Created: noon.Add(time.Duration(i-100) * time.Minute),
 		})
 	}
@@ -171,6 +191,9 @@ func TestDecide(t *testing.T) {
 		"installing clusters are told too":              {settings(2, 1), "a:installing b:installing", "", "start a, hibernate b"},
 		"runningCount above size means size":            {settings(1, 5), "a:assignable b:claimed=x", "x=b", ""},
 		"the oldest claim gets the oldest running":      {settings(0, 0), "a:standby b:assignable c:assignable", "x y", "bind x b, bind y c, delete a"},
+		"a claim that is held gets none":                {settings(1, 1), "a:assignable", "x~ y", "bind y a, create"},
+		"… and asks for no more":                        {settings(1, 1), "a:assignable", "x~", ""},
+		"… but keeps what it has":                       {settings(1, 1), "a:claimed=x b:assignable", "x~", "bind x a"},
 		"only a running cluster is assigned":            {settings(1, 0), "a:standby", "x", "start a, create"},
 		"a waiting claim adds a cluster":                {settings(1, 1), "a:installing+run", "x", "create"},
 		"a cluster is told of the claim that has it":    {settings(1, 1), "a:assignable b:assignable", "x=a", "bind x a"},

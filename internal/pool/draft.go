@@ -63,7 +63,7 @@ func newDraft(s Snapshot) *draft {
 		}
 	}
 	for _, c := range s.Claims {
-		if c.Cluster == "" && !c.Deleting && !c.Unreadable && !served[c.Name] {
+		if c.Cluster == "" && !c.Deleting && !c.Unreadable && !c.Held && !served[c.Name] {
 			d.waiting = append(d.waiting, c)
 		}
 	}

@@ -212,6 +212,12 @@ func (m Member) timeoutDeadlines(s Settings) []time.Time {
 	if m.MachinesFailed && !m.ResumingSince.IsZero() {
 		out = append(out, m.ResumingSince.Add(machineFailureTimeout))
 	}
+	if patience := m.gatesPatience(); !patience.IsZero() {
+		out = append(out, patience, m.GatesDeadline)
+	}
+	if patience := m.stepPatience(); !patience.IsZero() {
+		out = append(out, patience, m.StepDeadline)
+	}
 	return out
 }
 

@@ -17,7 +17,7 @@ const (
 	RemoveFinalizer Verb = "remove finalizer"
 	// Bind binds a running cluster to a claim, or completes a binding.
 	Bind Verb = "bind"
-	// Start and Sleep set the power state of a cluster.
+	// Start and Hibernate set the power state of a cluster. Hibernate also puts one that sleeps deeper.
 	Start     Verb = "start"
 	Hibernate Verb = "hibernate"
 	// SetPosition writes a waiting claim's position, and when a cluster for it is likely to run,
@@ -49,6 +49,8 @@ type Step struct {
 	// Position and Ready are set for SetPosition, as in Wait.
 	Position int       `json:"position,omitempty"`
 	Ready    time.Time `json:"ready,omitzero"`
+	// Depth is set for Hibernate in a pool with a ladder of depths: the depth at which the cluster sleeps.
+	Depth string `json:"depth,omitempty"`
 	// Customization is set for ReportInvalid, and for Create and CompleteCreation in a pool with an
 	// inventory.
 	Customization string `json:"customization,omitempty"`
@@ -75,11 +77,20 @@ func (s Step) String() string {
 		return fmt.Sprintf("drop the recorded name %s: %s", s.Cluster, s.Reason)
 	case CompleteCreation:
 		return fmt.Sprintf("complete the creation of %s%s: %s", s.Cluster, s.withCustomization(), s.Reason)
+	case Hibernate:
+		return fmt.Sprintf("hibernate %s%s: %s", s.Cluster, s.atDepth(), s.Reason)
 	case Create:
 		return fmt.Sprintf("create a cluster%s: %s", s.withCustomization(), s.Reason)
 	default:
 		return fmt.Sprintf("%s %s: %s", s.Verb, s.Cluster, s.Reason)
 	}
+}
+
+func (s Step) atDepth() string {
+	if s.Depth == "" {
+		return ""
+	}
+	return " at depth " + s.Depth
 }
 
 func (s Step) withCustomization() string {

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -36,7 +37,7 @@ func (d *draft) estimateWaits() []Wait {
 
 // expectedReadyTimes returns the times at which clusters are likely to run, soonest first.
 func (d *draft) expectedReadyTimes() []time.Time {
-	install, resume := d.medianDuration(func(m Member) time.Duration { return m.InstallTook }), d.medianDuration(func(m Member) time.Duration { return m.ResumeTook })
+	install := d.medianDuration(func(m Member) time.Duration { return m.InstallTook })
 	started := map[string]bool{}
 	for _, s := range (Plan{Steps: d.steps}).StepsOf(Start) {
 		started[s.Cluster] = true
@@ -50,11 +51,11 @@ func (d *draft) expectedReadyTimes() []time.Time {
 	}
 	for _, m := range d.buckets[Standby] {
 		switch {
-		case m.isStruggling(d.Settings, d.Now):
+		case m.isStruggling(d.Settings, d.Now), m.awaitsBootstrap(): // nobody knows when a step is done, or a gate passes
 		case !m.ResumingSince.IsZero():
-			add(m.ResumingSince, resume)
+			add(m.ResumingSince, d.medianResume(m.ResumedFrom))
 		case m.Wanted == Running || started[m.Name]:
-			add(d.Now, resume)
+			add(d.Now, d.medianResume(m.sleepDepth()))
 		}
 	}
 	for _, m := range d.buckets[Installing] {
@@ -69,6 +70,17 @@ func (d *draft) expectedReadyTimes() []time.Time {
 	}
 	slices.SortFunc(out, time.Time.Compare)
 	return out
+}
+
+// medianResume returns the median of the resumes from a depth of sleep; if none is known, that of all resumes.
+func (d *draft) medianResume(depth string) time.Duration {
+	own := d.medianDuration(func(m Member) time.Duration {
+		if rankDepth(m.ResumedFrom) != rankDepth(depth) {
+			return 0
+		}
+		return m.ResumeTook
+	})
+	return cmp.Or(own, d.medianDuration(func(m Member) time.Duration { return m.ResumeTook }))
 }
 
 // medianDuration returns the median over the members with a known duration; 0 if there are none.

@@ -99,7 +99,8 @@ func listFirst(names []string) string {
 // computeProgress returns Advancing if anything is in progress that ends automatically, otherwise
 // whether the pool is Settled or Held.
 func (d *draft) computeProgress(r Report) Progress {
-	underWay := d.countPlanned(Create) + d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() - len(d.hangingResumes()) + len(d.buckets[Deleting]) - len(r.Failing)
+	underWay := d.countPlanned(Create) + d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() + d.awaitingCount(Member.awaitsBootstrap) +
+		len(d.buckets[Deleting]) - len(d.hangingResumes()) - len(r.Failing)
 	if d.Settings.Blocked == "" && !d.Settings.Deleting {
 		underWay += len(d.Pending)
 	}
@@ -187,7 +188,8 @@ func (d *draft) claimedClusters() []string {
 func (d *draft) hangingResumes() []string {
 	var out []string
 	for _, m := range d.buckets[Standby] {
-		if d.Settings.ResumeTimeout == 0 && m.Paused == "" && m.isComingUp() && !m.MachinesFailed && m.isStruggling(d.Settings, d.Now) && !d.plannedDeletions[m.Name] {
+		isResuming := m.Paused == "" && m.isComingUp() && !m.awaitsBootstrap() && !m.MachinesFailed
+		if d.Settings.ResumeTimeout == 0 && isResuming && m.isStruggling(d.Settings, d.Now) && !d.plannedDeletions[m.Name] {
 			out = append(out, m.Name)
 		}
 	}
@@ -333,6 +335,8 @@ func (d *draft) describeActivity(r Report) string {
 		{len(d.buckets[Installing]) + len(d.Pending) + d.countPlanned(Create), "installing"},
 		{d.countPlanned(Delete) + len(d.buckets[Deleting]), "deleting"},
 		{d.resumingCount(), "resuming"},
+		{d.awaitingCount(func(m Member) bool { return m.AwaitsSteps }), "bootstrapping"},
+		{d.awaitingCount(func(m Member) bool { return m.AwaitsGates }), "checking gates of"},
 		{d.hibernatingCount(), "hibernating"},
 	} {
 		if p.n > 0 {
@@ -356,7 +360,18 @@ func (d *draft) hibernatingCount() int { return d.countPlannedForInstalled(Hiber
 func (d *draft) resumingCount() int {
 	n := d.countPlannedForInstalled(Start)
 	for _, m := range d.buckets[Standby] {
-		if m.Wanted == Running && m.Paused == "" {
+		if m.Wanted == Running && m.Paused == "" && !m.awaitsBootstrap() {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitingCount returns the number of members that run and are not usable yet, for the reason that is tested.
+func (d *draft) awaitingCount(awaits func(Member) bool) int {
+	n := 0
+	for _, m := range d.buckets[Standby] {
+		if awaits(*m) && !d.plannedDeletions[m.Name] {
 			n++
 		}
 	}

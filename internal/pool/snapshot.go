@@ -53,6 +53,8 @@ type InvalidCustomization struct {
 type Settings struct {
 	Size         int
 	RunningCount int
+	// Sleep is the ladder of depths at which spare clusters sleep; empty if the pool leaves their depths alone.
+	Sleep Ladder
 	// MaxSize limits the number of members, MaxConcurrent the number being installed or destroyed;
 	// nil means no limit.
 	MaxSize       *int
@@ -73,6 +75,15 @@ type Settings struct {
 	// Recipe is the version of the recipe, ClusterClass or template that new clusters are created with;
 	// empty if it is unknown, or if the platform has none.
 	Recipe string
+	// Gates is the version of the gates that a spare must have passed in its current run; empty if the pool has
+	// no gates. FromRecords is set if it is unknown: then each cluster's own record says whether it has gates.
+	Gates            string
+	GatesFromRecords bool
+	// Steps is the version of the steps of the pool's bootstrap; empty if it has none. StepsUnknown is set if it
+	// is not known which steps these are: then no cluster is stale because of them. GatesFromRecords means the
+	// same for steps as for gates.
+	Steps        string
+	StepsUnknown bool
 	// Blocked explains why no cluster may be created now; empty if one may.
 	Blocked string
 	// Deleting is set while the pool is being deleted.
@@ -137,8 +148,32 @@ type Member struct {
 	DeletionError string
 	// Wanted is the power state in its spec.
 	Wanted Power
-	// Running is set while it is usable.
+	// WantedDepth is the depth at which it should sleep, and Depth the one at which it sleeps; empty if nobody has
+	// said, and if it does not sleep or that is unknown.
+	WantedDepth, Depth string
+	// Running is set while it is usable: it runs, has taken the steps of the pool's bootstrap, and has passed the
+	// gates of the pool.
 	Running bool
+	// AwaitsGates is set while it runs and has not passed the gates of the pool in its current run.
+	AwaitsGates bool
+	// HasGates is set if it records a verdict of gates, GatesEverPassed if it has ever passed them.
+	HasGates, GatesEverPassed bool
+	// GatesPassed is the version of the gates that it has passed in its current run, and GatesFailing the version
+	// of the gates of which one fails; empty if there is none. GatesFailure describes the failure.
+	GatesPassed, GatesFailing, GatesFailure string
+	// GatesFailingSince is since when a gate fails, and GatesDeadline when the cluster is broken if it still does;
+	// zero if none fails.
+	GatesFailingSince, GatesDeadline time.Time
+	// AwaitsSteps is set while it runs and has not taken every step of the pool's bootstrap.
+	AwaitsSteps bool
+	// Steps is the version of the steps that it has begun; empty if it has begun none. StepsDone is set if every
+	// step of that version is done.
+	Steps     string
+	StepsDone bool
+	// StepFailure describes what the step in progress waits for, or why it fails. StepSince is since when it is
+	// in progress in the current run, and StepDeadline when the cluster is broken if it still is; zero if none is.
+	StepFailure             string
+	StepSince, StepDeadline time.Time
 	// PowerFailed is set while starting or stopping it fails, PowerTimedOut if that took longer
 	// than allowed.
 	PowerFailed, PowerTimedOut bool
@@ -149,6 +184,8 @@ type Member struct {
 	// InstallTook and ResumeTook are the durations of its install and of its last resume; 0 if
 	// unknown.
 	InstallTook, ResumeTook time.Duration
+	// ResumedFrom is the depth of the sleep from which its current or last resume has woken it; empty if unknown.
+	ResumedFrom string
 	// UnreachableSince is when it became unreachable although it should run; zero if it is
 	// reachable.
 	UnreachableSince time.Time
@@ -191,6 +228,9 @@ type Claim struct {
 	// Unreadable is set if some of it could not be read. The claim keeps its cluster, and gets
 	// none.
 	Unreadable bool
+	// Held is set while the ClaimPolicies of its namespace do not admit it. The claim keeps its cluster,
+	// and gets none.
+	Held bool
 }
 
 // A Phase is the one bucket that a member is in.
@@ -232,76 +272,6 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 	}
 }
 
-// machineFailureTimeout is how long machines may fail during a resume before the cluster counts as
-// broken: enough for one or two retries.
-const machineFailureTimeout = 30 * time.Second
-
-// DefectCause returns the reason why m is broken; "" if it is not (enhancement: replace broken
-// clusters).
-func (m Member) DefectCause(s Settings, now time.Time) Cause {
-	switch {
-	case m.Displaced != "":
-		return Displaced
-	case m.Withdrawn != "":
-		return Withdrawn
-	case m.GaveUp:
-		return InstallFailed
-	case m.PowerTimedOut, m.MachinesFailed && hasElapsed(m.ResumingSince, machineFailureTimeout, now):
-		return PowerFailed
-	case s.ResumeTimeout == 0 || !m.Installed:
-		return ""
-	case hasElapsed(m.ResumingSince, s.ResumeTimeout, now):
-		return ResumeTimedOut
-	case hasElapsed(m.UnreachableSince, s.ResumeTimeout, now):
-		return Unreachable
-	case hasElapsed(m.UnreadySince, s.ResumeTimeout, now):
-		return Unready
-	default:
-		return ""
-	}
-}
-
-// GiveUpTime returns when m will count as broken by the clock alone if nothing changes; zero if it
-// will not, or if it already is broken.
-func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
-	var at time.Time
-	if m.DefectCause(s, now) != "" {
-		return at
-	}
-	consider := func(since time.Time, limit time.Duration) {
-		if end := since.Add(limit); !since.IsZero() && (at.IsZero() || end.Before(at)) {
-			at = end
-		}
-	}
-	if m.MachinesFailed {
-		consider(m.ResumingSince, machineFailureTimeout)
-	}
-	if s.ResumeTimeout > 0 && m.Installed {
-		consider(m.ResumingSince, s.ResumeTimeout)
-		consider(m.UnreachableSince, s.ResumeTimeout)
-		consider(m.UnreadySince, s.ResumeTimeout)
-	}
-	return at
-}
-
-func (m Member) isBroken(s Settings, now time.Time) bool { return m.DefectCause(s, now) != "" }
-
-// defaultSlowResume is the time that a resume may take before the next standby is started in
-// addition, if the pool has no resume timeout. Hive's users measured resumes of three to five
-// minutes.
-const defaultSlowResume = 10 * time.Minute
-
-// isStruggling reports whether m is unlikely to run soon. A struggling member takes up no slot: the
-// next member is started in addition to it.
-func (m Member) isStruggling(s Settings, now time.Time) bool {
-	if !m.Installed {
-		return !m.isProgressing()
-	}
-	patience := s.slowResumeAfter()
-	return m.Paused != "" && !m.Running || m.PowerFailed || m.MachinesFailed ||
-		hasElapsed(m.ResumingSince, patience, now) || hasElapsed(m.UnreachableSince, patience, now) || hasElapsed(m.UnreadySince, patience, now)
-}
-
 // isBeingInstalled reports whether an install of m is in progress, or may begin at any time.
 func (m Member) isBeingInstalled() bool {
 	return !m.Installed && !m.GaveUp && !m.Deleting && m.Unreadable == ""
@@ -315,39 +285,17 @@ func (m Member) isProgressing() bool {
 // isComingUp reports whether m should run, has begun to start, and neither runs nor counts as
 // broken.
 func (m Member) isComingUp() bool {
-	return m.Installed && !m.Running && m.Wanted == Running &&
+	return m.awaitsBootstrap() || m.Installed && !m.Running && m.Wanted == Running &&
 		(m.PowerFailed || m.MachinesFailed || !m.ResumingSince.IsZero() || !m.UnreachableSince.IsZero() || !m.UnreadySince.IsZero())
-}
-
-func (s Settings) slowResumeAfter() time.Duration {
-	if s.ResumeTimeout > 0 {
-		return s.ResumeTimeout / 2
-	}
-	return defaultSlowResume
-}
-
-// isStale reports whether a new cluster of the pool would differ from m. An adopted cluster is not made
-// from the pool's spec.
-func (m Member) isStale(s Settings) bool {
-	return !m.Adopted && (m.Version != s.Version || m.hasOldRecipe(s) || m.Outdated != "" || m.Withdrawn != "")
-}
-
-// hasOldRecipe reports whether m was created with another version of its recipe, as far as both are
-// known.
-func (m Member) hasOldRecipe(s Settings) bool {
-	return m.Recipe != "" && s.Recipe != "" && m.Recipe != s.Recipe
-}
-
-// couldSucceedNow reports whether the install of m makes no progress and a new one would use other
-// objects: a user may have fixed the Secret that it fails for.
-func (m Member) couldSucceedNow(s Settings) bool {
-	return m.isBeingInstalled() && !m.isProgressing() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
 }
 
 // missingClaimDelay is how long the pool keeps a cluster whose claim does not exist. A claim that
 // is released waits until its cluster is deleted, so this claim was lost: its finalizer was removed
 // by hand, or a backup of the cluster was restored without it. Somebody may be using the cluster.
 const missingClaimDelay = 10 * time.Minute
+
+// hasPassed reports whether a time that is not zero has come.
+func hasPassed(at, now time.Time) bool { return hasElapsed(at, 0, now) }
 
 func hasElapsed(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))

@@ -29,6 +29,11 @@ func attemptBackoff(n int) time.Duration {
 	return delay
 }
 
+// NextAttemptTime returns when the attempt may start that follows one that has failed.
+func NextAttemptTime(number int, failedAt time.Time) time.Time {
+	return failedAt.Add(attemptBackoff(number))
+}
+
 // destroyBackoff returns how long to wait before destroying is retried after it has been failing
 // for d. It waits as long as it has been failing, so that the delays double without a counter.
 func destroyBackoff(d time.Duration) time.Duration {

@@ -168,7 +168,7 @@ func attemptBackoffLeft(now time.Time, last *Attempt) time.Duration {
 	if last == nil {
 		return 0
 	}
-	return max(0, last.FailedAt.Add(attemptBackoff(last.Number)).Sub(now))
+	return max(0, NextAttemptTime(last.Number, last.FailedAt).Sub(now))
 }
 
 // reportPrepareFailure reports that an attempt could not be prepared.

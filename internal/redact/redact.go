@@ -11,26 +11,47 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // Redacted replaces a secret.
 const Redacted = "REDACTED"
 
-// shapes are patterns of secrets. If a pattern has groups, the first one is kept.
-var shapes = []*regexp.Regexp{
+// shape is a pattern of secrets. If the pattern has a group, the group is kept.
+type shape struct {
+	pattern *regexp.Regexp
+	// parts are texts of which every match contains at least one. A text is searched for them first: that
+	// takes a fraction of the time of the pattern, and most lines of a log contain none.
+	parts []string
+}
+
+var shapes = []shape{
 	// PEM blocks of keys, also if cut off at either end of an excerpt.
-	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
+	{regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), []string{"-----BEGIN "}},
 	// name: value, name=value, "name":"value", where the name suggests a secret.
-	regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:password|passwd|secret|token|credential|pull-?secret|access_?key|"auth|key-data)[a-z0-9_.-]*\\?"?\s*[:=]\s*)` +
-		`(?:\\?"(?:[^"\\]|\\[^"])*\\?"|[^\s,;}]+)`),
-	regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[a-z0-9+/=._~-]{8,}`),
+	{regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:password|passwd|secret|token|credential|pull-?secret|access_?key|"auth|key-data)[a-z0-9_.-]*\\?"?\s*[:=]\s*)` +
+		`(?:\\?"(?:[^"\\]|\\[^"])*\\?"|[^\s,;}]+)`), []string{":", "="}},
+	{regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[a-z0-9+/=._~-]{8,}`), []string{"b", "B"}},
 	// The password in a URL.
-	regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+`),
+	{regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+`), []string{"://"}},
 	// Passwords of kubeadmin, tokens of service accounts, access keys of AWS.
-	regexp.MustCompile(`\b[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}\b`),
-	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?`),
-	regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`),
+	{regexp.MustCompile(`\b[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}\b`), []string{"-"}},
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?`), []string{"eyJ"}},
+	{regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), []string{"AKIA", "ASIA"}},
+}
+
+// mayMatch returns false only if the pattern does not match text.
+func (s shape) mayMatch(text string) bool {
+	return slices.ContainsFunc(s.parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// replaceMatches replaces the secrets of the pattern in text.
+func (s shape) replaceMatches(text string) string {
+	if s.pattern.NumSubexp() > 0 {
+		return s.pattern.ReplaceAllString(text, "${1}"+Redacted)
+	}
+	return s.pattern.ReplaceAllString(text, Redacted)
 }
 
 // minSecret is the minimum length of a known secret to search for: a shorter one would also match
@@ -44,12 +65,10 @@ func Text(text string, known ...string) string {
 			text = strings.ReplaceAll(text, secret, Redacted)
 		}
 	}
-	for _, shape := range shapes {
-		replacement := Redacted
-		if shape.NumSubexp() > 0 {
-			replacement = "${1}" + Redacted
+	for _, s := range shapes {
+		if s.mayMatch(text) {
+			text = s.replaceMatches(text)
 		}
-		text = shape.ReplaceAllString(text, replacement)
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package redact
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,43 @@ func TestText(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// fragments are parts of secrets, and what surrounds them.
+var fragments = []string{
+	"-----BEGIN ", "-----BEGIN RSA PRIVATE KEY-----", "RSA ", "PRIVATE KEY-----", "-----END ", "MIIE", "\n",
+	"password", "PassWord", "toKen", "\u212aey-data", "acce\u017f\u017f_key", `"auth`, `\`, `"`, ": ", "=", ":", " ", ",", "}", "hunter2",
+	"bearer ", "Bearer\t", "BASIC ", "ba\u017fic ", "abcdefghij", "https://", "://me:", "@host/",
+	"8sUaQ-mZ5Nf-", "JvKqt-3WxyP", "8sUaQ-mZ5Nf-JvKqt-3WxyP", "-", "eyJ", "eyJhbGciOi.", "AKIA", "ASIA", "ABCDEFGHIJKLMNOP", "0", "ä", "\xff",
+}
+
+// What the search for parts of a match leaves out contains no match.
+func TestTextFindsWhatThePatternsFind(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	matched := make([]int, len(shapes))
+	for range 3_000 {
+		var in string
+		for range 1 + random.IntN(12) {
+			in += fragments[random.IntN(len(fragments))]
+		}
+		want := in
+		for i, s := range shapes {
+			before := want
+			if want = s.replaceMatches(want); want != before {
+				matched[i]++
+			}
+		}
+		if got := Text(in); got != want {
+			t.Fatalf("Text(%q) is %q, want %q", in, got, want)
+		}
+	}
+	for i, n := range matched {
+		if n == 0 {
+			t.Errorf("%s has matched nothing: the test checks too little", shapes[i].pattern)
+		}
 	}
 }
 

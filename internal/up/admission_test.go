@@ -30,6 +30,7 @@ func TestTheProbeAsksForEachKindThatAPolicyChanges(t *testing.T) {
 		"clusterpools.v1.hive.openshift.io",
 		"clusterprovisions.v1.hive.openshift.io",
 		"machinepools.v1.hive.openshift.io",
+		"poolpolicies.v1alpha1.hotspare.io",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("resources (-want +got): %s", diff)

@@ -2,6 +2,7 @@ package up
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -35,6 +36,20 @@ func TestALimitThatEndsTheAPIServerIsNamedWithItsRemedy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheRemedyOfALimitIsAddedOnce(t *testing.T) {
+	plain := &fs.PathError{Op: "write", Path: "/data/kubeconfig", Err: syscall.ENOSPC}
+	once := explainStorageLimit("/data", plain)
+	twice := explainStorageLimit("/data", fmt.Errorf("starting: %w", once))
+	for _, err := range []error{once, twice} {
+		if strings.Count(err.Error(), "run hotspare up again") != 1 || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := explainStorageLimit("/data", nil); err != nil {
+		t.Errorf("got %v", err)
 	}
 }
 

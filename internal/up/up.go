@@ -4,6 +4,8 @@
 //	DIR/kubeconfig      kubeconfig of the hub; mode 0600
 //	DIR/manager.kubeconfig  kubeconfig for a separate hotspare-manager, with --hub-only; mode 0600
 //	DIR/hotspare.log    the log of all components
+//	DIR/flags.json      the flags that the next start uses, too
+//	DIR/run.json        how the last run has ended: see package runrecord
 //	DIR/lock            locked while hotspare runs on DIR; contains its pid
 //	DIR/ready           exists while the hub is ready; contains its URL
 //	DIR/metrics         contains the URL of the metrics, if they are served
@@ -46,6 +48,7 @@ import (
 	"hotspare.io/hotspare/internal/listen"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/up/runrecord"
 )
 
 // Options configure hotspare up.
@@ -68,6 +71,10 @@ type Options struct {
 	// InsecureRegistries are registries, as host or host:port, from which local clusters may pull by plain
 	// HTTP, and at loopback and link-local addresses.
 	InsecureRegistries []string
+	// AuthenticationConfig is the path of an AuthenticationConfiguration of Kubernetes, with the issuers
+	// whose tokens the hub accepts. The hub uses a change of the file within a minute. Empty accepts no
+	// tokens but its own.
+	AuthenticationConfig string
 	// Installer is the path of an openshift-install that installs clusters of other platforms, with
 	// hotspare as the program of its pods. If it is empty, only local clusters can be created.
 	Installer string
@@ -81,6 +88,8 @@ type Options struct {
 	// HubOnly leaves out the controllers and the local platform: hotspare-manager must be run
 	// separately.
 	HubOnly bool
+	// Flags are kept for the next start on Dir.
+	Flags Flags
 	// Progress, if not nil, is called with a description of each step.
 	Progress func(step string)
 
@@ -121,6 +130,17 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
+	run, err := runrecord.Begin(o.Dir, time.Now())
+	if err == nil {
+		err = o.Flags.keep(o.Dir)
+	}
+	if err != nil {
+		return explainStorageLimit(o.Dir, err)
+	}
+	defer func() {
+		err = explainStorageLimit(o.Dir, err)
+		err = errors.Join(err, run.End(o.Dir, err, time.Now()))
+	}()
 	log, err := openLogFile(LogPath(o.Dir))
 	if err != nil {
 		return err
@@ -179,7 +199,18 @@ func startHub(ctx context.Context, o Options, log io.Writer) (*hub.Hub, error) {
 	o.Progress("starting the API server")
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return hub.Start(ctx, hub.Options{Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Connections: o.connections.api, Log: log})
+	has, err := local.MeasureResources(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	memory := has.Memory
+	if memory == local.Unlimited {
+		memory = 0
+	}
+	return hub.Start(ctx, hub.Options{
+		Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Connections: o.connections.api, AvailableMemory: memory,
+		AuthenticationConfig: o.AuthenticationConfig, Log: log,
+	})
 }
 
 // explainStartError adds a remedy to an error from starting the hub.
@@ -192,6 +223,15 @@ func explainStartError(dir string, err error) error {
 		return fmt.Errorf("starting the API server: %w", addStorageRemedy(dir, err))
 	}
 	return fmt.Errorf("starting the API server: %w (more in %s)", err, LogPath(dir))
+}
+
+// explainStorageLimit adds a remedy to an error of a write to the data folder, if a limit is its cause, and
+// the error has no remedy yet.
+func explainStorageLimit(dir string, err error) error {
+	if isStorageLimit(err) && !errors.As(err, new(*storageLimitError)) {
+		return addStorageRemedy(dir, err)
+	}
+	return err
 }
 
 // isStorageLimit reports whether the API server cannot write because of a limit: a full disk, a
@@ -209,8 +249,13 @@ func addStorageRemedy(dir string, err error) error {
 	case errors.Is(err, syscall.EFBIG):
 		what = "a file in " + dir + " has reached the file size limit of this process: raise the limit (ulimit -f)"
 	}
-	return fmt.Errorf("%s, and run hotspare up again. All stored data is kept (%w)", what, err)
+	return &storageLimitError{fmt.Errorf("%s, and run hotspare up again. All stored data is kept (%w)", what, err)}
 }
+
+// storageLimitError is the error of a storage limit, with its remedy.
+type storageLimitError struct{ error }
+
+func (e *storageLimitError) Unwrap() error { return e.error }
 
 // runOnHub runs the controllers and the local platform on a hub that is ready.
 func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
@@ -295,10 +340,7 @@ func waitForHubExit(ctx context.Context, dir string, h *hub.Hub) error {
 // hubStoppedError returns an error with the reason why the API server of the hub in dir stopped on
 // its own.
 func hubStoppedError(dir string, err error) error {
-	if isStorageLimit(err) {
-		err = addStorageRemedy(dir, err)
-	}
-	return fmt.Errorf("the API server has stopped: %w", err)
+	return fmt.Errorf("the API server has stopped: %w", explainStorageLimit(dir, err))
 }
 
 // runUntilOneEnds runs parts until the first of them ends, then ends the others and waits for them.

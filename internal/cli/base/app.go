@@ -98,6 +98,10 @@ type App struct {
 	ReadIdentity func(ctx context.Context, kubeconfig []byte) (remote.Identity, error)
 	// ReadFacts reads the facts about this machine. Tests replace it.
 	ReadFacts func(ctx context.Context, dataFolder string) doctor.Facts
+
+	// isOwnHub is set when $KUBECONFIG turned out to select a cluster of the hub in the data folder: the
+	// command uses that hub.
+	isOwnHub bool
 }
 
 // Flags are the values of the persistent flags.

@@ -78,6 +78,9 @@ func DescribePower(cd *hivev1.ClusterDeployment) string {
 	default:
 		words += ", is " + is
 	}
+	if depth := clusterstate.SleepDepth(cd); depth != "" && wanted == hivev1.PowerHibernating {
+		words += ", at depth " + depth
+	}
 	if why := CannotHibernateReason(cd); why != "" && wanted == hivev1.PowerHibernating {
 		return words + ", and cannot hibernate: " + strings.TrimSuffix(why, ".")
 	}

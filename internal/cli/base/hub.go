@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/clusterapi"
 	"hotspare.io/hotspare/internal/explain/remedy"
+	"hotspare.io/hotspare/internal/up/runrecord"
 )
 
 // FormatCommandIn formats a command for the user to run in another namespace.
@@ -41,6 +44,10 @@ type Hub struct {
 	FetchPodLog func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
 	// URL is the address of the API server. Namespace is the namespace of the command.
 	URL, Namespace string
+	// IsFromEnvironment is set if $KUBECONFIG selected the API server, and no flag did.
+	IsFromEnvironment bool
+	// describeLastRun returns how the last hotspare up of the hub has ended; "" if that is not known.
+	describeLastRun func() string
 }
 
 // ClusterAPICluster is the kind Cluster of Cluster API. Commands read it as an unstructured object.
@@ -64,7 +71,7 @@ func NewRESTMapper() meta.RESTMapper {
 	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision", "ClusterDeprovision"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	for _, kind := range []string{"PowerSchedule", "PoolPolicy", "FleetRegion", "DataPlane", "ServiceInstance"} {
+	for _, kind := range []string{"PowerSchedule", "PoolPolicy", "ClaimPolicy", "ClusterBootstrap", "FleetRegion", "DataPlane", "ServiceInstance"} {
 		m.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	m.Add(v1alpha1.GroupVersion.WithKind("InstanceType"), meta.RESTScopeRoot)
@@ -91,7 +98,23 @@ func (a *App) ConnectToHub() (*Hub, error) {
 		return nil, fmt.Errorf("creating a client for %s: %w", config.Host, err)
 	}
 	h.URL, h.Namespace = config.Host, namespace
+	path, err := a.KubeconfigPath()
+	h.IsFromEnvironment = err == nil && path == "" && a.Flags.Context == ""
+	h.describeLastRun = func() string { return a.describeLastRun(path) }
 	return h, nil
+}
+
+// describeLastRun returns how the last hotspare up has ended whose data folder contains the kubeconfig at path, or
+// the one that $KUBECONFIG names if path is empty; "" if that is not known.
+func (a *App) describeLastRun(path string) string {
+	if path == "" {
+		path = os.Getenv("KUBECONFIG") // a list of files is no path
+	}
+	run, found := runrecord.Read(filepath.Dir(path))
+	if !found || filepath.Base(path) != kubeconfigName {
+		return ""
+	}
+	return run.Describe(a.Clock.Now())
 }
 
 func (a *App) newHubClient(config *rest.Config) (*Hub, error) {
@@ -125,7 +148,9 @@ func (a *App) newHubClient(config *rest.Config) (*Hub, error) {
 	}}, nil
 }
 
-// WithHub returns a RunE function for cobra that connects to the hub and calls run.
+// WithHub returns a RunE function for cobra that connects to the hub and calls run. If $KUBECONFIG
+// selects a cluster of the hub in the data folder, run is called again with that hub: a cluster serves
+// none of hotspare's kinds, so that the first call has changed nothing.
 func (a *App) WithHub(run func(ctx context.Context, h *Hub, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		h, err := a.ConnectToHub()
@@ -135,7 +160,11 @@ func (a *App) WithHub(run func(ctx context.Context, h *Hub, args []string) error
 		for i := range args {
 			args[i] = StripKindPrefix(args[i])
 		}
-		return h.ExplainAPIError(run(cmd.Context(), h, args))
+		err = run(cmd.Context(), h, args)
+		if own := a.findOwnHub(cmd.Context(), h, err); own != nil {
+			h, err = own, run(cmd.Context(), own, args)
+		}
+		return h.ExplainAPIError(err)
 	}
 }
 

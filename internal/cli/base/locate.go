@@ -16,6 +16,9 @@ import (
 // dataDirName is the name of the data folder in the working folder or in the home folder.
 const dataDirName = ".hotspare"
 
+// kubeconfigName is the name of the hub's kubeconfig in the data folder.
+const kubeconfigName = "kubeconfig"
+
 // DataDir returns the data folder of the hub on this machine: --data-dir, else
 // $HOTSPARE_DATA_DIR, else ./.hotspare if it exists, else ~/.hotspare. The folder
 // may not exist. cmd is any command below the root.
@@ -48,10 +51,10 @@ func (a *App) KubeconfigPath() (string, error) {
 	switch {
 	case a.Flags.Kubeconfig != "":
 		return a.Flags.Kubeconfig, nil
-	case a.Flags.DataDir == "" && os.Getenv("KUBECONFIG") != "":
+	case !a.isOwnHub && a.Flags.DataDir == "" && os.Getenv("KUBECONFIG") != "":
 		return "", nil
 	}
-	path := filepath.Join(ResolveDataDir(a.Flags.DataDir), "kubeconfig")
+	path := filepath.Join(ResolveDataDir(a.Flags.DataDir), kubeconfigName)
 	if _, err := os.Stat(path); err != nil {
 		return "", WithRemedy(errNoHub, path+" does not exist and $KUBECONFIG is not set; start a hub with: "+cmp.Or(a.Name, ProgramName)+" up")
 	}
@@ -62,7 +65,7 @@ func (a *App) KubeconfigPath() (string, error) {
 // writes the URL to its data folder.
 func (a *App) ReadMetricsURL() string {
 	dir := ResolveDataDir(a.Flags.DataDir)
-	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, kubeconfigName) {
 		return ""
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "metrics"))

@@ -19,7 +19,7 @@ type commands struct{ *base.App }
 func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	cmd := a.NewCommandGroup("claim", "Claims of pool clusters",
-		a.listCommand(), a.createCommand(), a.releaseCommand(), a.runCommand())
+		a.listCommand(), a.createCommand(), a.extendCommand(), a.releaseCommand(), a.runCommand())
 	cmd.Aliases = []string{"claims"}
 	return cmd
 }

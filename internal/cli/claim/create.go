@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/claim"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
@@ -21,11 +22,16 @@ type claimOptions struct {
 	name              string
 	lifetime, timeout time.Duration
 	wait              bool
+	// heartbeatTimeout is the timeout of the claim's heartbeat; 0 means none.
+	heartbeatTimeout time.Duration
 }
 
 func (o *claimOptions) validate() error {
 	if o.lifetime < 0 || o.timeout < 0 {
 		return errors.New("--lifetime and --timeout must not be negative")
+	}
+	if o.heartbeatTimeout != 0 && o.heartbeatTimeout < claim.MinHeartbeatTimeout {
+		return fmt.Errorf("--heartbeat-timeout must be at least %s, or 0 for no heartbeat", claim.MinHeartbeatTimeout)
 	}
 	return nil
 }

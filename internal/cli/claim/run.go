@@ -16,12 +16,16 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
 
-// runClaimLifetime is the default lifetime of a claim that claim run creates. If this process is
-// killed and no other claim run follows, the hub releases the claim after this time.
+// runClaimLifetime is the default lifetime of a claim that claim run creates.
 const runClaimLifetime = 4 * time.Hour
+
+// runHeartbeatTimeout is the default timeout of the heartbeat of such a claim. If this process is
+// killed, the hub releases the claim after this time.
+const runHeartbeatTimeout = 90 * time.Second
 
 // releaseTimeout is the maximum time for releasing the claim.
 const releaseTimeout = 30 * time.Second
@@ -42,8 +46,9 @@ command exits, hotspare reports it and sends SIGTERM to the command, because its
 cluster is being destroyed.
 
 If this process is killed (SIGKILL), the kernel sends SIGTERM to the command on Linux.
-The next claim run of the same user on this machine releases the claim and deletes the
-file. Otherwise the claim is released when its lifetime ends.`,
+The hub releases the claim when it has received no heartbeat of this process for the
+time of --heartbeat-timeout. The next claim run of the same user on this machine
+releases the claim, too, and deletes the file.`,
 		Example: `  hotspare claim run dev -- make e2e
   hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
 		Args: requirePoolAndCommand,
@@ -55,6 +60,7 @@ file. Otherwise the claim is released when its lifetime ends.`,
 		},
 	}
 	cmd.Flags().DurationVar(&o.lifetime, "lifetime", runClaimLifetime, "release the claim automatically after this time")
+	cmd.Flags().DurationVar(&o.heartbeatTimeout, "heartbeat-timeout", runHeartbeatTimeout, "release the claim if this process sends no heartbeat for this time (0: no heartbeat)")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "maximum time to wait for the cluster (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.validate(); err != nil {
@@ -98,6 +104,7 @@ func (a commands) runWithClaim(ctx context.Context, h *base.Hub, poolName string
 	if err := a.createClaim(ctx, h, c); err != nil {
 		return err
 	}
+	defer a.startHeartbeat(ctx, h, c, o.heartbeatTimeout)()
 	c, took, err := a.waitForClaim(ctx, h, c.Name, o.timeout)
 	if err != nil {
 		return err
@@ -178,6 +185,8 @@ func isClaimExpired(c *hivev1.ClusterClaim, now time.Time) bool {
 // claimLossError explains why a claim has lost its cluster; nil while it has one.
 func claimLossError(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
 	switch {
+	case exists && c.DeletionTimestamp != nil && condition.IsTrue(c.Status.Conditions, hivev1.ClaimHeartbeatMissing):
+		return fmt.Errorf("was released because the hub received no heartbeat for %s, and its cluster is being destroyed", c.Annotations[hivev1.AnnotationHeartbeatTimeout])
 	case exists && c.DeletionTimestamp != nil && isClaimExpired(c, now):
 		return fmt.Errorf("has expired after its lifetime of %s and its cluster is being destroyed", base.FormatDuration(c.Status.Lifetime))
 	case !exists || c.DeletionTimestamp != nil:

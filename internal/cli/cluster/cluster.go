@@ -60,7 +60,7 @@ func (a commands) buildClusterTable(clusters []hivev1.ClusterDeployment, namespa
 		cd := &clusters[i]
 		ref := clusterstate.PoolReference(cd)
 		row := []string{
-			cd.Name, base.ValueOrNone(ref.PoolName), clusterstate.OfCluster(cd), base.ValueOrNone(ref.ClaimName),
+			cd.Name, base.ValueOrNone(ref.PoolName), clusterstate.DescribeCluster(cd), base.ValueOrNone(ref.ClaimName),
 			base.ValueOrNone(cd.Spec.Platform.Name()), base.ValueOrNone(clusterVersion(cd)), a.FormatAge(cd.CreationTimestamp.Time),
 		}
 		if namespaces {
@@ -93,8 +93,16 @@ func (a commands) describeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			next, err := h.FindNextAttempt(ctx, cd)
+			if err != nil {
+				return err
+			}
 			return a.PrintObject(cd, func(w io.Writer) error {
-				return a.WriteSections(w, a.buildClusterFacts(cd), a.BuildConditionTable(cd.Status.Conditions))
+				facts := a.buildClusterFacts(cd)
+				if when := base.DescribeNextAttempt(next, a.Clock.Now()); when != "" {
+					facts.AddRow("Next attempt", when)
+				}
+				return a.WriteSections(w, facts, a.BuildConditionTable(cd.Status.Conditions))
 			})
 		}),
 	}
@@ -103,7 +111,7 @@ func (a commands) describeCommand() *cobra.Command {
 func (a commands) buildClusterFacts(cd *hivev1.ClusterDeployment) *base.Table {
 	t := base.NewTable()
 	t.AddRow("Cluster", cd.Namespace+"/"+cd.Name)
-	t.AddRow("State", clusterstate.OfCluster(cd))
+	t.AddRow("State", clusterstate.DescribeCluster(cd))
 	t.AddRow("Age", a.FormatAge(cd.CreationTimestamp.Time))
 	if ref := clusterstate.PoolReference(cd); ref.PoolName != "" {
 		t.AddRow("Pool", ref.Namespace+"/"+ref.PoolName)

@@ -128,7 +128,7 @@ func (a commands) buildMemberTable(p *hivev1.ClusterPool, s *base.HubSnapshot) *
 	phases := clusterstate.ComputePhases([]hivev1.ClusterPool{*p}, s.Clusters.Items, s.Claims.Items, a.Clock.Now())
 	for i := range s.Clusters.Items {
 		cd := &s.Clusters.Items[i]
-		t.AddRow(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), clusterstate.OfCluster(cd), a.FormatAge(cd.CreationTimestamp.Time),
+		t.AddRow(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), clusterstate.DescribeCluster(cd), a.FormatAge(cd.CreationTimestamp.Time),
 			base.ValueOrNone(clusterstate.PoolReference(cd).ClaimName))
 	}
 	return t

@@ -24,7 +24,7 @@ func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	cmd := a.NewCommandGroup("pool", "Pools of spare clusters",
 		a.listCommand(), a.createCommand(), a.describeCommand(), a.scaleCommand(), a.deleteCommand(),
-		a.watchCommand(), a.planCommand(), a.estimateCommand())
+		a.watchCommand(), a.planCommand(), a.estimateCommand(), a.reportCommand(), a.importClaimsCommand())
 	cmd.Aliases = []string{"pools"}
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +37,7 @@ func (r *Reconciler) applyStep(ctx context.Context, s *observation, st claim.Ste
 	case claim.RemoveFinalizer:
 		return r.releaseClaim(ctx, s.claim)
 	case claim.DeleteClaim:
-		return r.deleteExpiredClaim(ctx, s.claim)
+		return r.deleteClaim(ctx, s.claim, st.Reason)
 	default:
 		return r.deleteCluster(ctx, s.cluster)
 	}
@@ -82,12 +83,18 @@ func (r *Reconciler) confirmClusterGone(ctx context.Context, c *hivev1.ClusterCl
 	return nil
 }
 
-func (r *Reconciler) deleteExpiredClaim(ctx context.Context, c *hivev1.ClusterClaim) error {
+// deleteClaim deletes a claim that has not changed since it was read: its lifetime may have been
+// extended, or its heartbeat renewed.
+func (r *Reconciler) deleteClaim(ctx context.Context, c *hivev1.ClusterClaim, why claim.Reason) error {
 	err := r.Client.Delete(ctx, c, client.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting claim %s, whose lifetime has elapsed: %w", c.Name, err)
-	}
-	if err == nil {
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("deleting claim %s: %w", c.Name, err)
+	case why == claim.HeartbeatMissing:
+		r.Events.Eventf(c, nil, corev1.EventTypeWarning, "HeartbeatMissing", "Delete",
+			"released: its heartbeat, annotation %s, was missing for %s", hivev1.AnnotationHeartbeat, c.Annotations[hivev1.AnnotationHeartbeatTimeout])
+	default:
 		r.Events.Eventf(c, nil, corev1.EventTypeNormal, "Expired", "Delete", "its lifetime has elapsed")
 	}
 	return nil

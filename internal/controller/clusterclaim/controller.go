@@ -1,5 +1,5 @@
 // Package clusterclaim reconciles ClusterClaims: it writes their conditions, deletes them when
-// their lifetime has elapsed, and keeps the finalizer of a deleted claim until its cluster is
+// their lifetime has elapsed or their heartbeat is missing, and keeps the finalizer of a deleted claim until its cluster is
 // deleted.
 //
 // The pool controller (package clusterpool) binds clusters to claims.
@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claim"
+	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
 )
@@ -28,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // A Reconciler reconciles ClusterClaims.
@@ -41,8 +44,12 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Metrics measures how long claims wait; nil measures nothing.
 	Metrics *metrics.Metrics
+	// Policies returns the ClaimPolicies of a namespace; nil means that there are none.
+	Policies func(ctx context.Context, namespace string) ([]claimpolicy.Policy, error)
 	// Workers is the number of claims that are reconciled concurrently; 0 means 8.
 	Workers int
+
+	heartbeats heartbeats
 }
 
 // Reconcile runs one pass over the claim.
@@ -52,6 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return fault.Requeue(0, err)
 	case s == nil:
+		r.heartbeats.forget(req.NamespacedName)
 		return fault.Requeue(0, r.revokeOrphanedAccess(ctx, req.NamespacedName))
 	}
 	p := claim.Decide(s.Snapshot)
@@ -77,6 +85,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(claimOfCluster), builder.WithPredicates(predicate.Or(clusterChanged(), clusterSecretsChanged()))).
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPool), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, poolDeletionChanged()))).
+		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPolicy), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})).
 		Complete(r.Metrics.WrapReconciler("clusterclaim", r))
 }

@@ -10,6 +10,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/claim"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/kstatus/kstatustest"
 )
 
@@ -42,13 +43,21 @@ func TestHowToolsThatWaitJudgeAClaim(t *testing.T) {
 		in   claim.Snapshot
 		want string
 	}{
-		"a claim of which nothing is reported yet":   {waiting(func(f *claim.Snapshot) { f.Created, f.PoolHasReady = noon, true }), "InProgress LatestGenerationNotObserved"},
-		"a claim that waits for a cluster":           {waiting(nil), "InProgress NoClusters"},
-		"a claim without a pool":                     {waiting(func(f *claim.Snapshot) { f.PoolExists = false }), "Failed PoolNotFound"},
-		"a claim whose pool is being deleted":        {waiting(func(f *claim.Snapshot) { f.PoolDeleting = true }), "Failed PoolDeleting"},
-		"a claim that cannot be read":                {waiting(func(f *claim.Snapshot) { f.Unreadable = "x" }), "Failed Unreadable"},
-		"a claim with a running cluster":             {served(nil), "Current"},
-		"a claim whose cluster resumes":              {served(func(f *claim.Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "WaitingForNodes" }), "InProgress Resuming"},
+		"a claim of which nothing is reported yet": {waiting(func(f *claim.Snapshot) { f.Created, f.PoolHasReady = noon, true }), "InProgress LatestGenerationNotObserved"},
+		"a claim that waits for a cluster":         {waiting(nil), "InProgress NoClusters"},
+		"a claim without a pool":                   {waiting(func(f *claim.Snapshot) { f.PoolExists = false }), "Failed PoolNotFound"},
+		"a claim that waits for a limit":           {waiting(func(f *claim.Snapshot) { f.Held = condition.False(hivev1.ReasonLimitReached, "why") }), "InProgress LimitReached"},
+		"a claim that nobody permits":              {waiting(func(f *claim.Snapshot) { f.Held = condition.False(hivev1.ReasonNotPermitted, "why") }), "Failed NotPermitted"},
+		"a claim whose pool is being deleted":      {waiting(func(f *claim.Snapshot) { f.PoolDeleting = true }), "Failed PoolDeleting"},
+		"a claim that cannot be read":              {waiting(func(f *claim.Snapshot) { f.Unreadable = "x" }), "Failed Unreadable"},
+		"a claim with a running cluster":           {served(nil), "Current"},
+		"a claim whose cluster resumes":            {served(func(f *claim.Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "WaitingForNodes" }), "InProgress Resuming"},
+		"a claim whose cluster stops": {served(func(f *claim.Snapshot) {
+			f.Cluster.Running, f.Cluster.Hibernates, f.Cluster.PowerState = false, true, "Running"
+		}), "InProgress Stopping"},
+		"a claim whose cluster does not stop": {served(func(f *claim.Snapshot) {
+			f.Cluster.Running, f.Cluster.Hibernates, f.Cluster.PowerState = false, true, "FailedToStop"
+		}), "Failed FailedToStop"},
 		"a claim whose cluster hibernates":           {served(func(f *claim.Snapshot) { f.Cluster.Running, f.Cluster.PowerState = false, "Hibernating" }), "Current"},
 		"a claim whose cluster is being deleted":     {served(func(f *claim.Snapshot) { f.Cluster.Deleting = true }), "Failed ClusterDeleting"},
 		"a claim whose cluster is gone":              {served(func(f *claim.Snapshot) { f.Cluster = nil }), "Failed ClusterDeleted"},

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/claim"
+	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/rbac"
@@ -60,6 +62,7 @@ func (r *Reconciler) readClaim(c *hivev1.ClusterClaim) claim.Snapshot {
 	if at := c.DeletionTimestamp; at != nil {
 		f.DeletedAt = at.Time
 	}
+	f.Heartbeat = r.heartbeats.observe(c, f.Now)
 	return f
 }
 
@@ -73,6 +76,23 @@ func (r *Reconciler) observePool(ctx context.Context, s *observation) error {
 	if limits := pool.Spec.ClaimLifetime; limits != nil {
 		s.DefaultLifetime, s.MaximumLifetime = limits.Default, limits.Maximum
 	}
+	return r.observePolicies(ctx, s)
+}
+
+// observePolicies reads what the ClaimPolicies of the claim's namespace say about it into the snapshot.
+func (r *Reconciler) observePolicies(ctx context.Context, s *observation) error {
+	if r.Policies == nil {
+		return nil
+	}
+	policies, err := r.Policies(ctx, s.claim.Namespace)
+	if err != nil {
+		return err
+	}
+	c := claimpolicy.ReadClaim(s.claim)
+	if len(policies) > 0 && c.Admitted.Status == corev1.ConditionFalse {
+		s.Held = c.Admitted
+	}
+	s.DefaultLifetime, s.MaximumLifetime = claimpolicy.LimitLifetime(policies, c.Creator, c.Pool, s.DefaultLifetime, s.MaximumLifetime)
 	return nil
 }
 
@@ -143,9 +163,11 @@ func (r *Reconciler) findReservedCluster(ctx context.Context, c *hivev1.ClusterC
 }
 
 func readCluster(cd *hivev1.ClusterDeployment) *claim.Cluster {
+	hibernates := cd.Spec.PowerState == hivev1.PowerHibernating && !clusterstate.IsHibernationUnsupported(cd)
 	f := &claim.Cluster{
 		Deleting:   cd.DeletionTimestamp != nil,
-		Running:    cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || clusterstate.IsHibernationUnsupported(cd)),
+		Running:    cd.Status.PowerState == hivev1.StatusRunning && !hibernates,
+		Hibernates: hibernates,
 		PowerState: cd.Status.PowerState,
 
 		Unreadable: cd.Unreadable != "",

@@ -28,6 +28,7 @@ func (r *Reconciler) setClaimStatus(c *hivev1.ClusterClaim, p claim.Plan) {
 	now := r.Clock.Now()
 	condition.Apply(&c.Status.Conditions, hivev1.ClaimPending, p.Pending, now)
 	condition.Apply(&c.Status.Conditions, hivev1.ClaimClusterRunning, p.ClusterRunning, now)
+	condition.Apply(&c.Status.Conditions, hivev1.ClaimHeartbeatMissing, p.HeartbeatMissing, now)
 	if p.Pending.Reason != hivev1.ReasonNoClusters && p.Pending.Status != "" {
 		c.Status.Position, c.Status.EstimatedReadyTime = nil, nil
 	}

@@ -55,6 +55,20 @@ func (r *Reconciler) claimsOfPool(ctx context.Context, o client.Object) []reconc
 	return out
 }
 
+// claimsOfPolicy enqueues the claims in the namespace of a ClaimPolicy, which limits their lifetimes.
+func (r *Reconciler) claimsOfPolicy(ctx context.Context, o client.Object) []reconcile.Request {
+	var list hivev1.ClusterClaimList
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing claims of a ClaimPolicy")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
 // clusterChanged selects the updates of a cluster that affect its claim.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

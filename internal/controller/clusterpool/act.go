@@ -182,6 +182,9 @@ func (t *execution) setPowerState(ctx context.Context, st pool.Step) error {
 	if st.Verb == pool.Hibernate {
 		cd.Spec.PowerState = hivev1.PowerHibernating
 	}
+	if st.Depth != "" {
+		metav1.SetMetaDataAnnotation(&cd.ObjectMeta, hivev1.AnnotationSleepDepth, st.Depth)
+	}
 	syncTemplate(t.pool, cd)
 	if err := t.patchCluster(ctx, cd); err != nil {
 		return fmt.Errorf("setting the power state of cluster %s to %s: %w", cd.Name, cd.Spec.PowerState, err)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -173,7 +174,7 @@ func TestNamesFit(t *testing.T) {
 func reconciler(t *testing.T, objects ...client.Object) (*Reconciler, client.Client, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(s), hivev1.AddToScheme(s)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(s), hivev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
 	c := fakeclient.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()

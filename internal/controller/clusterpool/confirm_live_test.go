@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/crashtest/chaos"
@@ -28,6 +29,7 @@ import (
 var cached = []client.Object{
 	&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterImageSet{}, &corev1.Namespace{},
 	&rbacv1.Role{}, &rbacv1.RoleBinding{}, &hivev1.ClusterDeploymentCustomization{},
+	&v1alpha1.PoolPolicy{}, &v1alpha1.ClusterBootstrap{},
 }
 
 // allKinds are all kinds that the API has.

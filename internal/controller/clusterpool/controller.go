@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/mutationcache"
@@ -33,10 +34,12 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
+// +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets;clusterdeploymentcustomizations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeploymentcustomizations;clusterdeploymentcustomizations/status,verbs=patch
 // +kubebuilder:rbac:groups=hotspare.io,resources=recipes,verbs=use
+// +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies;clusterbootstraps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
@@ -75,6 +78,9 @@ type Reconciler struct {
 	Obstacles map[string]Obstacle
 	// Recipes are the recipes of platform exec; nil if there are none.
 	Recipes Recipes
+	// Governed reports whether a namespace has a ClaimPolicy, so that a claim must be admitted before it
+	// gets a cluster; nil means that none has.
+	Governed func(ctx context.Context, namespace string) (bool, error)
 	// Suffix returns the random part of a cluster's name.
 	Suffix func() string
 	// Metrics counts the steps; nil counts nothing.
@@ -135,10 +141,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&hivev1.ClusterPool{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged()))).
 		Watches(&hivev1.ClusterDeployment{}, enqueuePool(poolOfCluster, r.canBeDeferred), builder.WithPredicates(memberChanged())).
-		Watches(&hivev1.ClusterClaim{}, enqueuePool(poolOfClaim, isExistingClaim), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, finalizersChanged()))).
+		Watches(&hivev1.ClusterClaim{}, enqueuePool(poolOfClaim, canClaimWait), builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, finalizersChanged(), admissionChanged()))).
+		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfClaimPolicy), builder.WithPredicates(existenceChanged())).
 		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCustomization), builder.WithPredicates(customizationChanged())).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).
+		Watches(&v1alpha1.PoolPolicy{}, handler.EnqueueRequestsFromMapFunc(poolOfPolicy), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ClusterBootstrap{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfBootstrap)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r.Metrics.WrapReconciler("clusterpool", r))
 }

@@ -94,6 +94,8 @@ type poolCache struct {
 	waiting atomic.Bool
 	// dependencies has the result of the last check of the pool's dependencies; nil if it has expired.
 	dependencies atomic.Pointer[dependencies]
+	// steps has the steps of the pool's bootstrap as they were read last.
+	steps cachedSteps
 	// unaware maps the names of clusters to the UIDs of those whose claim was deleted before the
 	// cluster was written into it. A process without this knowledge only waits longer.
 	unaware memo[string, types.UID]

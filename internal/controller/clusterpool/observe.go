@@ -1,6 +1,7 @@
 package clusterpool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -25,6 +28,8 @@ type observation struct {
 	pool     *hivev1.ClusterPool
 	clusters map[string]*hivev1.ClusterDeployment
 	claims   map[string]*hivev1.ClusterClaim
+	// governed is set if the pool's namespace has a ClaimPolicy.
+	governed bool
 	// remembered names the clusters that the cache does not show yet: this process created them.
 	remembered map[string]bool
 	// allObserved is set if the pool certainly has no clusters except those in clusters and those
@@ -41,6 +46,10 @@ type observation struct {
 	customizations map[string]*hivev1.ClusterDeploymentCustomization
 	faults         map[string]string
 	inventoryPlan  inventory.Plan
+	// gates is what the pool requires of its spares.
+	gates gate.Requirement
+	// steps is what its bootstrap requires them to have done.
+	steps bootstrap.Requirement
 	// secretsErr is why the Secrets of interrupted creations could not be read. The pass returns it
 	// after the steps of its plan: claims do not wait for these Secrets.
 	secretsErr error
@@ -70,11 +79,20 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if s.claims, err = r.observeClaims(ctx, key); err != nil {
 		return nil, err
 	}
+	if err = r.observeBootstrap(ctx, s); err != nil {
+		return nil, err
+	}
+	if s.governed, err = r.isGoverned(ctx, key.Namespace); err != nil {
+		return nil, err
+	}
 	found, err := r.findDependencies(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	s.missing, s.sources, s.recipe = found.missing, found.sources, found.recipe
+	if problem := cmp.Or(s.gates.Problem, s.steps.Problem); problem != "" {
+		s.missing = append(slices.Clip(s.missing), problem)
+	}
 	template, err := r.loadTemplateCache(ctx, s)
 	if err != nil {
 		return nil, err
@@ -213,11 +231,19 @@ func pointersTo[T any](items []T) iter.Seq[*T] {
 	}
 }
 
+// isGoverned reports whether a namespace has a ClaimPolicy.
+func (r *Reconciler) isGoverned(ctx context.Context, namespace string) (bool, error) {
+	if r.Governed == nil {
+		return false, nil
+	}
+	return r.Governed(ctx, namespace)
+}
+
 // poolObjects returns the objects that the facts are computed from.
 func (s *observation) poolObjects() facts.Objects {
 	return facts.Objects{
-		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
-		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember,
+		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Governed: s.governed, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
+		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember, Gates: &s.gates, Steps: s.steps,
 	}
 }
 
@@ -241,14 +267,18 @@ func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 // They are not watched.
 const recipeTTL = time.Minute
 
-// recheckDelay returns how long the pass may rely on the Secrets and the recipe, ClusterClass or template
-// that it has read, which are not watched; 0 if nothing depends on them.
+// recheckDelay returns how long the pass may rely on the Secrets, the sources of a bootstrap's steps, and the
+// recipe, ClusterClass or template that it has read, which are not watched; 0 if nothing depends on them.
 func (s *observation) recheckDelay() time.Duration {
 	switch {
 	case len(s.missing) > 0:
 		return dependenciesTTL
 	case len(s.faults) > 0:
 		return templateTTL
+	case s.steps.Unwatched && s.hasUnfinishedClusters():
+		return dependenciesTTL
+	case s.steps.Unwatched:
+		return stepSourcesTTL
 	case s.recipe != "":
 		return recipeTTL
 	default:

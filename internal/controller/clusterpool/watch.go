@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
@@ -91,8 +93,11 @@ func (r *Reconciler) canBeDeferred(before, now client.Object) bool {
 	return false
 }
 
-// isExistingClaim reports whether the event is not the creation of a claim.
-func isExistingClaim(before, _ client.Object) bool { return before != nil }
+// canClaimWait reports whether the event neither creates nor admits a claim: such a claim waits for a
+// cluster.
+func canClaimWait(before, now client.Object) bool {
+	return before != nil && (now == nil || admissionStatus(before) == admissionStatus(now))
+}
 
 func poolRequest(namespace, name string) []reconcile.Request {
 	var q reconcile.Request
@@ -115,6 +120,49 @@ func finalizersChanged() predicate.Predicate {
 		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
 			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
 	}}
+}
+
+// admissionChanged selects the updates that admit a claim, withdraw its admission, or remove the condition
+// with the last ClaimPolicy.
+func admissionChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return admissionStatus(e.ObjectOld) != admissionStatus(e.ObjectNew)
+		},
+	}
+}
+
+// admissionStatus returns the status of condition Admitted of a claim; "" if it has none.
+func admissionStatus(o client.Object) corev1.ConditionStatus {
+	found := condition.Find(o.(*hivev1.ClusterClaim).Status.Conditions, hivev1.ClaimAdmitted)
+	if found == nil {
+		return ""
+	}
+	return found.Status
+}
+
+// existenceChanged selects the creation and the deletion of an object.
+func existenceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// poolsOfClaimPolicy returns the pools in the namespace of a ClaimPolicy: its first one holds claims, and
+// the end of the last one frees them.
+func (r *Reconciler) poolsOfClaimPolicy(ctx context.Context, o client.Object) []reconcile.Request {
+	var list hivev1.ClusterPoolList
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pools of a ClaimPolicy")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, poolRequest(list.Items[i].Namespace, list.Items[i].Name)...)
+	}
+	return out
 }
 
 // poolsOfCustomization returns the pools that list, have recorded, or have clusters of a

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,8 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 		}
 	}
 	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
+	admitted := claim.DeepCopy()
+	admitted.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClaimAdmitted, Status: corev1.ConditionTrue}}
 	r, busy := &Reconciler{}, &Reconciler{}
 	wait := func(r *Reconciler, name string, waiting bool) {
 		p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
@@ -39,7 +42,7 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 	wait(r, "another", true)
 	wait(r, "p", false)
 	wait(busy, "p", true)
-	clusters, calm, claims := enqueuePool(poolOfCluster, busy.canBeDeferred), enqueuePool(poolOfCluster, r.canBeDeferred), enqueuePool(poolOfClaim, isExistingClaim)
+	clusters, calm, claims := enqueuePool(poolOfCluster, busy.canBeDeferred), enqueuePool(poolOfCluster, r.canBeDeferred), enqueuePool(poolOfClaim, canClaimWait)
 	stray := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "of no pool"}}
 	for name, tc := range map[string]struct {
 		on          handler.EventHandler
@@ -48,7 +51,10 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 		nobody      bool
 	}{
 		"a new claim":                {on: claims, now: claim},
-		"a claim is told":            {on: claims, before: claim, now: claim, want: deferralDelay},
+		"a claim changes":            {on: claims, before: claim, now: claim, want: deferralDelay},
+		"a claim is admitted":        {on: claims, before: claim, now: admitted},
+		"an admission is withdrawn":  {on: claims, before: admitted, now: claim},
+		"an admitted claim changes":  {on: claims, before: admitted, now: admitted, want: deferralDelay},
 		"a claim is gone":            {on: claims, before: claim, want: deferralDelay},
 		"no claim waits: a cluster":  {on: calm, now: cluster(""), want: deferralDelay},
 		"no claim waits: a spare":    {on: calm, before: cluster(""), now: cluster(""), want: deferralDelay},
@@ -75,5 +81,24 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 				t.Errorf("asked %v, want n/p after %v, or none: %t", q.at, tc.want, tc.nobody)
 			}
 		})
+	}
+}
+
+// The end of the last ClaimPolicy removes the condition of a claim that was held: its pool must see that.
+func TestEveryChangeOfAnAdmissionIsSeen(t *testing.T) {
+	claim := func(status corev1.ConditionStatus) client.Object {
+		c := &hivev1.ClusterClaim{}
+		if status != "" {
+			c.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClaimAdmitted, Status: status}}
+		}
+		return c
+	}
+	statuses := []corev1.ConditionStatus{"", corev1.ConditionTrue, corev1.ConditionFalse}
+	for _, before := range statuses {
+		for _, now := range statuses {
+			if got := admissionChanged().Update(event.UpdateEvent{ObjectOld: claim(before), ObjectNew: claim(now)}); got != (before != now) {
+				t.Errorf("from %q to %q: %t", before, now, got)
+			}
+		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
@@ -90,8 +92,16 @@ func (s Snapshot) awaitClaim(p *Plan, name string) {
 	case c.Spec.Namespace != "":
 		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s has cluster %s, which is not running yet.", name, c.Spec.Namespace)
 	default:
-		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s is waiting for a cluster of ClusterPool %s.", name, c.Spec.ClusterPoolName)
+		s.setNotReady(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s is waiting %s.", name, describeClaimWait(c))
 	}
+}
+
+// describeClaimWait returns what a claim without a cluster waits for.
+func describeClaimWait(c *hivev1.ClusterClaim) string {
+	if admitted := condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted); admitted != nil && admitted.Status == corev1.ConditionFalse {
+		return "to be admitted: " + admitted.Message
+	}
+	return "for a cluster of ClusterPool " + c.Spec.ClusterPoolName
 }
 
 // claimProblem returns why the claim cannot provide a permanent cluster; "" if it can.
@@ -103,7 +113,8 @@ func (s Snapshot) claimProblem(name string) (reason, why string) {
 	case c.DeletionTimestamp != nil:
 		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s was deleted before its cluster was running.", name)
 	case c.Status.Lifetime != nil && *c.Status.Lifetime != "":
-		return v1alpha1.ReasonPoolUnsuitable, fmt.Sprintf("ClusterClaim %s expires after %s: remove claimLifetime from ClusterPool %s, or use another pool.",
+		return v1alpha1.ReasonPoolUnsuitable, fmt.Sprintf(
+			"ClusterClaim %s expires after %s: remove claimLifetime from ClusterPool %s and spec.lifetime from ClaimPolicies that apply to it, or use another pool.",
 			name, *c.Status.Lifetime, c.Spec.ClusterPoolName)
 	}
 	if pool := s.Pools[c.Spec.ClusterPoolName]; pool != nil && pool.DeletionTimestamp == nil {

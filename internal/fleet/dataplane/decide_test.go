@@ -152,6 +152,15 @@ func TestWhatATemplateSets(t *testing.T) {
 	t.Error("no cluster is made")
 }
 
+func TestADataPlaneSaysWhyItsClaimIsHeld(t *testing.T) {
+	s := seen(claimed, phase("Provisioning"))
+	s.Claim.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClaimAdmitted, Status: corev1.ConditionFalse, Reason: hivev1.ReasonNotPermitted, Message: "Why"}}
+	p := dataplane.Decide(s)
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReady); c == nil || c.Message != "ClusterClaim p is waiting to be admitted: Why." {
+		t.Errorf("it says %+v", c)
+	}
+}
+
 var mine = map[string]string{v1alpha1.AnnotationDataPlane: "u"}
 
 // claimed adds a waiting claim.

@@ -47,9 +47,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	installertest.Main()
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	os.Exit(installertest.RunTests(m))
 }
 
 // key is the name of a lab's only cluster.
@@ -124,7 +123,7 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	exe, err := installertest.LinkInstaller(t.TempDir())
+	exe, err := installertest.BuildInstaller()
 	must(t, err)
 	l := &lab{
 		t: t, exe: exe, cloud: installertest.Cloud(t.TempDir()), out: &record{}, dies: map[string]death{}, pods: t.TempDir(),
@@ -405,7 +404,7 @@ func (l *lab) launch(_ context.Context, p runner.Pod) (runner.Process, error) {
 			}
 			return one.api, nil
 		},
-		Env:               append(slices.Clone(p.Env), "PATH="+os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"),
+		Env:               append(slices.Clone(p.Env), "PATH="+os.Getenv("PATH")),
 		HeartbeatInterval: 20 * time.Millisecond, HeartbeatTimeout: l.lapse, Grace: 2 * time.Second,
 	})
 	args := append(slices.Clone(p.Args[1:]), "--installer", l.exe)

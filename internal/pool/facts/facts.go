@@ -16,7 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -27,6 +29,9 @@ type Objects struct {
 	// Clusters and Claims are all clusters and claims of the pool, by name.
 	Clusters map[string]*hivev1.ClusterDeployment
 	Claims   map[string]*hivev1.ClusterClaim
+	// Governed is set if the pool's namespace has a ClaimPolicy. If it is not known, the conditions of the
+	// claims count, which a claim gets a moment after its creation.
+	Governed bool
 	// Missing describes what the pool needs and lacks, one text each: the messages of InvalidFields and of
 	// Dependency.
 	Missing []string
@@ -43,6 +48,11 @@ type Objects struct {
 	Assumed map[string]bool
 	// Read does the same as ReadMember, with less work; if it is nil, ReadMember is used.
 	Read func(cd *hivev1.ClusterDeployment, now time.Time) pool.Member
+	// Gates is what the pool requires of its spares; nil if it is unknown: then the records of the clusters say
+	// which of them have gates.
+	Gates *gate.Requirement
+	// Steps is what the steps of the pool's bootstrap require; unused if Gates is nil.
+	Steps bootstrap.Requirement
 	// Room is a buffer for the members, used if it is large enough. Its content is overwritten.
 	Room []pool.Member
 }
@@ -58,26 +68,31 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 	set.Sources, set.Recipe = o.Sources, o.Recipe
 	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, inventoryPlan.Free
 	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
+	s.Settings.GatesFromRecords = o.Gates == nil
+	if o.Gates != nil {
+		s.Settings.Gates = o.Gates.Version
+		s.Settings.Steps, s.Settings.StepsUnknown = o.Steps.Version, o.Steps.Problem != ""
+	}
 	read := o.Read
 	if read == nil {
 		read = ReadMember
 	}
 	for _, cd := range o.Clusters {
-		m := read(cd, now)
+		m := read(cd, now).ApplySteps(s.Settings).ApplyGates(s.Settings)
 		m.Outdated, m.Withdrawn, m.Displaced = inventoryPlan.Outdated[m.Name], inventoryPlan.Withdrawn[m.Name], inventoryPlan.Displaced[m.Name]
 		s.Members = append(s.Members, m)
 	}
 	s.Pending, s.Reserved, s.Unusable, s.Invalid = o.pendingNames(), inventoryPlan.Assigned, unassignedNames(inventoryPlan), o.invalidCustomizations(inventoryPlan)
 	for _, c := range o.Claims {
-		s.Claims = append(s.Claims, readClaim(c))
+		s.Claims = append(s.Claims, o.readClaim(c))
 	}
 	return s, nil
 }
 
-func readClaim(c *hivev1.ClusterClaim) pool.Claim {
+func (o Objects) readClaim(c *hivev1.ClusterClaim) pool.Claim {
 	out := pool.Claim{
 		Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
-		Unreadable: c.Unreadable != "",
+		Unreadable: c.Unreadable != "", Held: IsHeld(c, o.Governed),
 	}
 	if p := c.Status.Position; p != nil {
 		out.Position = int(*p)
@@ -86,6 +101,16 @@ func readClaim(c *hivev1.ClusterClaim) pool.Claim {
 		out.Ready = at.Time
 	}
 	return out
+}
+
+// IsHeld reports whether a claim gets no cluster yet because no ClaimPolicy has admitted it. governed is
+// set if the claim's namespace has a ClaimPolicy.
+func IsHeld(c *hivev1.ClusterClaim, governed bool) bool {
+	admitted := condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted)
+	if admitted == nil {
+		return governed
+	}
+	return admitted.Status != corev1.ConditionTrue
 }
 
 // pendingNames returns the recorded names for which no cluster exists yet.
@@ -106,7 +131,9 @@ func ReadSettings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error
 	if err != nil {
 		return pool.Settings{}, err
 	}
+	sleep, _ := pool.ParseLadder(p.Annotations[hivev1.AnnotationSleepLadder]) // InvalidFields reports one that cannot be parsed
 	set := pool.Settings{
+		Sleep:         sleep,
 		Size:          int(p.Spec.Size),
 		RunningCount:  int(p.Spec.RunningCount),
 		MaxSize:       intPointer(p.Spec.MaxSize),
@@ -179,6 +206,8 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Failing:   !cd.Spec.Installed && condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
 		Wanted:    pool.Power(cd.Spec.PowerState),
 
+		WantedDepth: cd.Annotations[hivev1.AnnotationSleepDepth],
+
 		Begun:             hasInstallBegun(cd),
 		RequirementsUnmet: requirementsUnmet(cd),
 		DeletionError:     deletionError(cd),
@@ -197,7 +226,45 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))
 	}
 	readPowerState(&m, cd, now)
+	readSteps(&m, cd)
+	readGates(&m, cd)
 	return m
+}
+
+// readSteps reads how far a cluster has come in the steps of a bootstrap.
+func readSteps(m *pool.Member, cd *hivev1.ClusterDeployment) {
+	r := cd.Status.Bootstrap
+	if r == nil {
+		return
+	}
+	m.Steps, m.StepsDone = r.Version, r.FinishedAt != nil
+	if m.StepsDone || r.StepStartedAt == nil || r.Deadline == nil || !bootstrap.IsOfRun(r, gate.RunStart(cd)) {
+		return
+	}
+	m.StepSince, m.StepDeadline = r.StepStartedAt.Time, r.Deadline.Time
+	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterBootstrapped); c != nil && c.Status == corev1.ConditionFalse {
+		m.StepFailure = strings.TrimRight(c.Message, ".")
+	}
+}
+
+// readGates reads what gates found in the current run of a cluster.
+func readGates(m *pool.Member, cd *hivev1.ClusterDeployment) {
+	r := cd.Status.Gates
+	if r == nil {
+		return
+	}
+	m.HasGates, m.GatesEverPassed = true, r.FirstPassedAt != nil
+	m.GatesPassed, m.GatesFailing = gate.PassedVersion(cd), gate.FailingVersion(cd)
+	if m.GatesFailing == "" {
+		return
+	}
+	m.GatesFailingSince, m.GatesDeadline = r.FailedSince.Time, r.FailedSince.Time
+	if r.Deadline != nil {
+		m.GatesDeadline = r.Deadline.Time
+	}
+	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterGatesPassed); c != nil && c.Status == corev1.ConditionFalse {
+		m.GatesFailure = strings.TrimRight(c.Message, ".")
+	}
 }
 
 // hasInstallBegun reports whether a controller has picked up the install of the cluster.
@@ -312,9 +379,14 @@ func unreadySince(cd *hivev1.ClusterDeployment) time.Time {
 
 func readPowerTransition(m *pool.Member, t hivev1.PowerTransition, wantsRun bool, now time.Time) {
 	up := t.Target == hivev1.PowerRunning
+	if up {
+		m.ResumedFrom = t.Depth
+	}
 	switch {
 	case t.FinishedAt != nil && up:
 		m.ResumeTook = atLeastASecond(t.FinishedAt.Sub(t.StartedAt.Time))
+	case t.FinishedAt != nil && m.Wanted == pool.Hibernating:
+		m.Depth = t.Depth
 	case t.FinishedAt == nil:
 		if wantsRun && up {
 			m.ResumingSince = t.StartedAt.Time

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool"
 )
 
 // invalidFieldMessages describes the values of a pool with which no cluster can be created. The API
@@ -34,6 +35,9 @@ func invalidFieldMessages(p *hivev1.ClusterPool) []string {
 		if len(validation.IsQualifiedName(strings.ToLower(k))) > 0 {
 			out = append(out, fmt.Sprintf("spec.annotations: %.64q cannot be the key of an annotation: change or remove it", k))
 		}
+	}
+	if _, err := pool.ParseLadder(p.Annotations[hivev1.AnnotationSleepLadder]); err != nil {
+		out = append(out, fmt.Sprintf("metadata.annotations[%s]: %v", hivev1.AnnotationSleepLadder, err))
 	}
 	return out
 }

@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"hotspare.io/hotspare/internal/embedded/pki"
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/recipe"
 )
 
@@ -36,6 +38,22 @@ func (f Folder) ReadCompleteLog(infraID string) ([]byte, error) {
 		return nil, err
 	}
 	return append(previous, current...), nil
+}
+
+// LogFailure adds a line to the log of a cluster, unless no program of the cluster has run.
+func (p *Processes) LogFailure(t Task, v recipe.Verb, failure error, retryIn time.Duration) {
+	dir, err := p.folder.clusterDir(t.Input.InfraID)
+	if err != nil {
+		return
+	}
+	log, err := openLog(dir)
+	if err != nil {
+		return
+	}
+	defer log.Close() //nolint:errcheck // the log is an aid
+	now := time.Now().UTC()
+	_, _ = fmt.Fprintf(log, "== %s %s %s failed, and runs again at %s, or at once when the recipe has changed: %s\n", // as above
+		now.Format(time.RFC3339), v, t.Input.InfraID, now.Add(retryIn).Format(time.RFC3339), fault.OneLine(failure))
 }
 
 // recordRecipe records of which recipe a program runs, for RunLogs.

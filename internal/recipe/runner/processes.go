@@ -27,7 +27,10 @@ type Processes struct {
 	running map[string]chan struct{}
 }
 
-var _ Runner = (*Processes)(nil)
+var (
+	_ Runner        = (*Processes)(nil)
+	_ FailureLogger = (*Processes)(nil)
+)
 
 // Options configures Processes. The zero value suits a computer with one hotspare.
 type Options struct {

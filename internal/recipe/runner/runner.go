@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -68,6 +69,13 @@ type StartReporter interface {
 	// StartProblem returns why the program of a cluster cannot start, and what to do about it; nil if
 	// nothing prevents it. The error is fault.Wait.
 	StartProblem(cluster types.NamespacedName) error
+}
+
+// FailureLogger is an optional interface of a Runner that keeps a log of each cluster.
+type FailureLogger interface {
+	// LogFailure adds to the log of a cluster why a program of it has failed, and when it runs again. The log
+	// is an aid: LogFailure ignores errors.
+	LogFailure(t Task, v recipe.Verb, err error, retryIn time.Duration)
 }
 
 // Runner runs the programs of recipes, one at a time for each cluster. Each call waits until the

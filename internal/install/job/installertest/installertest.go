@@ -6,8 +6,7 @@
 // clusters/<infraID>/. It outlives processes, so tests can count leaks, and it records events that
 // must never happen (ReadViolations). Each run prints secrets, as installers do.
 //
-// A test binary plays the installer: its TestMain calls Main first, and it runs under the name that
-// LinkInstaller returns.
+// The installer is the program openshift-install below this package: BuildInstaller builds it.
 package installertest
 
 import (
@@ -35,31 +34,7 @@ const (
 	// EnvEndpoints names the variable with the servers, separated by blanks, that each run calls by
 	// https before it begins. A run fails unless it trusts their certificates.
 	EnvEndpoints = "STANDIN_ENDPOINTS"
-	// program is the name under which the test binary acts as an installer.
-	program = "openshift-install"
 )
-
-// Main returns if this process is not a stand-in. Otherwise it runs as the stand-in and exits.
-func Main() {
-	if filepath.Base(os.Args[0]) != program {
-		return
-	}
-	if err := runInstaller(os.Args[1:]); err != nil {
-		printLog("fatal", "%v", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// LinkInstaller links this test binary as an installer in dir, and returns the path to call.
-func LinkInstaller(dir string) (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, program)
-	return path, os.Symlink(self, path)
-}
 
 func printLog(level, format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "level=%s msg=%q\n", level, fmt.Sprintf(format, args...))
@@ -78,9 +53,10 @@ type metadata struct {
 	VSphere     map[string]any `json:"vsphere,omitempty"`
 }
 
-func runInstaller(args []string) error {
+// RunInstaller runs the installer with arguments of its command line.
+func RunInstaller(args []string) error {
 	if len(args) > 0 && args[0] == "version" {
-		fmt.Fprintln(os.Stdout, program+" 4.18.20\nbuilt from commit 0000\nrelease image quay.io/x@sha256:0")
+		fmt.Fprintln(os.Stdout, "openshift-install 4.18.20\nbuilt from commit 0000\nrelease image quay.io/x@sha256:0")
 		return nil
 	}
 	i := slices.Index(args, "--dir")

@@ -29,8 +29,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	installertest.Main()
-	os.Exit(m.Run())
+	os.Exit(installertest.RunTests(m))
 }
 
 var key = types.NamespacedName{Namespace: "ns", Name: "c1-0"}
@@ -74,7 +73,6 @@ func (b *safeBuffer) text() string {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -83,7 +81,7 @@ func newBench(t *testing.T) *bench {
 	for part := range state.MaxParts {
 		objects = append(objects, secret(state.PartSecretName(key.Name, part), nil))
 	}
-	exe, err := installertest.LinkInstaller(t.TempDir())
+	exe, err := installertest.BuildInstaller()
 	if err != nil {
 		t.Fatal(err)
 	}

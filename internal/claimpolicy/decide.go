@@ -1,0 +1,304 @@
+package claimpolicy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// A Step sets the condition Admitted of a claim; a zero value removes it.
+type Step struct {
+	Claim    string
+	Admitted condition.Value
+}
+
+// String returns the step as text, such as "admit x" or "hold x: …".
+func (s Step) String() string {
+	switch s.Admitted.Status {
+	case "":
+		return "remove condition Admitted of " + s.Claim
+	case corev1.ConditionTrue:
+		return "admit " + s.Claim
+	default:
+		return "hold " + s.Claim + ": " + s.Admitted.Message
+	}
+}
+
+// Counts are the claims to which a policy applies.
+type Counts struct {
+	// Admitted is the number of admitted claims, Waiting that of claims that wait because of a limit of
+	// this policy.
+	Admitted, Waiting int
+}
+
+// A Plan is what to write. Steps that change nothing are left out.
+type Plan struct {
+	Steps  []Step
+	Counts map[string]Counts
+}
+
+// Admits reports whether a step admits a claim. Decide such a plan on what the API server confirms: a
+// cache may lack an admission.
+func (p Plan) Admits() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Admitted.Status == corev1.ConditionTrue })
+}
+
+// String returns one line per step.
+func (p Plan) String() string {
+	lines := make([]string, len(p.Steps))
+	for i, s := range p.Steps {
+		lines[i] = s.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Decide returns the plan for a namespace. Claims are admitted in the order of their creation. A claim
+// that waits because of a limit lets claims that do not need that limit pass; so that these cannot keep it
+// waiting for ever, the first claim in line for its limits reserves a place in the limits of other
+// policies that it needs as well.
+//
+// Therefore the oldest claim that waits is admitted at the latest when the claims that were admitted before
+// it became the oldest are gone: a place that becomes free is reserved for it, or no other claim can take it.
+// So a claim waits at most as long as it and the older claims that wait would take one after the other.
+func Decide(s Snapshot) Plan {
+	d := newDraft(s)
+	for _, c := range d.claims {
+		if c.Deleting {
+			continue // it gets no cluster any more, and its place is free
+		}
+		d.setAdmitted(c, d.decideClaim(c))
+	}
+	return d.plan
+}
+
+// A limit is the number of claims that a policy admits: of all its subjects, or of one user.
+type limit struct {
+	policy, user string
+	most         int
+}
+
+type draft struct {
+	policies []Policy
+	pools    []string
+	// claims are those that keep their admission, and then the others in the order of their creation.
+	claims []Claim
+	plan   Plan
+	// holders has the admitted claims that count against a limit, reserved the claims that have reserved
+	// a place, and first the first claim that waits because of it.
+	holders  map[limit][]Claim
+	reserved map[limit][]Claim
+	first    map[limit]string
+}
+
+func newDraft(s Snapshot) *draft {
+	d := &draft{
+		policies: slices.Clone(s.Policies), pools: s.Pools, claims: slices.Clone(s.Claims), plan: Plan{Counts: map[string]Counts{}},
+		holders: map[limit][]Claim{}, reserved: map[limit][]Claim{}, first: map[limit]string{},
+	}
+	slices.SortFunc(d.policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.claims, func(a, b Claim) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
+	})
+	for _, p := range d.policies {
+		d.plan.Counts[p.Name] = Counts{}
+	}
+	return d
+}
+
+// rank puts claims that keep their admission first.
+func rank(c Claim) int {
+	if c.keepsAdmission() {
+		return 0
+	}
+	return 1
+}
+
+// keepsAdmission reports whether the claim counts against the limits whatever they are.
+func (c Claim) keepsAdmission() bool { return c.HasCluster || c.Admitted.IsTrue() }
+
+// setAdmitted adds a step, unless the claim has the condition.
+func (d *draft) setAdmitted(c Claim, v condition.Value) {
+	if c.Admitted != v {
+		d.plan.Steps = append(d.plan.Steps, Step{c.Name, v})
+	}
+}
+
+// decideClaim returns the condition Admitted of a claim, and counts it.
+func (d *draft) decideClaim(c Claim) condition.Value {
+	if len(d.policies) == 0 {
+		return condition.Value{}
+	}
+	apply := d.findApplying(c)
+	obstacle := d.findObstacle(c, apply)
+	if obstacle != (condition.Value{}) && !c.keepsAdmission() {
+		return obstacle
+	}
+	limits := limitsOf(apply, c.Creator.User)
+	if full := d.fullLimits(limits); len(full) > 0 && !c.keepsAdmission() {
+		d.wait(c, limits, full)
+		return condition.False(hivev1.ReasonLimitReached, d.explain(c, full[0]))
+	}
+	// An admission that is withdrawn counts until that is written, so that no two claims have its place.
+	d.count(c, apply, limits)
+	if obstacle != (condition.Value{}) {
+		return obstacle
+	}
+	return condition.True(hivev1.ReasonAdmitted, "The claim is admitted")
+}
+
+// findApplying returns the policies that apply to a claim.
+func (d *draft) findApplying(c Claim) []Policy {
+	var out []Policy
+	for _, p := range d.policies {
+		if p.Applies(c.Creator, c.Pool) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// findObstacle returns why a claim cannot be admitted, whatever the limits are; the zero value if it can. A
+// claim that could not get a cluster anyway is not admitted, so that it has no place that others need.
+func (d *draft) findObstacle(c Claim, apply []Policy) condition.Value {
+	unreadable := slices.IndexFunc(d.policies, func(p Policy) bool { return p.Unreadable != "" })
+	switch {
+	case c.HasCluster:
+		return condition.Value{}
+	case unreadable >= 0 && c.Admitted.IsTrue():
+		return condition.Value{}
+	case unreadable >= 0:
+		p := d.policies[unreadable]
+		return condition.False(hivev1.ReasonUnreadable, fmt.Sprintf("ClaimPolicy %s cannot be read, and may limit this claim: %s: correct it", p.Name, p.Unreadable))
+	case c.Creator.User == "":
+		return condition.False(hivev1.ReasonCreatorUnknown, "The namespace has a ClaimPolicy, and it is not known who created this claim: it has no annotation "+
+			hivev1.AnnotationCreator+", which the hub sets: delete the claim and create it again")
+	case len(apply) == 0:
+		return condition.False(hivev1.ReasonNotPermitted, fmt.Sprintf(
+			"No ClaimPolicy in this namespace permits %s to claim from pool %s: ask somebody who may write ClaimPolicies here", c.Creator.User, c.Pool))
+	case !slices.Contains(d.pools, c.Pool):
+		return condition.False(hivev1.ReasonPoolNotFound, fmt.Sprintf(
+			"ClusterPool %s does not exist in this namespace, or is being deleted: the claim is admitted once it can get a cluster", c.Pool))
+	case c.Unreadable:
+		return condition.False(hivev1.ReasonUnreadable, "The claim cannot be read: it is admitted once it can get a cluster")
+	}
+	return condition.Value{}
+}
+
+// count counts an admitted claim.
+func (d *draft) count(c Claim, apply []Policy, limits []limit) {
+	for _, l := range limits {
+		d.holders[l] = append(d.holders[l], c)
+	}
+	for _, p := range apply {
+		n := d.plan.Counts[p.Name]
+		n.Admitted++
+		d.plan.Counts[p.Name] = n
+	}
+}
+
+// limitsOf returns the limits of policies for a user.
+func limitsOf(policies []Policy, user string) []limit {
+	var out []limit
+	for _, p := range policies {
+		if n := p.Spec.MaxClaimsPerUser; n != nil {
+			out = append(out, limit{p.Name, user, int(*n)})
+		}
+		if n := p.Spec.MaxClaims; n != nil {
+			out = append(out, limit{p.Name, "", int(*n)})
+		}
+	}
+	return out
+}
+
+func (d *draft) fullLimits(limits []limit) []limit {
+	var out []limit
+	for _, l := range limits {
+		if len(d.holders[l])+len(d.reserved[l]) >= l.most {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// wait puts a claim in line for the limits that are full. The first in line for all of them reserves a place
+// in the other limits that it needs. It reserves none in the other limit of a policy that has a full one: a
+// place of a user becomes free with one of the policy.
+func (d *draft) wait(c Claim, limits, full []limit) {
+	isFirst := true
+	counted := map[string]bool{}
+	for _, l := range full {
+		if d.first[l] == "" {
+			d.first[l] = c.Name
+		}
+		isFirst = isFirst && d.first[l] == c.Name
+		if !counted[l.policy] {
+			counted[l.policy] = true
+			n := d.plan.Counts[l.policy]
+			n.Waiting++
+			d.plan.Counts[l.policy] = n
+		}
+	}
+	if !isFirst {
+		return
+	}
+	for _, l := range limits {
+		if !counted[l.policy] {
+			d.reserved[l] = append(d.reserved[l], c)
+		}
+	}
+}
+
+// explain says which limit a claim waits for, and which claims have its places.
+func (d *draft) explain(c Claim, l limit) string {
+	whose := "of all its subjects together"
+	if l.user != "" {
+		whose = "of " + l.user
+	}
+	text := fmt.Sprintf("ClaimPolicy %s admits at most %s %s at a time", l.policy, formatClaims(l.most), whose)
+	if l.most == 0 {
+		text = fmt.Sprintf("ClaimPolicy %s admits no claims %s", l.policy, whose)
+	}
+	if holders := d.holders[l]; len(holders) > 0 {
+		text += ", and has admitted " + l.listClaims(holders)
+	}
+	if earlier := d.reserved[l]; len(earlier) > 0 {
+		text += "; a place is reserved for " + l.listClaims(earlier)
+	}
+	if l.most == 0 {
+		return text + ": ask somebody who may write ClaimPolicies here"
+	}
+	return text + ": this claim of " + c.Creator.User + " waits until one of them is released"
+}
+
+func formatClaims(n int) string {
+	if n == 1 {
+		return "1 claim"
+	}
+	return fmt.Sprintf("%d claims", n)
+}
+
+// maxListedNames limits the names in a message.
+const maxListedNames = 10
+
+// listClaims names claims, and their creators unless the limit is that of one user.
+func (l limit) listClaims(claims []Claim) string {
+	var names []string
+	for _, c := range claims {
+		name := c.Name
+		if l.user == "" && c.Creator.User != "" {
+			name += " of " + c.Creator.User
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if more := len(names) - maxListedNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListedNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

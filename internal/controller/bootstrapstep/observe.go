@@ -1,0 +1,70 @@
+package bootstrapstep
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/gate"
+	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/rbac"
+)
+
+// observe reads what the next step of a cluster depends on.
+func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) (bootstrap.Snapshot, error) {
+	s := bootstrap.Snapshot{
+		Running: gate.IsCheckable(cd), Fake: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake), Adopted: facts.IsAdopted(cd),
+		RunStartedAt: gate.RunStart(cd), Record: cd.Status.Bootstrap,
+		Reported: condition.Find(cd.Status.Conditions, hivev1.ClusterBootstrapped) != nil, Now: r.Clock.Now(),
+	}
+	var err error
+	ref := cd.Spec.ClusterPoolRef
+	s.Requirement, err = r.steps().ReadRequirement(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})
+	return s, err
+}
+
+// attempt attempts a step in the cluster.
+func (r *Reconciler) attempt(ctx context.Context, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, step bootstrap.Step) (bootstrap.Outcome, error) {
+	if err := r.confirmPoolNamespace(ctx, cd); err != nil {
+		return bootstrap.Outcome{}, err
+	}
+	secret := client.ObjectKey{Namespace: cd.Namespace}
+	if md := cd.Spec.ClusterMetadata; md != nil {
+		secret.Name = md.AdminKubeconfigSecretRef.Name
+	}
+	return r.Spokes.TakeStep(ctx, secret, step, s.Requirement.SecretTexts())
+}
+
+// confirmCurrent returns a Conflict if the cluster was written since cd was read: a cache may still show a step in
+// progress after a claim has got the cluster. The write of a plan confirms the same.
+func (r *Reconciler) confirmCurrent(ctx context.Context, cd *hivev1.ClusterDeployment) error {
+	key := client.ObjectKeyFromObject(cd)
+	var live hivev1.ClusterDeployment
+	if err := r.Live.Get(ctx, key, &live); err != nil {
+		return fmt.Errorf("reading %s: %w", key, err)
+	}
+	if live.ResourceVersion != cd.ResourceVersion || live.UID != cd.UID {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s has changed", key))
+	}
+	return nil
+}
+
+// confirmPoolNamespace returns an error if the cluster only claims to be one of a pool: its admin would get what
+// is in the Secrets of the pool's namespace.
+func (r *Reconciler) confirmPoolNamespace(ctx context.Context, cd *hivev1.ClusterDeployment) error {
+	var ns corev1.Namespace
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns); err != nil {
+		return fmt.Errorf("reading namespace %s: %w", cd.Namespace, err)
+	}
+	if !rbac.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
+		return fault.NewDenied("namespace %s was not created for a cluster of pool %s", ns.Name, cd.Spec.ClusterPoolRef.PoolName)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package pool_test
+
+import (
+	"strings"
+	"testing"
+
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// bootstrapped returns the snapshot of a pool whose bootstrap has steps of version s1.
+func bootstrapped(size, running int, list, waiting string, change ...func(*pool.Settings)) pool.Snapshot {
+	s := pool.Snapshot{Settings: settings(size, running), Members: members(list), Claims: claims(waiting), Now: noon}
+	s.Settings.Steps = "s1"
+	for _, c := range change {
+		c(&s.Settings)
+	}
+	for i, m := range s.Members {
+		s.Members[i] = m.ApplySteps(s.Settings)
+	}
+	return s
+}
+
+// powerAndDeletions returns the steps of a plan that bind, start, stop and delete clusters.
+func powerAndDeletions(s pool.Snapshot) string {
+	var got []string
+	for _, st := range pool.Decide(s).Steps {
+		if st.Verb != pool.Create && st.Verb != pool.SetPosition {
+			words, _, _ := strings.Cut(st.String(), ":")
+			got = append(got, words)
+		}
+	}
+	return strings.Join(got, ", ")
+}
+
+func TestOnlyClustersThatHaveTakenTheStepsAreAssigned(t *testing.T) {
+	unknown := func(s *pool.Settings) { s.Steps, s.StepsUnknown = "unresolved", true }
+	none := func(s *pool.Settings) { s.Steps = "" }
+	for name, tc := range map[string]struct {
+		size, running int
+		list, waiting string
+		change        func(*pool.Settings)
+		want          string
+	}{
+		"one that has taken them":                                {1, 1, "a:assignable+stepped", "x", nil, "bind x to a"},
+		"not one that has taken none":                            {1, 1, "a:assignable", "x", nil, ""},
+		"not one that takes them":                                {1, 1, "a:assignable+stepping", "x", nil, ""},
+		"a stale one, as always":                                 {1, 1, "a:assignable+oldstepped", "x", nil, "bind x to a"},
+		"one that takes them is not hibernated":                  {1, 0, "a:assignable+stepping", "", nil, ""},
+		"nor one that has not begun":                             {1, 0, "a:assignable", "", nil, ""},
+		"an install runs first":                                  {1, 0, "a:installing+sleep", "", nil, "start a"},
+		"one that has taken them hibernates":                     {1, 0, "a:assignable+stepped", "", nil, "hibernate a"},
+		"a claim wakes another one rather than to wait for it":   {2, 0, "a:assignable+stepping b:standby+stepped", "x", nil, "start b"},
+		"it waits for it rather than for an install":             {2, 0, "a:assignable+stepping b:installing", "x", nil, "start b"},
+		"one that takes too long is replaced":                    {1, 1, "a:assignable+toostepping", "", nil, "delete a"},
+		"one that takes long is no reason to wait":               {2, 1, "a:assignable+longstepping b:standby+stepped", "", nil, "start b"},
+		"stale ones are replaced one at a time":                  {2, 0, "a:standby+oldstepped b:standby+oldstepped", "", nil, "delete a"},
+		"the next one only when the new one has taken the steps": {2, 0, "a:standby+oldstepped b:assignable+stepping", "", nil, ""},
+		"one that sleeps and has taken none is stale":            {1, 0, "a:standby", "", nil, "delete a"},
+		"one that has begun others is deleted at once":           {3, 3, "a:assignable+oldstepping b:assignable+oldstepping c:assignable+stepped", "x", nil, "bind x to c, delete a, delete b"},
+		"also while it sleeps":                                   {1, 0, "a:standby+oldstepping", "x", nil, "delete a"},
+		"an adopted one is kept":                                 {1, 1, "a:assignable+oldstepping+adopted", "", nil, ""},
+		"steps that are not known make none stale":               {2, 0, "a:standby+oldstepped b:standby", "", unknown, ""},
+		"and one that has taken steps serves":                    {1, 1, "a:assignable+oldstepped", "x", unknown, "bind x to a"},
+		"and one that has taken none waits":                      {1, 1, "a:assignable", "x", unknown, ""},
+		"without steps, one that has taken some is stale":        {1, 1, "a:assignable+oldstepped", "", none, "delete a"},
+		"and one that has not finished serves nobody":            {1, 1, "a:assignable+oldstepping", "x", none, "delete a"},
+		"and the others serve":                                   {1, 1, "a:assignable", "x", none, "bind x to a"},
+		"a claimed one is not judged":                            {0, 0, "a:claimed=x+toostepping", "x=a", nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var change []func(*pool.Settings)
+			if tc.change != nil {
+				change = append(change, tc.change)
+			}
+			if got := powerAndDeletions(bootstrapped(tc.size, tc.running, tc.list, tc.waiting, change...)); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatAPoolSaysOfSteps(t *testing.T) {
+	p := pool.Decide(bootstrapped(2, 2, "a:assignable+stepping b:assignable+stepped", ""))
+	if p.Report.Words != "bootstrapping 1" || p.Report.Progress != pool.Advancing || len(p.Report.Stale) > 0 {
+		t.Errorf("the pool is %s, %q, stale %v", p.Report.Progress, p.Report.Words, p.Report.Stale)
+	}
+	if p.Next <= 0 {
+		t.Error("nothing wakes the pool when the step has taken too long")
+	}
+	p = pool.Decide(bootstrapped(1, 1, "a:assignable+toostepping", ""))
+	if len(p.Steps) == 0 || p.Steps[len(p.Steps)-1].Cause != pool.StepFailed || !strings.Contains(p.String(), "step web fails") {
+		t.Errorf("the plan is %s", p)
+	}
+	p = pool.Decide(bootstrapped(1, 1, "a:assignable+oldstepped", ""))
+	if !strings.Contains(p.String(), "it has not taken the steps of the pool's bootstrap as they are now") {
+		t.Errorf("the plan is %s", p)
+	}
+}

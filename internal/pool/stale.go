@@ -1,0 +1,130 @@
+package pool
+
+import "slices"
+
+// isStale reports whether a new cluster of the pool would differ from m. An adopted cluster is not made
+// from the pool's spec.
+func (m Member) isStale(s Settings) bool {
+	return !m.Adopted && (m.Version != s.Version || m.hasOldRecipe(s) || m.hasOtherSteps(s) || m.Outdated != "" || m.Withdrawn != "")
+}
+
+// hasOldRecipe reports whether m was created with another version of its recipe, as far as both are
+// known.
+func (m Member) hasOldRecipe(s Settings) bool {
+	return m.Recipe != "" && s.Recipe != "" && m.Recipe != s.Recipe
+}
+
+// hasOtherSteps reports whether m has begun other steps than those of the pool, or sleeps and has begun none. A
+// cluster that is awake and has begun none takes those of the pool.
+func (m Member) hasOtherSteps(s Settings) bool {
+	switch {
+	case s.StepsUnknown || s.GatesFromRecords:
+		return false
+	case m.Steps == "":
+		return s.Steps != "" && m.Installed && m.Wanted == Hibernating
+	default:
+		return m.Steps != s.Steps
+	}
+}
+
+// StaleReason returns why a stale member is replaced; poolChanged is the reason if neither its
+// customization nor its recipe is outdated.
+func (m Member) StaleReason(s Settings, poolChanged string) string {
+	switch {
+	case m.Outdated != "":
+		return m.Outdated
+	case m.Version == s.Version && m.hasOldRecipe(s):
+		return "its recipe, ClusterClass or template has changed"
+	case m.Version == s.Version && m.hasOtherSteps(s):
+		return "it has not taken the steps of the pool's bootstrap as they are now"
+	default:
+		return poolChanged
+	}
+}
+
+// canNeverFinish reports whether m has begun steps that it cannot take to their end, because the bootstrap of the
+// pool has changed. It serves nobody, like a stale install.
+func (m Member) canNeverFinish(s Settings) bool {
+	return !m.Adopted && m.Installed && m.Steps != "" && !m.StepsDone && m.hasOtherSteps(s)
+}
+
+// couldSucceedNow reports whether the install of m makes no progress and a new one would use other
+// objects: a user may have fixed the Secret that it fails for.
+func (m Member) couldSucceedNow(s Settings) bool {
+	return m.isBeingInstalled() && !m.isProgressing() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
+}
+
+// replaceStale deletes stale clusters: first installs, then, in a settled pool on which no claim
+// waits, one installed cluster at a time.
+func (d *draft) replaceStale() {
+	if d.Settings.Blocked != "" {
+		return
+	}
+	d.replaceStaleInstalls()
+	d.replaceUnfinished()
+	if len(d.waiting) > 0 || !d.hasEnoughClusters() {
+		return
+	}
+	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.replaceableMembers(Broken)) > 0 {
+		return
+	}
+	if d.countTakingSteps() > 0 {
+		return // it shows whether clusters with the new steps work at all
+	}
+	for _, m := range d.unclaimedMembers(Standby, Assignable) {
+		if m.isStale(d.Settings) {
+			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it was created from an older version of the pool"))
+			return
+		}
+	}
+}
+
+// replaceStaleInstalls deletes stale installs, and installs without progress that would use other
+// Secrets by now. It deletes each at once: none is a spare yet, and waiting for its end would only
+// delay its successor (Hive B32). It keeps an install that is reserved for a waiting claim while
+// that install makes progress. An install that cannot begin, or whose last attempt failed, serves
+// nobody: a user may have fixed its cause in the pool since.
+func (d *draft) replaceStaleInstalls() {
+	for _, m := range slices.Backward(d.buckets[Installing]) {
+		switch {
+		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
+		case m.isStale(d.Settings):
+			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it is being created from an older version of the pool"))
+		case m.couldSucceedNow(d.Settings):
+			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
+		}
+	}
+}
+
+// replaceUnfinished deletes the clusters that can never finish their steps, all at once: none of them is usable.
+func (d *draft) replaceUnfinished() {
+	for _, m := range d.unclaimedMembers(Standby, Assignable) {
+		if !d.plannedDeletions[m.Name] && m.canNeverFinish(d.Settings) {
+			d.replaceMember(m, Stale, "the bootstrap of the pool has changed before it had taken every step")
+		}
+	}
+}
+
+// countTakingSteps returns the number of spares that take steps and may still succeed.
+func (d *draft) countTakingSteps() int {
+	n := 0
+	for _, m := range d.buckets[Standby] {
+		if m.AwaitsSteps && m.Paused == "" && !m.Adopted && !d.plannedDeletions[m.Name] {
+			n++
+		}
+	}
+	return n
+}
+
+// hasEnoughClusters reports whether the pool has the wanted number of clusters, or as many spares
+// as it can ever have: limited by the inventory's customizations, or by a maxSize below the size.
+// Without the second case, such a pool would keep stale clusters forever. A pool that is short
+// because claims have its clusters waits until they are released.
+func (d *draft) hasEnoughClusters() bool {
+	missing := d.wantedCount() - d.existingCount()
+	if missing <= 0 {
+		return missing == 0
+	}
+	ever := d.roomLimit == ByInventory || d.existingCount() >= limitOrUnlimited(d.Settings.MaxSize)
+	return ever && d.room <= 0 && d.countPlanned(Create) == 0
+}
