@@ -23,7 +23,7 @@ func main() {
 	binary := flag.String("binary", "bin/hotspare", "the program to measure")
 	clusters := flag.Int("clusters", 1000, "how many fake clusters the pool of the burst has")
 	claims := flag.Int("claims", 200, "how many claims the burst has")
-	only := flag.String("only", "decide,up,claim,sleep,memory,burst,steady,sizes", "parts to run, in their order; there is also: fleet (100 pools of 100 clusters)")
+	only := flag.String("only", "decide,up,claim,sleep,freeze,memory,burst,steady,sizes", "parts to run, in their order; there is also: fleet (100 pools of 100 clusters)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *binary, strings.Split(*only, ","), *clusters, *claims)
@@ -52,6 +52,7 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 		{"local", b.measureLocalPool},
 		{"claim", b.measureLocalClaim},
 		{"sleep", b.measureHibernation},
+		{"freeze", b.measureFreeze},
 		{"memory", b.measureMemory},
 		{"burst", func(ctx context.Context) ([]row, error) { return b.measureBurst(ctx, clusters, claims) }},
 		{"steady", func(ctx context.Context) ([]row, error) { return b.measureSteadyLoad(ctx, clusters) }},
@@ -59,7 +60,7 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 		{"fleet", b.measureFleet},
 	} {
 		needed := part.name == "up" && !slices.Equal(only, []string{"decide"}) ||
-			part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "memory" })
+			part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "freeze" || s == "memory" })
 		if !needed && !slices.Contains(only, part.name) {
 			continue
 		}

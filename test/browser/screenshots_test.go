@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -61,6 +62,9 @@ func TestScreenshots(t *testing.T) {
 			p.enter("#claim-life", "4h")
 		}},
 		{"console-inventory", "/inventory", []string{"rack-c", "BrokenByConfiguration"}, nil},
+		{"console-history", "/pools/ci/pull-requests?span=week", []string{"Claims in the following hour"}, func() {
+			p.runActions("scrolling to the charts", chromedp.Evaluate(`document.getElementById("h").scrollIntoView()`, nil))
+		}},
 	} {
 		for _, s := range []size{window, darkWindow} {
 			p.setWindow(s)
@@ -114,6 +118,9 @@ func (h *hub) createScreenshotObjects() error {
 		if _, err := h.run("", args...); err != nil {
 			return err
 		}
+	}
+	if err := h.createHistory("ci", "pull-requests", time.Now()); err != nil {
+		return err
 	}
 	cluster, err := h.run("", "kubectl", "get", "clusterclaim", "pr-4715", "-n", "ci", "-o", "jsonpath={.spec.namespace}")
 	if err != nil {

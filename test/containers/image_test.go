@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +62,14 @@ func makeProgramImage(dir, name, program string) (string, error) {
 
 // writeImage writes an archive of an image with one layer.
 func writeImage(path, name string, layer []byte, settings map[string]any) error {
+	var archive bytes.Buffer
+	if err := writeImageTo(&archive, name, layer, settings); err != nil {
+		return err
+	}
+	return os.WriteFile(path, archive.Bytes(), 0o600)
+}
+
+func writeImageTo(archive io.Writer, name string, layer []byte, settings map[string]any) error {
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux", "config": settings,
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer)}},
@@ -72,17 +81,13 @@ func writeImage(path, name string, layer []byte, settings map[string]any) error 
 	if err != nil {
 		return err
 	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
+	w := tar.NewWriter(archive)
 	for name, content := range map[string][]byte{"config.json": config, "layer.tar": layer, "manifest.json": manifest} {
 		if err := addFile(w, name, content); err != nil {
 			return err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(path, archive.Bytes(), 0o600)
+	return w.Close()
 }
 
 // makeLayer returns a tar of the image's files.

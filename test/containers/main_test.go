@@ -50,8 +50,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer startRegistry()()
-	if shared, err = startHub(filepath.Join(dir, "data"), "--insecure-registries", testRegistry.Host); err != nil {
+	defer startRegistries()()
+	if shared, err = startHub(filepath.Join(dir, "data"), "--insecure-registries", testRegistry.Host+","+badRegistry.Host); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -145,10 +145,25 @@ func (h *hub) newCluster(t *testing.T, name string, workers int) *cluster {
 	return h.newClusterWith(t, name, workers, "")
 }
 
+// newClusterOf is newCluster for a cluster with these settings of platform local in its install-config.
+func (h *hub) newClusterOf(t *testing.T, name, settings string) *cluster {
+	t.Helper()
+	return h.createCluster(t, name, clusterManifestOf(name, settings))
+}
+
+func clusterManifestOf(name, settings string) string {
+	return fmt.Sprintf(clusterManifest, name, settings, "")
+}
+
 // newClusterWith is newCluster for a ClusterDeployment with a further line in its spec.
 func (h *hub) newClusterWith(t *testing.T, name string, workers int, line string) *cluster {
 	t.Helper()
-	manifest := fmt.Sprintf(clusterManifest, name, workers, line)
+	return h.createCluster(t, name, fmt.Sprintf(clusterManifest, name, fmt.Sprintf("workers: %d, containers: Always", workers), line))
+}
+
+// createCluster creates the cluster of a manifest and waits until it is installed.
+func (h *hub) createCluster(t *testing.T, name, manifest string) *cluster {
+	t.Helper()
 	h.apply(t, manifest)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -177,7 +192,7 @@ stringData:
   install-config.yaml: |
     metadata: {name: %[1]s}
     baseDomain: local.hotspare.io
-    platform: {local: {workers: %[2]d, containers: Always}}
+    platform: {local: {%[2]s}}
 ---
 apiVersion: hive.openshift.io/v1
 kind: ClusterImageSet

@@ -35,6 +35,8 @@ func TestPods(t *testing.T) {
 		"a Job with an init container": testJob,
 		"limits of memory":             testLimits,
 		"a limit of processes":         testProcessLimit,
+		"images that cannot be pulled say why in the events of their pods":           testBadImages,
+		"a registry in the cluster":                                                  testClusterRegistry,
 		"top prints what nodes and pods use, and only to those who may read it":      testTop,
 		"a HorizontalPodAutoscaler scales a busy Deployment":                         testAutoscaling,
 		"a metrics-server of the cluster's users replaces ours for as long as it is": testOwnMetricsServer,

@@ -231,12 +231,22 @@ func childrenOf(id int) []int {
 // setPowerState sets the power state of the cluster and waits until it is reached.
 func (c *cluster) setPowerState(state string) {
 	c.t.Helper()
-	c.hub.run(c.t, "kubectl", "patch", "clusterdeployment", c.name, "--type=merge", "-p", `{"spec":{"powerState":"`+state+`"}}`)
+	c.hub.setPowerState(c.t, c.name, state)
+	c.waitForPowerState(state)
+}
+
+func (h *hub) setPowerState(t *testing.T, cluster, state string) {
+	t.Helper()
+	h.run(t, "kubectl", "patch", "clusterdeployment", cluster, "--type=merge", "-p", `{"spec":{"powerState":"`+state+`"}}`)
+}
+
+func (c *cluster) waitForPowerState(state string) {
+	c.t.Helper()
 	c.hub.run(c.t, "kubectl", "wait", "clusterdeployment/"+c.name, "--for=jsonpath={.status.powerState}="+state, "--timeout=3m")
 }
 
-// TestAHubThatIsKilledLeavesNothing kills the hub. Its machines end by themselves, and the next start
-// of the hub brings them back.
+// TestAHubThatIsKilledLeavesNothing kills a hub. Its machines end by themselves, and the next start of the hub
+// brings them back. A pod of another hub on this computer does not notice it.
 func TestAHubThatIsKilledLeavesNothing(t *testing.T) {
 	dir, err := os.MkdirTemp("", "TestContainers")
 	if err != nil {
@@ -264,7 +274,13 @@ spec:
   - {name: main, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"], readinessProbe: {httpGet: {path: /hostname, port: 8080}, periodSeconds: 1}}
 `)
 	c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
+	bystander := shared.newCluster(t, "bystander", 1)
+	bystander.apply(fmt.Sprintf(privatePod, "web", imageName))
+	bystander.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
 	killHub(t, h)
 	c.eventually(2*time.Minute, "1", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
 	c.eventually(2*time.Minute, "true", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].ready}")
+	if out := bystander.kubectl("get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}"); out != "0 true" {
+		t.Errorf("the pod of the other hub has restarted, or is not ready: %s", out)
+	}
 }

@@ -10,35 +10,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"hotspare.io/hotspare/internal/embedded/imagestore/registrytest"
 )
 
-// testRegistry is a registry on this computer from which the clusters of the shared hub may pull.
-var testRegistry *registrytest.Registry
+// testRegistry and badRegistry are registries on this computer from which the clusters of the shared hub may
+// pull. badRegistry is that of testBadImages.
+var testRegistry, badRegistry *registrytest.Registry
 
-// startRegistry starts the registry until the returned function is called.
-func startRegistry() func() {
-	testRegistry = registrytest.NewHandler(registrytest.Token)
-	server := httptest.NewServer(testRegistry)
-	testRegistry.URL, testRegistry.Host = server.URL, strings.TrimPrefix(server.URL, "http://")
-	return server.Close
+// startRegistries starts the registries until the returned function is called.
+func startRegistries() func() {
+	var servers []*httptest.Server
+	for _, r := range []**registrytest.Registry{&testRegistry, &badRegistry} {
+		*r = registrytest.NewHandler(registrytest.Token)
+		server := httptest.NewServer(*r)
+		(*r).URL, (*r).Host = server.URL, strings.TrimPrefix(server.URL, "http://")
+		servers = append(servers, server)
+	}
+	return func() {
+		for _, server := range servers {
+			server.Close()
+		}
+	}
 }
 
 // pushPrivateImage pushes an image that only the user alice may pull, and returns its name.
 func pushPrivateImage(t *testing.T) string {
 	t.Helper()
-	tag, err := name.NewTag(imageName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	loaded, err := tarball.ImageFromPath(image, &tag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := readTestImage(t)
 	file, err := loaded.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestPullThrough(t *testing.T) {
 	if got := contentRequests(); len(got) != 0 {
 		t.Errorf("for the second cluster, the registry has served %q", got)
 	}
-	if got := shared.run(t, "image", "list", "--cached", "-o", "name"); got != private+"\n" {
+	if got := shared.run(t, "image", "list", "--cached", "-o", "name"); !strings.Contains("\n"+got, "\n"+private+"\n") {
 		t.Errorf("the cache has %q", got)
 	}
 	t.Run("a pod cannot use the credentials of its cluster", func(t *testing.T) {
@@ -116,12 +116,31 @@ func TestPullThrough(t *testing.T) {
 		other.apply(fmt.Sprintf(privatePod, "one", private))
 		other.eventually(time.Minute, "ErrImagePull", "get", "events", "--field-selector", "involvedObject.name=one")
 		t.Log(other.kubectl("get", "events", "--field-selector", "involvedObject.name=one,reason=Failed", "-o", "jsonpath={.items[*].message}"))
+		testPodPullSecrets(t, other.of(t), private)
 	})
 	t.Run("a registry that is down does not stop new pods", func(t *testing.T) {
 		testRegistry.Set(func(s *registrytest.Settings) { s.Status = 503 })
 		defer testRegistry.Set(func(s *registrytest.Settings) { s.Status = 0 })
 		waitForPrivatePod(second.of(t), "two", private)
 	})
+}
+
+// testPodPullSecrets pulls the private image with the imagePullSecrets of a pod, in a cluster without a pull secret.
+func testPodPullSecrets(t *testing.T, c *cluster, private string) {
+	t.Helper()
+	for name, user := range map[string]string{"right": "alice:password", "wrong": "alice:guessed"} {
+		c.apply(fmt.Sprintf(strings.ReplaceAll(pullSecretManifest, "registry-credentials", name), testRegistry.Host, base64.StdEncoding.EncodeToString([]byte(user))))
+	}
+	testRegistry.Take()
+	for _, secret := range []string{"right", "wrong"} {
+		c.apply(fmt.Sprintf(privatePod+"  imagePullSecrets: [{name: %s}]\n", secret, private, secret))
+	}
+	c.kubectl("wait", "pod/right", "--for=condition=Ready", "--timeout=60s")
+	c.eventually(time.Minute, "ErrImagePull", "get", "events", "--field-selector", "involvedObject.name=wrong")
+	t.Log(c.kubectl("get", "events", "--field-selector", "involvedObject.name=wrong,reason=Failed", "-o", "jsonpath={.items[*].message}"))
+	if got := contentRequests(); len(got) != 0 {
+		t.Errorf("for the credentials of the pod, the registry has served %q, which the cache has", got)
+	}
 }
 
 // waitForPrivatePod creates a pod and waits until it is ready.

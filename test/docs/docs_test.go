@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kubectl/pkg/cmd"
 	"sigs.k8s.io/yaml"
@@ -247,7 +248,7 @@ func admitted(t *testing.T, kind, doc string) error {
 func strictDecoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, hivev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiserverv1.AddToScheme, hivev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -263,6 +264,8 @@ var kinds = map[string]any{
 	"clusterimageset":                hivev1.ClusterImageSet{},
 	"powerschedule":                  v1alpha1.PowerSchedule{},
 	"poolpolicy":                     v1alpha1.PoolPolicy{},
+	"clusterbootstrap":               v1alpha1.ClusterBootstrap{},
+	"claimpolicy":                    v1alpha1.ClaimPolicy{},
 	"instancetype":                   v1alpha1.InstanceType{},
 	"fleetregion":                    v1alpha1.FleetRegion{},
 	"dataplane":                      v1alpha1.DataPlane{},

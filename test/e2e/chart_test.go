@@ -32,7 +32,7 @@ import (
 const release = "spare-parts"
 
 func TestTheChartRunsHotspareWithTheRightsThatItGives(t *testing.T) {
-	exe, err := installertest.LinkInstaller(t.TempDir())
+	exe, err := installertest.BuildInstaller()
 	if err != nil {
 		t.Fatal(err)
 	}

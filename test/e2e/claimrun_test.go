@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,6 +76,48 @@ func TestClaimRunReleasesTheClusterWhenItIsInterrupted(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A runner that is lost cannot release its claim: the hub does when the heartbeat stays away.
+func TestTheClusterOfAKilledClaimRunIsReleased(t *testing.T) {
+	h := shared(t)
+	ns := h.namespace(t)
+	pool := fakePool(ns, "ci", 1, 1)
+	h.create(t, pool)
+
+	cmd := h.command(t, "claim", "run", "ci", "-n", ns, "--heartbeat-timeout", "10s", "--", "sh", "-c", `echo "$HOTSPARE_CLAIM"; while :; do sleep 0.1; done`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	name, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the command did not begin: %q, %v", name, err)
+	}
+	claim := claimOn(pool, strings.TrimSpace(name))
+	eventually(t, "the heartbeat is renewed", func(ctx context.Context) error {
+		before := claim.DeepCopy()
+		if err := h.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+			return err
+		}
+		was, is := before.Annotations[hivev1.AnnotationHeartbeat], claim.Annotations[hivev1.AnnotationHeartbeat]
+		if was == "" || was == is {
+			return fmt.Errorf("the heartbeat is %q, and was %q", is, was)
+		}
+		return nil
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	_ = cmd.Wait() // it was killed
+	h.gone(t, claim)
+	t.Logf("released %s after the kill", time.Since(killed).Round(time.Millisecond))
+	h.gone(t, cluster(claim.Spec.Namespace))
+	h.settled(t, pool)
 }
 
 func TestClaimRunOfACommandThatDoesNotExistCostsNoCluster(t *testing.T) {

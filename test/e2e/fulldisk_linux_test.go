@@ -47,6 +47,10 @@ func TestAHubThatCannotWriteEndsInAMessageAndLosesNothing(t *testing.T) {
 	if last == nil {
 		t.Fatal("nothing could be stored before the limit")
 	}
+	for _, command := range []string{"status", "pool list"} {
+		refused(t, h.run(t, "", strings.Fields(command)...), "does not answer: connection refused", "hotspare up (pid ", "ended ", " ago: the API server has stopped: a file in "+h.dir, "ulimit -f")
+	}
 	h.restart(t)
+	says(t, h.said.String(), "the last run: hotspare up (pid ", "the API server has stopped: a file in "+h.dir)
 	get(t, h, last)
 }

@@ -27,7 +27,7 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 `
 
 func TestAnInstallerMakesClustersInJobs(t *testing.T) {
-	exe, err := installertest.LinkInstaller(t.TempDir())
+	exe, err := installertest.BuildInstaller()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,7 @@ func (h *hub) ordered(t *testing.T, ns, name string, cloud installertest.Cloud, 
 			Provisioning: &hivev1.Provisioning{
 				ReleaseImage:           "quay.io/ocp-release:4.18.20-x86_64",
 				InstallConfigSecretRef: &corev1.LocalObjectReference{Name: config.Name},
-				// A program with the race detector takes a second to exit, unless it is told not to.
-				InstallerEnv: append(env, corev1.EnvVar{Name: installertest.Env, Value: string(cloud)}, corev1.EnvVar{Name: "GORACE", Value: "atexit_sleep_ms=0"}),
+				InstallerEnv:           append(env, corev1.EnvVar{Name: installertest.Env, Value: string(cloud)}),
 			},
 		},
 	}

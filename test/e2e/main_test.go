@@ -18,7 +18,9 @@ import (
 const together = 4
 
 func TestMain(m *testing.M) {
-	installertest.Main()
+	if os.Getenv(curlVariable) != "" {
+		os.Exit(fetchLikeCurl())
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(max(together, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // it is testing's own
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := installertest.RunTests(m)
 	if err := common.end(); err != nil {
 		fmt.Fprintln(os.Stderr, "stopping the shared hub:", err)
 		code = 1
@@ -60,7 +62,9 @@ type sharedHub struct {
 	once sync.Once
 	root string
 	hub  *hub
-	err  error
+	// issuer is one whose tokens the hub accepts.
+	issuer *tokenIssuer
+	err    error
 }
 
 // shared lets t run in parallel with the others on the shared hub. Go begins
@@ -82,9 +86,18 @@ func (s *sharedHub) begin() {
 		s.err = err
 		return
 	}
-	if s.root, s.err = os.MkdirTemp("", "hotspare-e2e-"); s.err == nil {
-		s.hub, s.err = start(filepath.Join(s.root, "data"), "--recipes", dir)
+	if s.root, s.err = os.MkdirTemp("", "hotspare-e2e-"); s.err != nil {
+		return
 	}
+	if s.issuer, s.err = startTokenIssuer(); s.err != nil {
+		return
+	}
+	authentication, err := s.issuer.writeConfiguration(s.root)
+	if err != nil {
+		s.err = err
+		return
+	}
+	s.hub, s.err = start(filepath.Join(s.root, "data"), "--recipes", dir, "--authentication-config", authentication)
 }
 
 func (s *sharedHub) end() error {
@@ -92,6 +105,9 @@ func (s *sharedHub) end() error {
 		if err := s.hub.down(); err != nil {
 			return err
 		}
+	}
+	if s.issuer != nil {
+		s.issuer.close()
 	}
 	return os.RemoveAll(s.root)
 }

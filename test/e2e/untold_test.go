@@ -36,7 +36,7 @@ import (
 // refuse an account and repeat it, or that are given an account which cannot be read.
 func TestNoSecretIsTold(t *testing.T) {
 	t.Parallel() // with a hub of its own
-	exe, err := installertest.LinkInstaller(t.TempDir())
+	exe, err := installertest.BuildInstaller()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func (s *secrets) order(t *testing.T, name string, cloud installertest.Cloud, pl
 			Provisioning: &hivev1.Provisioning{
 				ReleaseImage:           "quay.io/ocp-release:4.18.20-x86_64",
 				InstallConfigSecretRef: &corev1.LocalObjectReference{Name: name + "-config"},
-				InstallerEnv:           []corev1.EnvVar{{Name: installertest.Env, Value: string(cloud)}, {Name: "GORACE", Value: "atexit_sleep_ms=0"}},
+				InstallerEnv:           []corev1.EnvVar{{Name: installertest.Env, Value: string(cloud)}},
 			},
 		},
 	}

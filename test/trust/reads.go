@@ -16,10 +16,11 @@ import (
 // actingPackages are the packages that act with the permissions of the manager, of an installer's
 // Job or of a cloud account. The CLI and the console act with those of their user.
 var actingPackages = []string{
-	"./internal/controller/...", "./internal/claim/...", "./internal/install/...", "./internal/cloud/...", "./internal/recipe/...", "./internal/rbac/...",
+	"./internal/controller/...", "./internal/claim/...", "./internal/claimpolicy/...",
+	"./internal/install/...", "./internal/cloud/...", "./internal/recipe/...", "./internal/rbac/...",
 	"./internal/rbac/grant/...", "./internal/ownership/...", "./internal/pool/facts/...", "./internal/provision/...",
 	"./internal/power/...", "./internal/inventory/...", "./internal/machinepool/...", "./internal/remote/...",
-	"./internal/sizing/...",
+	"./internal/sizing/...", "./internal/gate/...", "./internal/bootstrap/...",
 	"./internal/fleet/dataplane/...", "./internal/fleet/instance/...", "./internal/fleet/scaling/...", "./internal/fleet/facts/...", "./internal/platform/...",
 }
 

@@ -67,7 +67,7 @@ var table = []section{
 			"Subjects: policy `clusterdeployment-fields`. Jobs and calls of clouds use Secrets of that namespace only. In a namespace of a pool's cluster only users who may read all Secrets there can create clusters (policy `cluster-credentials`).",
 		},
 		{
-			[]string{"ClusterDeploymentStatus.*", "PowerTransition.*", "Condition.*", "OperatorVersion.*"},
+			[]string{"ClusterDeploymentStatus.*", "PowerTransition.*", "RefusedDepth.*", "Condition.*", "OperatorVersion.*"},
 			"`status`", owner,
 			"Subjects: policy `cluster-records`. It affects that one cluster only: when it counts as running or broken, and when a step is retried. hotspare takes no image and no name of a cluster to destroy from it.",
 		},
@@ -76,8 +76,8 @@ var table = []section{
 			"`metadata`, `spec` and `status` as a whole", owner, "As their fields.",
 		},
 		{
-			[]string{"AnnotationPowerPause", "AnnotationRemove", "AnnotationRemoveLegacy", "AnnotationLeaveRequests", "AnnotationShelve", "LabelSkipClusterOperators"},
-			"annotations `powerstate-pause`, `remove-cluster-from-pool`, `leave-certificate-requests`, `shelve`; label `resume-skips-cluster-operators`", subject + "; " + owner,
+			[]string{"AnnotationPowerPause", "AnnotationRemove", "AnnotationRemoveLegacy", "AnnotationLeaveRequests", "AnnotationShelve", "AnnotationSleepDepth", "LabelSkipClusterOperators"},
+			"annotations `powerstate-pause`, `remove-cluster-from-pool`, `leave-certificate-requests`, `shelve`, `sleep-depth`; label `resume-skips-cluster-operators`", subject + "; " + owner,
 			"They control the power of that one cluster, reduce approvals for it, or have it destroyed.",
 		},
 		{
@@ -140,6 +140,16 @@ var table = []section{
 			"It grants access to the resources of the claim: the cluster and the Secrets that `spec.clusterMetadata` names. Access is granted only in a namespace that hotspare created for a cluster of that pool.",
 		},
 		{
+			[]string{"AnnotationCreator", "AnnotationCreatorGroups"},
+			"annotations `creator` and `creator-groups`", nobody,
+			"Policy `clusterclaim-creator`: they are the user who created the claim, and do not change; users who may impersonate everybody may write them. Condition Admitted: policies `clusterclaim-admission` and `clusterclaim-admitted-pool`.",
+		},
+		{
+			[]string{"AnnotationHeartbeat", "AnnotationHeartbeatTimeout"},
+			"annotations `heartbeat` and `heartbeat-timeout`", owner,
+			"They can end that one claim, as its deletion or `spec.lifetime` can. No time in them is used: hotspare measures by its own clock.",
+		},
+		{
 			[]string{"ClusterClaim*.*"},
 			"all other fields", owner,
 			"Lifetimes are limited by the pool's `claimLifetime.maximum`, from `spec` and the time of assignment each time.",
@@ -174,9 +184,43 @@ var table = []section{
 			"Policy `powerschedule-reach`: only users who may change the power of these clusters can write a schedule for them.",
 		},
 	}},
+	{"ClusterBootstrap", []row{
+		{
+			[]string{"PoolPolicySpec.BootstrapRef", "BootstrapReference.*"},
+			"`spec.bootstrapRef` of a PoolPolicy", "users who may write PoolPolicies in that namespace",
+			"Policy `poolpolicy-bootstrap`: only users who may patch the pool can set, change or remove it, and only users who may delete the pool can delete such a PoolPolicy. While it names nothing that exists, no claim gets a spare.",
+		},
+		{
+			[]string{"ClusterBootstrap*.*", "BootstrapStep.*", "BootstrapManifests.*", "BootstrapJob.*", "ManifestSource.*", "ManifestReference.*", "Gate.*", "GateObjectCheck.*", "GatePod.*"},
+			"all fields", owner,
+			"Policy `clusterbootstrap-reach`: only users who may patch the pools of that namespace can write the spec, and only users who may read the Secrets there can write steps that refer to a Secret. Steps are taken and gates are checked in unclaimed clusters only, in namespaces that hotspare created for clusters of that pool. Messages contain names of objects, and no values of Secrets. A forged status delays claims, and lets none have a cluster.",
+		},
+		{
+			[]string{"GateRecord.*"},
+			"`status.gates` of a ClusterDeployment", owner,
+			"Subjects: policy `cluster-records`; an unclaimed cluster has no subjects. A verdict counts in the run and for the gates that it names only, and the write that ends a run removes it. Users who may write the status can let a claim have that one cluster early, as by `status.powerState`.",
+		},
+		{
+			[]string{"BootstrapRecord.*"},
+			"`status.bootstrap` of a ClusterDeployment", owner,
+			"Subjects: policy `cluster-records`; an unclaimed cluster has no subjects. Only the steps that the ClusterBootstrap has now are taken, whatever the record says. Users who may write the status can let a claim have that one cluster early, as by `status.powerState`.",
+		},
+		{
+			[]string{"LabelGate"},
+			"label `gate` of a pod in an unclaimed cluster", nobody,
+			"Only the admin of that cluster may write it; it has no user yet.",
+		},
+	}},
+	{"ClaimPolicy", []row{
+		{
+			[]string{"ClaimPolicy*.*", "ClaimSubject.*"},
+			"all fields", owner,
+			"It restricts claims in its namespace, and gives nobody a right. Policy `claimpolicy-reach`: only users who may delete the claims can end them by `spec.lifetime`. Its `status` is not read.",
+		},
+	}},
 	{"PoolPolicy", []row{
 		{
-			[]string{"PoolPolicy*.*", "PolicyObjective.*", "CountLimits.*", "PolicyPrices.*", "CalendarEntry.*", "AnnotationResumeSizing"},
+			[]string{"PoolPolicy*.*", "PolicyObjective.*", "CountLimits.*", "PolicyPrices.*", "PolicySleep.*", "SleepRung.*", "CalendarEntry.*", "AnnotationResumeSizing"},
 			"`spec`, annotation `resume-sizing`", owner,
 			"Policy `poolpolicy-reach`: only users who may patch the pool can write a policy in mode Auto for it. In mode Recommend, nothing is changed.",
 		},
@@ -189,6 +233,16 @@ var table = []section{
 			[]string{"AnnotationSizing"},
 			"annotation `sizing` of a pool", "users who may write pools in that namespace",
 			"They may set the counts themselves.",
+		},
+		{
+			[]string{"AnnotationSleepLadder"},
+			"annotation `sleep-ladder` of a pool", "users who may write pools in that namespace",
+			"They may set the power of its spares themselves. It is parsed, and numbers in it are bounded.",
+		},
+		{
+			[]string{"AnnotationClaimsImported"},
+			"annotation `claims-imported` of a PoolPolicy", "users who may write PoolPolicies in that namespace",
+			"A change of it makes hotspare read the record of claims again, which is not trusted. Its value is only compared.",
 		},
 		{
 			[]string{"LabelDemandRecord"},

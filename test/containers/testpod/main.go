@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("which command: serve, answer, echo, get, lookup or wait")
+		fail("which command: serve, answer, echo, get, lookup, registry or wait")
 	}
 	switch command, arguments := os.Args[1], os.Args[2:]; command {
 	case "serve":
@@ -34,6 +34,8 @@ func main() {
 			fail(err)
 		}
 		fmt.Println(strings.Join(addresses, " "))
+	case "registry":
+		serveRegistry(arguments[0])
 	case "wait": // wait for SIGTERM; or with the argument deaf, forever
 		if len(arguments) > 0 && arguments[0] == "deaf" {
 			signal.Ignore(syscall.SIGTERM)

@@ -1,3 +1,8 @@
+### Frozen clusters
+running
+tidy
+hotspare pool create dev --size 1 --running 1 --workers 0
+hotspare claim create dev --name mine --wait
 ### Breaking clusters on purpose
 tidy
 hotspare pool create dev --size 1 --running 1 --workers 0

@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// webSteps is a bootstrap with a Deployment, whose namespace comes later in the step, a Job, and then a Service of
+// Secret exposed.
+func webSteps(namespace string) *v1alpha1.ClusterBootstrap {
+	object := func(text string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(text)} }
+	return &v1alpha1.ClusterBootstrap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec: v1alpha1.ClusterBootstrapSpec{Steps: []v1alpha1.BootstrapStep{
+			{Name: "web", Manifests: &v1alpha1.BootstrapManifests{Objects: []runtime.RawExtension{
+				object(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"web"},"data":{"color":"blue"}}`),
+				object(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"web"},"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"registry.example/web"}]}}}}`),
+				object(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"web"}}`),
+			}}},
+			{Name: "migrate", Job: &v1alpha1.BootstrapJob{
+				Image: "registry.example/migrate", ClusterAdmin: true, EnvFrom: []v1alpha1.ManifestSource{{SecretRef: &v1alpha1.ManifestReference{Name: "exposed"}}},
+			}},
+			{Name: "service", Manifests: &v1alpha1.BootstrapManifests{From: []v1alpha1.ManifestSource{{SecretRef: &v1alpha1.ManifestReference{Name: "exposed"}}}}},
+		}},
+	}
+}
+
+const webService = `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: web}
+spec:
+  selector: {app: web}
+  ports: [{port: 80}]
+`
+
+// bootstrapIs waits until the only spare of a pool has a condition with these words, and returns the spare.
+func (h *hub) bootstrapIs(t *testing.T, p *hivev1.ClusterPool, status corev1.ConditionStatus, words string) *hivev1.ClusterDeployment {
+	t.Helper()
+	var spare *hivev1.ClusterDeployment
+	eventually(t, fmt.Sprintf("condition Bootstrapped of a spare of %s is %s, %q", p.Name, status, words), func(context.Context) error {
+		spare = nil
+		for _, cd := range h.clusters(t, p) {
+			if cd.Spec.ClusterPoolRef.ClaimName == "" && cd.DeletionTimestamp == nil {
+				spare = &cd
+			}
+		}
+		if spare == nil {
+			return fmt.Errorf("there is no spare")
+		}
+		c := condition.Find(spare.Status.Conditions, hivev1.ClusterBootstrapped)
+		if c == nil || c.Status != status || !strings.Contains(c.Message, words) {
+			return fmt.Errorf("the condition of %s, which is %s, is %+v", spare.Name, spare.Status.PowerState, c)
+		}
+		return nil
+	})
+	return spare
+}
+
+// A claim gets a cluster that has what the steps of the bootstrap put into it. A manifest that the cluster refuses
+// keeps it from claims, and the condition says why, without the value of a Secret.
+func TestAClaimGetsAClusterWithItsBootstrap(t *testing.T) {
+	h := shared(t)
+	ns := h.namespace(t)
+	pool := localPool(ns, "dev", 1, 1)
+	policy := &v1alpha1.PoolPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dev"},
+		Spec:       v1alpha1.PoolPolicySpec{BootstrapRef: &v1alpha1.BootstrapReference{Name: "web"}},
+	}
+	const password = "opensesame-31"
+	exposed := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "exposed"},
+		StringData: map[string]string{"service.yaml": strings.Replace(webService, "ports:", "clusterIP: "+password+"\n  ports:", 1)},
+	}
+	h.create(t, exposed, webSteps(ns), policy, pool)
+	const refused = "Step 3 of 3, service: Service web/web: the cluster refuses it: Invalid (FieldValueInvalid at spec.clusterIPs[0]"
+	spare := h.bootstrapIs(t, pool, corev1.ConditionFalse, refused)
+	says(t, h.hotspare(t, "-n", ns, "explain", "pool", "dev"), "bootstrapping 1")
+	says(t, h.hotspare(t, "explain", "cluster", spare.Name, "-n", spare.Namespace), "takes the steps of the bootstrap: "+refused, "it counts as broken in")
+	raw, err := json.Marshal(spare.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events := h.kubectl(t, "get", "events", "-A", "-o", "yaml"); strings.Contains(string(raw)+events, password) {
+		t.Errorf("a value of the Secret is shown: %s", raw)
+	}
+	if log, err := os.ReadFile(h.log()); err != nil || strings.Contains(string(log), password) {
+		t.Errorf("a value of the Secret is logged, %v", err)
+	}
+	first := claimOn(pool, "first")
+	h.create(t, first)
+	h.conditioned(t, first, hivev1.ClaimPending, corev1.ConditionTrue)
+
+	t.Log("a person corrects it: another cluster takes the steps, and the claim gets it")
+	exposed.StringData = map[string]string{"service.yaml": webService}
+	if err := h.Update(t.Context(), exposed); err != nil {
+		t.Fatal(err)
+	}
+	cd := h.served(t, first)
+	if cd.Name == spare.Name {
+		t.Errorf("the claim has cluster %s, which has begun other steps", cd.Name)
+	}
+	if r := cd.Status.Bootstrap; r == nil || r.FinishedAt == nil || strings.Join(r.StepsDone, " ") != "web migrate service" {
+		t.Errorf("its record is %+v", r)
+	}
+	admin := kubernetes.NewForConfigOrDie(h.spoke(t, cd))
+	settings, err := admin.CoreV1().ConfigMaps("web").Get(t.Context(), "settings", metav1.GetOptions{})
+	if err != nil || settings.Data["color"] != "blue" || len(settings.ManagedFields) == 0 || settings.ManagedFields[0].Manager != "hotspare" {
+		t.Errorf("the ConfigMap is %+v, %v", settings, err)
+	}
+	if web, err := admin.AppsV1().Deployments("web").Get(t.Context(), "web", metav1.GetOptions{}); err != nil || web.Status.AvailableReplicas != 1 {
+		t.Errorf("the Deployment is %+v, %v", web, err)
+	}
+	if _, err := admin.CoreV1().Services("web").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+		t.Errorf("the Service: %v", err)
+	}
+	jobs, err := admin.BatchV1().Jobs(bootstrap.JobNamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(jobs.Items) != 1 || jobs.Items[0].Status.Succeeded != 1 {
+		t.Fatalf("the Jobs are %+v, %v", jobs, err)
+	}
+	if _, err := admin.RbacV1().ClusterRoleBindings().Get(t.Context(), bootstrap.JobNamespace+"-"+jobs.Items[0].Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Job has its rights still: %v", err)
+	}
+	if _, err := admin.CoreV1().Secrets(bootstrap.JobNamespace).Get(t.Context(), jobs.Items[0].Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("its environment is still there: %v", err)
+	}
+	h.hotspare(t, "claim", "release", "first", "-n", ns, "--wait")
+	h.hotspare(t, "pool", "delete", "dev", "-n", ns)
+}

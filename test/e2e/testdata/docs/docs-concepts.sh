@@ -1,0 +1,3 @@
+### Depths of sleep
+tidy
+papers
