@@ -4,40 +4,135 @@
 #   cluster.sh claim              create the claim, wait for its cluster, write the cluster's kubeconfig
 #   cluster.sh release            delete the claim; hotspare destroys the cluster
 #   cluster.sh run COMMAND...     claim, run the command with $KUBECONFIG, release whatever happens
+#   cluster.sh token              print the token of the CI system as an ExecCredential; kubectl calls it
 #
 # It needs kubectl 1.28 or newer and base64, and reads these variables:
 #
 #   POOL                the ClusterPool (required)
 #   CLAIM               the name of the claim, another one for each job (required)
-#   HUB_KUBECONFIG      the kubeconfig of the hub; default: what kubectl uses
 #   HUB_NAMESPACE       the namespace of the pool; default: that of the kubeconfig
 #   LIFETIME            hotspare releases the claim after this time; default: 2h
 #   TIMEOUT             the longest time to wait for a cluster; default: 60m
 #   CLUSTER_KUBECONFIG  the file to write; default: cluster.kubeconfig
+#   HEARTBEAT_PID       the process that uses the cluster: if it dies, hotspare releases the claim. A process in
+#                       the background renews the heartbeat of the claim while it lives; default: none
+#                       with "claim", and this script with "run"
+#   HEARTBEAT_TIMEOUT   how long after its death, in seconds or minutes; default: 90s
+#
+# With a stored secret:
+#
+#   HUB_KUBECONFIG      the kubeconfig of the hub; default: what kubectl uses
+#
+# Without one, if the hub accepts the tokens of the CI system (docs/ci/tokens.md):
+#
+#   HUB                 the URL of the hub's API
+#   HUB_CA              a file with the certificate of the hub's CA; default: those of the system
+#   HUB_AUDIENCE        the audience of the tokens that GitHub Actions issues; default: hotspare. curl is needed
+#   HUB_TOKEN           the token, where the CI system sets one
 set -eu
 
-CLAIM=$(printf %s "${CLAIM:?}" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '-')
-CLUSTER_KUBECONFIG=${CLUSTER_KUBECONFIG:-$PWD/cluster.kubeconfig}
+fail() {
+  echo "cluster.sh: $1" >&2
+  exit 1
+}
 
-hub() {
-  kubectl ${HUB_KUBECONFIG:+--kubeconfig "$HUB_KUBECONFIG"} ${HUB_NAMESPACE:+--namespace "$HUB_NAMESPACE"} "$@"
+name() { printf %s "${CLAIM:?}" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '-'; }
+
+# hub runs kubectl on the hub, in the namespace of the pool.
+hub() { in_namespace "${HUB_NAMESPACE:-}" "$@"; }
+
+in_namespace() {
+  ns=$1
+  shift
+  kubectl ${HUB_KUBECONFIG:+--kubeconfig "$HUB_KUBECONFIG"} ${ns:+--namespace "$ns"} "$@"
+}
+
+# log_in writes a kubeconfig with which kubectl calls this script for tokens. No token is in it.
+log_in() {
+  [ -n "${HUB:-}" ] || return 0
+  HUB_KUBECONFIG=$CLUSTER_KUBECONFIG.hub
+  case $0 in /*) self=$0 ;; *) self=$PWD/$0 ;; esac
+  (umask 077 && cat > "$HUB_KUBECONFIG") <<YAML
+apiVersion: v1
+kind: Config
+current-context: hub
+contexts:
+- name: hub
+  context: {cluster: hub, user: ci}
+clusters:
+- name: hub
+  cluster:
+    server: $HUB
+${HUB_CA:+    certificate-authority: $(absolute "$HUB_CA")}
+users:
+- name: ci
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1
+      command: sh
+      args: [$self, token]
+      interactiveMode: Never
+YAML
+}
+
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
+
+# token prints an ExecCredential. kubectl asks for another one when it expires, so a claim may wait for
+# longer than a token lives.
+token() {
+  if [ -n "${ACTIONS_ID_TOKEN_REQUEST_URL:-}" ]; then
+    answer=$(printf 'header = "Authorization: Bearer %s"' "$ACTIONS_ID_TOKEN_REQUEST_TOKEN" |
+      curl -fsS --retry 5 --retry-connrefused -K - "$ACTIONS_ID_TOKEN_REQUEST_URL&audience=${HUB_AUDIENCE:-hotspare}") ||
+      fail "GitHub issued no token: see above"
+    jwt=$(printf %s "$answer" | sed -n 's/.*"value" *: *"\([^"]*\)".*/\1/p')
+  else
+    jwt=${HUB_TOKEN:-}
+  fi
+  [ -n "$jwt" ] || fail "no token: give the job the permission id-token: write on GitHub, or set HUB_TOKEN elsewhere"
+  printf '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "%s"%s}}\n' "$jwt" "$(expiry "$jwt")"
+}
+
+# expiry prints when a tenth of a token's life is left; nothing if it does not say how long it lives.
+expiry() {
+  payload=$(printf %s "$1" | cut -d. -f2 | tr '_-' '/+')
+  while [ $((${#payload} % 4)) != 0 ]; do payload=$payload=; done
+  claims=$(printf %s "$payload" | base64 -d 2> /dev/null) || return 0
+  exp=$(printf %s "$claims" | sed -n 's/.*"exp" *: *\([0-9]*\).*/\1/p')
+  iat=$(printf %s "$claims" | sed -n 's/.*"iat" *: *\([0-9]*\).*/\1/p')
+  [ -n "$exp" ] && [ -n "$iat" ] || return 0
+  at=$((exp - (exp - iat) / 10))
+  stamp=$(date -u -d "@$at" +%Y-%m-%dT%H:%M:%SZ 2> /dev/null || date -u -r "$at" +%Y-%m-%dT%H:%M:%SZ) &&
+    printf ', "expirationTimestamp": "%s"' "$stamp"
 }
 
 claim() {
+  case ${HEARTBEAT_TIMEOUT%[sm]} in
+  *[!0-9]* | '' | "$HEARTBEAT_TIMEOUT") fail "HEARTBEAT_TIMEOUT is $HEARTBEAT_TIMEOUT: write seconds or minutes, as in 90s or 2m" ;;
+  esac
   # The claim names this account as a subject: that is its right to read the cluster's kubeconfig.
   me=$(hub auth whoami -o jsonpath='{.status.userInfo.username}')
+  if [ -n "$HEARTBEAT_PID" ] && ! hub auth can-i patch clusterclaims.hive.openshift.io > /dev/null; then
+    echo "cluster.sh: $me may not patch claims, so this claim has no heartbeat: if this job dies, hotspare releases it after ${LIFETIME:-2h}" >&2
+    HEARTBEAT_PID=
+  fi
   hub create -f - <<YAML
 apiVersion: hive.openshift.io/v1
 kind: ClusterClaim
 metadata:
   name: $CLAIM
+  annotations:
+    ${HEARTBEAT_PID:+hotspare.io/heartbeat-timeout: $HEARTBEAT_TIMEOUT}
 spec:
   clusterPoolName: ${POOL:?}
   lifetime: ${LIFETIME:-2h}
   subjects:
   - kind: User
-    name: $me
+    name: "$me"
 YAML
+  if [ -n "$HEARTBEAT_PID" ]; then
+    renew_heartbeat < /dev/null > /dev/null 2>&1 &
+    heart=$!
+  fi
   hub wait --for=condition=ClusterRunning "clusterclaim/$CLAIM" --timeout "${TIMEOUT:-60m}"
   cluster=$(hub get clusterclaim "$CLAIM" -o jsonpath='{.spec.namespace}')
   for try in 1 2 3 4 5 6 7 8 9 10; do # an API server may need a moment to apply the new Role
@@ -50,22 +145,34 @@ YAML
   return 1
 }
 
+# renew_heartbeat renews the heartbeat of the claim four times in its timeout, while process $HEARTBEAT_PID lives
+# and the claim exists.
+renew_heartbeat() {
+  trap - EXIT
+  case $HEARTBEAT_TIMEOUT in *m) pause=$((${HEARTBEAT_TIMEOUT%m} * 15)) ;; *) pause=$((${HEARTBEAT_TIMEOUT%s} / 4)) ;; esac
+  while kill -0 "$HEARTBEAT_PID" && [ -n "$(hub get clusterclaim "$CLAIM" --ignore-not-found -o name || echo unknown)" ]; do
+    hub annotate --overwrite clusterclaim "$CLAIM" "hotspare.io/heartbeat=$(date +%s)" || true
+    sleep "$pause"
+  done
+}
+
 write_kubeconfig() {
-  secret=$(in_cluster get clusterdeployment "$cluster" -o jsonpath='{.spec.clusterMetadata.adminKubeconfigSecretRef.name}') &&
-    kubeconfig=$(in_cluster get secret "$secret" -o jsonpath='{.data.kubeconfig}') &&
+  secret=$(in_namespace "$cluster" get clusterdeployment "$cluster" -o jsonpath='{.spec.clusterMetadata.adminKubeconfigSecretRef.name}') &&
+    kubeconfig=$(in_namespace "$cluster" get secret "$secret" -o jsonpath='{.data.kubeconfig}') &&
     (umask 077 && printf %s "$kubeconfig" | base64 -d > "$CLUSTER_KUBECONFIG")
 }
 
-# in_cluster runs kubectl on the hub, in the namespace of the cluster.
-in_cluster() { kubectl ${HUB_KUBECONFIG:+--kubeconfig "$HUB_KUBECONFIG"} --namespace "$cluster" "$@"; }
-
 release() {
-  hub delete clusterclaim "$CLAIM" --ignore-not-found --wait=false
-  rm -f "$CLUSTER_KUBECONFIG"
+  [ -z "$heart" ] || kill "$heart" 2> /dev/null || true
+  status=0
+  hub delete clusterclaim "$CLAIM" --ignore-not-found --wait=false || status=$?
+  rm -f "$CLUSTER_KUBECONFIG" "$CLUSTER_KUBECONFIG.hub"
+  return "$status"
 }
 
 run() {
   child=
+  HEARTBEAT_PID=${HEARTBEAT_PID:-$$}
   trap release EXIT
   trap 'stop 130' INT
   trap 'stop 143' TERM
@@ -80,9 +187,12 @@ stop() {
   exit "$1"
 }
 
+heart=
+HEARTBEAT_PID=${HEARTBEAT_PID:-}
+HEARTBEAT_TIMEOUT=${HEARTBEAT_TIMEOUT:-90s}
+CLUSTER_KUBECONFIG=${CLUSTER_KUBECONFIG:-$PWD/cluster.kubeconfig}
 case "${1:-}" in
-claim) claim ;;
-release) release ;;
-run) shift && run "$@" ;;
-*) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+claim | release | run) CLAIM=$(name) && log_in && command=$1 && shift && "$command" "$@" ;;
+token) token ;;
+*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac
