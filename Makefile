@@ -30,9 +30,19 @@ build: ## Build bin/hotspare and bin/hotspare-manager.
 up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 	@bin/hotspare up --data-dir $(DATA_DIR)
 
+# Deciders: test/arch keeps goroutines, clocks and clients out of these packages, so that the race detector
+# has nothing to find in them. It makes their exhaustive tests several times slower.
+DECIDERS := ./internal/fleet/agent/plan ./internal/fleet/instance ./internal/fleet/scaling ./internal/inventory/... ./internal/pool/... \
+	./internal/power/... ./internal/sizing/...
+
+# These compute in one goroutine, and the race detector makes that ten times slower.
+COMPUTING := ./internal/cli/simulate ./internal/crd ./internal/simulate
+
+# make verify runs the checks of go vet. test/e2e comes first: its tests wait for clusters most of the time, and those of other packages compute meanwhile.
 .PHONY: test
 test: build bin/helm ## Run all tests.
-	go test $(RACE) -shuffle=on -timeout 40m ./...
+	CGO_ENABLED=0 go test -vet=off -shuffle=on $(DECIDERS) $(COMPUTING)
+	go test -vet=off $(RACE) -shuffle=on -timeout 40m ./test/e2e $$(go list ./... | grep -vxFf <(go list $(DECIDERS) $(COMPUTING) ./test/e2e))
 	@$(MAKE) --no-print-directory test-hivetypes
 
 .PHONY: test-hivetypes
@@ -50,6 +60,9 @@ test-capi: build ## Hibernate and resume CAPI_CLUSTERS clusters, 3, and a pool, 
 	@cd test/capi && for manager in core bootstrap/kubeadm controlplane/kubeadm test/infrastructure/docker; do \
 		go build -trimpath -ldflags '-s -w' -o ../../bin/capi/$$(echo $$manager | tr / -) sigs.k8s.io/cluster-api/$$manager || exit 1; done
 	@cd test/capi && go test -count=1 -v -timeout $(CAPI_TEST) . -args -clusters=$(CAPI_CLUSTERS)
+
+.PHONY: test-more
+test-more: test-sims test-containers test-browser ## Run the tests that need packages of Debian, which it installs, as root or by sudo.
 
 SIMS := ./internal/cloud/openstack ./internal/cloud/baremetal/... ./internal/cloud/aws/ec2test ./test/sims
 # How long the tests may take, each package and all: two minutes and a half are usual.
@@ -72,7 +85,7 @@ test-browser: build ## Run the tests of the console in Debian's Chromium, which 
 	@timeout --kill-after=15s $(BROWSER_ALL) go test -tags browser -shuffle=on -count=1 -timeout $(BROWSER_TEST) ./test/browser || { code=$$?; \
 		[ $$code != 124 ] || echo "make test-browser: not done after $(BROWSER_ALL), and ended" >&2; exit $$code; }
 
-# How long the tests may take: four minutes are usual.
+# How long the tests may take: seven minutes are usual.
 CONTAINERS_TEST := 14m
 
 .PHONY: test-containers
@@ -116,9 +129,10 @@ house: ## Measure names, functions, comments and errors of the code; WORST=20 li
 HISTORY_STEPS ?= 1000000
 
 .PHONY: nightly
-nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, and fleets.
+nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, and fleets. Then try random install-configs.
 	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
 	go test -run Histories -timeout 120m -v ./internal/fleet/scaling -scaling.seed=0 -scaling.steps=$(HISTORY_STEPS)
+	go test -timeout 60m ./internal/install/config -config.rounds=50000
 
 RECIPE_HISTORIES ?= 10000
 
@@ -150,6 +164,14 @@ flips: build ## Hibernate and resume local clusters FLIPS times, 200, at random 
 .PHONY: bench
 bench: build ## Measure speed and memory, and print a table.
 	go run ./test/bench --binary bin/hotspare
+
+.PHONY: sizing-table
+sizing-table: ## Play the traces of SIZING_TRACES, a directory of CSV files, and synthetic ones, and print the table of docs/sizing.md.
+	go run ./test/sizing $(if $(SIZING_TRACES),--traces $(SIZING_TRACES)) --set $(or $(SIZING_SET),base)
+
+.PHONY: sizing-ablation
+sizing-ablation: ## Print what leaving out each part of the method changes, the table of ADR 0029.
+	go run ./test/sizing $(if $(SIZING_TRACES),--traces $(SIZING_TRACES)) --ablation
 
 bin/controller-gen: tools/controller-gen/go.mod
 	@cd tools/controller-gen && go build -o ../../bin/controller-gen sigs.k8s.io/controller-tools/cmd/controller-gen

@@ -216,39 +216,69 @@ func allowMapping(root map[string]any) {
 	}}
 }
 
-// requiredRegions are the platforms for which Hive requires a region, with an example.
-var requiredRegions = []struct{ platform, name, example string }{
+// requiredRegion is a platform for which Hive requires a region, with an example.
+type requiredRegion struct{ platform, name, example string }
+
+var requiredRegions = []requiredRegion{
 	{"aws", "AWS", "us-east-1"},
 	{"azure", "Azure", "eastus"},
 	{"gcp", "GCP", "us-central1"},
 	{"ibmcloud", "IBM Cloud", "us-south"},
 }
 
-// requireRegion adds a rule that rejects a platform in the CRD's spec without a region. A stored
+// requireRegion adds rules that reject a platform in the CRD's spec without a region. A stored
 // object without one stays writable, and so does a cluster of such a pool, because the pool copies
 // its platform.
 func requireRegion(root map[string]any) {
 	spec := ensureChild(ensureChild(root, "properties"), "spec")
 	platform, ok := ensureChild(spec, "properties")["platform"].(map[string]any)
-	if !ok || platform["x-kubernetes-validations"] == nil {
-		return // a platform without the rule that requires exactly one
+	switch {
+	case !ok || platform["x-kubernetes-validations"] == nil: // a platform without the rule that requires exactly one
+	case ensureChild(spec, "properties")["clusterPoolRef"] != nil:
+		requireRegionUnlessPooled(spec)
+	default:
+		requireRegionOfPlatforms(platform)
 	}
-	rules, _ := spec["x-kubernetes-validations"].([]any)
+}
+
+// requireRegionOfPlatforms adds a rule to each platform, which costs nothing for other platforms.
+func requireRegionOfPlatforms(platform map[string]any) {
 	for _, r := range requiredRegions {
-		missing := func(object string) string {
-			at := object + ".platform." + r.platform
-			return fmt.Sprintf("has(%[1]s) && (!has(%[1]s.region) || %[1]s.region == '')", at)
-		}
-		rule := fmt.Sprintf("!(%s) || oldSelf.hasValue() && %s", missing("self"), missing("oldSelf.value()"))
-		if ensureChild(spec, "properties")["clusterPoolRef"] != nil {
-			rule = "has(self.clusterPoolRef) || " + rule
-		}
-		rules = append(rules, map[string]any{
-			"rule": rule, "optionalOldSelf": true, "reason": "FieldValueRequired", "fieldPath": ".platform." + r.platform + ".region",
-			"message": fmt.Sprintf("write the %s region of the cluster, such as %s", r.name, r.example),
+		node := ensureChild(ensureChild(platform, "properties"), r.platform)
+		appendRule(node, map[string]any{
+			"rule":            "self.?region.orValue('') != '' || oldSelf.hasValue() && oldSelf.value().?region.orValue('') == ''",
+			"optionalOldSelf": true, "reason": "FieldValueRequired", "fieldPath": ".region", "message": r.message(),
 		})
 	}
-	spec["x-kubernetes-validations"] = rules
+}
+
+// requireRegionUnlessPooled adds one rule for all platforms to the spec of a cluster. An API server reads
+// the schemas of all fields of an object for each field that a rule reads, and writes clusters often: so
+// clusters of pools read one field.
+func requireRegionUnlessPooled(spec map[string]any) {
+	var missing, messages string
+	for i, r := range requiredRegions {
+		at := "self.?platform.?" + r.platform
+		known := "oldSelf.?platform.?" + r.platform
+		if i > 0 {
+			missing += " || "
+		}
+		missing += fmt.Sprintf("%[1]s.hasValue() && %[1]s.?region.orValue('') == '' && !(%[2]s.hasValue() && %[2]s.?region.orValue('') == '')", at, known)
+		messages += fmt.Sprintf("has(self.platform.%s) ? '%s: %s' : ", r.platform, r.platform+".region", r.message())
+	}
+	appendRule(spec, map[string]any{
+		"rule": "has(self.clusterPoolRef) || !(" + missing + ")", "optionalOldSelf": true, "reason": "FieldValueRequired", "fieldPath": ".platform",
+		"message": "write the region of the cluster", "messageExpression": messages + "'write the region of the cluster'",
+	})
+}
+
+func (r requiredRegion) message() string {
+	return fmt.Sprintf("write the %s region of the cluster, such as %s", r.name, r.example)
+}
+
+func appendRule(node, rule map[string]any) {
+	rules, _ := node["x-kubernetes-validations"].([]any)
+	node["x-kubernetes-validations"] = append(rules, rule)
 }
 
 // types maps the type names of the list to schemas.
