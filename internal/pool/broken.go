@@ -121,6 +121,7 @@ func (m Member) brokenReason(cause Cause) string {
 func (d *draft) replaceBroken() {
 	for _, m := range d.replaceableMembers(Broken) {
 		cause := m.DefectCause(d.Settings, d.Now)
-		d.replaceMember(m, cause, m.brokenReason(cause))
+		reason := m.brokenReason(cause)
+		d.replaceMember(m, cause, reason)
 	}
 }

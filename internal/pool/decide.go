@@ -11,6 +11,9 @@ import (
 // before it counts anything, serves claims before it sets power, so that only claims that still
 // wait ask for more, and creates clusters before it replaces any.
 func Decide(s Snapshot) Plan {
+	if s.Unreadable != "" {
+		return Plan{Report: Report{Unreadable: s.Unreadable, Words: "not reconciled: " + s.Unreadable}}
+	}
 	d := newDraft(s)
 	if d.isReleasable() {
 		d.removeFinalizer()

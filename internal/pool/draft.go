@@ -42,6 +42,7 @@ func newDraft(s Snapshot) *draft {
 	d := &draft{
 		Snapshot: s, all: sortByAge(s.Members), buckets: map[Phase][]*Member{},
 		claims: make(map[string]Claim, len(s.Claims)), unawareOfClaim: map[string]bool{}, plannedDeletions: map[string]bool{},
+		budget: limitOrUnlimited(s.Settings.MaxConcurrent), deletions: limitOrUnlimited(s.Settings.MaxConcurrent),
 	}
 	for _, c := range s.Claims {
 		d.claims[c.Name] = c
@@ -70,8 +71,8 @@ func newDraft(s Snapshot) *draft {
 	slices.SortFunc(d.waiting, compareWaitingClaims)
 	d.room, d.roomLimit, d.roomReason = d.remainingRoom()
 	d.underWay += len(s.Pending)
-	d.budget = limitOrUnlimited(s.Settings.MaxConcurrent) - d.underWay
-	d.deletions = limitOrUnlimited(s.Settings.MaxConcurrent) - len(d.buckets[Deleting])
+	d.budget -= d.underWay
+	d.deletions -= len(d.buckets[Deleting])
 	return d
 }
 
@@ -144,4 +145,24 @@ func formatCount(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// unlimited stands for "no limit": it is larger than any pool.
+const unlimited = 1 << 30
+
+func limitOrUnlimited(n *int) int {
+	if n == nil {
+		return unlimited
+	}
+	return *n
+}
+
+// sortByAge returns pointers to all elements of list, oldest first.
+func sortByAge(list []Member) []*Member {
+	out := make([]*Member, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	slices.SortFunc(out, oldestFirst)
+	return out
 }

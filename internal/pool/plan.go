@@ -148,6 +148,8 @@ func (p Plan) String() string {
 // A Report is the content of the pool's status. It already counts the plan's bindings as done, and
 // no other steps of the plan.
 type Report struct {
+	// Unreadable explains why the pool could not be read completely. Of the other fields, only Words is set then.
+	Unreadable string
 	// Count is the number of members in each phase.
 	Count map[Phase]int
 	// Waiting is the number of claims that still wait.

@@ -7,13 +7,15 @@ package pool
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
 // A Snapshot is everything that a pool's next steps depend on.
 type Snapshot struct {
 	Settings Settings
+	// Unreadable explains why the pool could not be read completely; empty if it could. Its plan then has no
+	// steps: what is missing may be a limit.
+	Unreadable string
 	// Members are all existing clusters of the pool, including claimed ones and those being
 	// deleted.
 	Members []Member
@@ -95,16 +97,6 @@ type Settings struct {
 	// ResumeTimeout is the time that a resume may take before the cluster counts as broken; 0 means
 	// no limit.
 	ResumeTimeout time.Duration
-}
-
-// unlimited stands for "no limit": it is larger than any pool.
-const unlimited = 1 << 30
-
-func limitOrUnlimited(n *int) int {
-	if n == nil {
-		return unlimited
-	}
-	return *n
 }
 
 // A Member is one observed cluster of the pool.
@@ -299,16 +291,6 @@ func hasPassed(at, now time.Time) bool { return hasElapsed(at, 0, now) }
 
 func hasElapsed(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))
-}
-
-// sortByAge returns pointers to all elements of list, oldest first.
-func sortByAge(list []Member) []*Member {
-	out := make([]*Member, len(list))
-	for i := range list {
-		out[i] = &list[i]
-	}
-	slices.SortFunc(out, oldestFirst)
-	return out
 }
 
 // oldestFirst compares members by age, then by name.

@@ -27,15 +27,10 @@ type world struct {
 	// What misbehaves at present. The platform refuses the depths in picky.
 	apiDown, blind, refusing, lazy bool
 	picky                          map[cloud.Depth]bool
-	// refused are the depths whose refusal is recorded, by the start of the transition.
-	refused map[refusal]bool
+	// refused are the depths whose refusal is recorded in this transition.
+	refused map[cloud.Depth]bool
 	probe   ResumeProbe
 	history []string
-}
-
-type refusal struct {
-	startedAt time.Time
-	depth     cloud.Depth
 }
 
 // vm is a machine that takes its time.
@@ -48,7 +43,7 @@ type vm struct {
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), now: now, wanted: hivev1.PowerRunning, picky: map[cloud.Depth]bool{}, refused: map[refusal]bool{}}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), now: now, wanted: hivev1.PowerRunning, picky: map[cloud.Depth]bool{}, refused: map[cloud.Depth]bool{}}
 	for i := range 1 + w.IntN(3) {
 		w.vms = append(w.vms, &vm{name: fmt.Sprint("m", i), state: cloud.Running})
 	}
@@ -184,7 +179,7 @@ func (w *world) obey(t *testing.T, s Snapshot, d Plan) Plan {
 		}
 		if depth := m.sleep(ref, until, w.picky); depth != "" {
 			refused = append(refused, &cloud.DepthRefusedError{Depth: depth, Machine: m.name, Reason: "it has local disks"})
-			if w.refused[refusal{d.Record.StartedAt.Time, depth}] {
+			if w.refused[depth] {
 				t.Errorf("depth %s is asked for again: %+v", depth, s.Record)
 			}
 		}
@@ -238,13 +233,21 @@ func (w *world) pass(t *testing.T, mayDie bool) Plan {
 	d = w.obey(t, s, d)
 	w.check(t, s, d)
 	if !mayDie || w.IntN(10) > 0 {
-		w.record = d.Record
-		for _, r := range d.Record.RefusedDepths {
-			w.refused[refusal{d.Record.StartedAt.Time, cloud.Depth(r.Depth)}] = true
-		}
+		w.store(d.Record)
 	}
 	w.run(d.Next)
 	return d
+}
+
+// store stores the record of a pass. Two transitions may start in the same second.
+func (w *world) store(r *hivev1.PowerTransition) {
+	if w.record == nil || w.record.Target != r.Target || !w.record.StartedAt.Equal(&r.StartedAt) {
+		clear(w.refused)
+	}
+	w.record = r
+	for _, refused := range r.RefusedDepths {
+		w.refused[cloud.Depth(refused.Depth)] = true
+	}
 }
 
 // check holds for every decision, whatever happens.

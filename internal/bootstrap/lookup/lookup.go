@@ -1,10 +1,11 @@
-// Package lookup reads the steps that a pool's spare clusters must take. The controller of pools and that of steps
-// use it, so that both require the same.
+// Package lookup reads what a pool requires of its spare clusters: the steps of its ClusterBootstrap and the gates.
+// The controllers of pools, steps and gates use it, so that all of them require the same.
 package lookup
 
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,32 +15,103 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/gate"
-	gatelookup "hotspare.io/hotspare/internal/gate/lookup"
 )
 
-// A Reader reads steps. Cached reads from caches, Live from the API server: the ConfigMaps and Secrets of a hub
-// are not cached.
+// A Reader reads requirements. Cached reads from caches, Live from the API server: the ConfigMaps and Secrets of a
+// hub are not cached. Live may be nil if only gates are read.
 type Reader struct{ Cached, Live client.Reader }
 
-// ReadRequirement reads what a pool requires of its spares: the steps of the ClusterBootstrap that its PoolPolicy
-// names, with the objects that they refer to. Whatever does not exist is a Problem of the Requirement, not an
-// error.
-func (r Reader) ReadRequirement(ctx context.Context, pool types.NamespacedName) (bootstrap.Requirement, error) {
-	p, b, err := gatelookup.ReadBootstrap(ctx, r.Cached, pool)
-	if err != nil {
-		return bootstrap.Requirement{}, err
-	}
-	return r.ResolveSteps(ctx, p, b)
+// Requirements are what a pool requires of its spares. The zero value requires nothing.
+type Requirements struct {
+	Gates gate.Requirement
+	Steps bootstrap.Requirement
 }
 
-// ResolveSteps returns what a pool with policy p requires. b is the ClusterBootstrap that the policy names; both
-// are nil if they do not exist.
-func (r Reader) ResolveSteps(ctx context.Context, p *v1alpha1.PoolPolicy, b *v1alpha1.ClusterBootstrap) (bootstrap.Requirement, error) {
-	if problem := gate.NewRequirement(p, b).Problem; problem != "" {
-		return bootstrap.NewUnresolved(problem), nil
+// A Memo has the steps that were read last. Its zero value is empty.
+type Memo struct {
+	at      time.Time
+	version string
+	steps   bootstrap.Requirement
+}
+
+// memoTTL is how long the content of the ConfigMaps and Secrets of a bootstrap is used. They are not watched.
+const memoTTL = 5 * time.Second
+
+// ReadRequirements reads what a pool requires of its spares: the steps of the ClusterBootstrap that its PoolPolicy
+// names, with the objects that they refer to, and its gates. Whatever does not exist is a Problem of a Requirement,
+// not an error.
+//
+// Steps that the memo has are not read again while the ClusterBootstrap is the same, for five seconds if they refer
+// to other objects.
+func (r Reader) ReadRequirements(ctx context.Context, pool types.NamespacedName, known *Memo, now time.Time) (Requirements, error) {
+	p, b, err := r.readBootstrap(ctx, pool)
+	if err != nil {
+		return Requirements{}, err
 	}
-	if b == nil {
-		return bootstrap.Requirement{}, nil
+	if known.isOutdated(b, now) {
+		if *known, err = r.readSteps(ctx, b, now); err != nil {
+			return Requirements{}, err
+		}
+	}
+	out := Requirements{Gates: gate.NewRequirement(p, b), Steps: known.steps}
+	if problem := out.Gates.Problem; problem != "" {
+		out.Steps = bootstrap.NewUnresolved(problem)
+	}
+	return out, nil
+}
+
+// ReadGates reads the gates that a pool requires, without its steps.
+func (r Reader) ReadGates(ctx context.Context, pool types.NamespacedName) (gate.Requirement, error) {
+	p, b, err := r.readBootstrap(ctx, pool)
+	if err != nil {
+		return gate.Requirement{}, err
+	}
+	return gate.NewRequirement(p, b), nil
+}
+
+// readBootstrap reads the PoolPolicy of a pool, and the ClusterBootstrap that it names; nil if they do not exist.
+func (r Reader) readBootstrap(ctx context.Context, pool types.NamespacedName) (*v1alpha1.PoolPolicy, *v1alpha1.ClusterBootstrap, error) {
+	var p v1alpha1.PoolPolicy
+	err := r.Cached.Get(ctx, pool, &p)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the policy of pool %s: %w", pool, err)
+	}
+	name := gate.BootstrapName(&p)
+	if name == "" {
+		return &p, nil, nil
+	}
+	var b v1alpha1.ClusterBootstrap
+	err = r.Cached.Get(ctx, types.NamespacedName{Namespace: pool.Namespace, Name: name}, &b)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &p, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading ClusterBootstrap %s: %w", name, err)
+	}
+	return &p, &b, nil
+}
+
+// isOutdated reports whether the steps of b must be read. b is nil if there is no bootstrap.
+func (m *Memo) isOutdated(b *v1alpha1.ClusterBootstrap, now time.Time) bool {
+	return m.version != versionOf(b) || m.steps.Unwatched && now.Sub(m.at) >= memoTTL
+}
+
+// versionOf identifies a version of b; empty if it has no steps that can be read.
+func versionOf(b *v1alpha1.ClusterBootstrap) string {
+	if b == nil || b.Unreadable != "" || len(b.Spec.Steps) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s/%d", b.UID, b.Generation)
+}
+
+// readSteps reads the steps of b and what they refer to.
+func (r Reader) readSteps(ctx context.Context, b *v1alpha1.ClusterBootstrap, now time.Time) (Memo, error) {
+	version := versionOf(b)
+	if version == "" {
+		return Memo{}, nil
 	}
 	sources := map[bootstrap.Reference]bootstrap.Source{}
 	for _, ref := range bootstrap.ListReferences(b.Spec.Steps) {
@@ -48,11 +120,11 @@ func (r Reader) ResolveSteps(ctx context.Context, p *v1alpha1.PoolPolicy, b *v1a
 			continue
 		}
 		if err != nil {
-			return bootstrap.Requirement{}, fmt.Errorf("reading %s of ClusterBootstrap %s: %w", ref, b.Name, err)
+			return Memo{}, fmt.Errorf("reading %s of ClusterBootstrap %s: %w", ref, b.Name, err)
 		}
 		sources[ref] = s
 	}
-	return bootstrap.NewRequirement(b, sources), nil
+	return Memo{at: now, version: version, steps: bootstrap.NewRequirement(b, sources)}, nil
 }
 
 func (r Reader) readSource(ctx context.Context, key types.NamespacedName, secret bool) (bootstrap.Source, error) {
@@ -72,4 +144,19 @@ func (r Reader) readSource(ctx context.Context, key types.NamespacedName, secret
 		data[k] = string(v)
 	}
 	return bootstrap.Source{UID: string(s.UID), Data: data}, nil
+}
+
+// PoolsOf returns the pools that use a ClusterBootstrap.
+func PoolsOf(ctx context.Context, c client.Reader, bootstrap types.NamespacedName) ([]types.NamespacedName, error) {
+	var list v1alpha1.PoolPolicyList
+	if err := c.List(ctx, &list, client.InNamespace(bootstrap.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the policies of pools: %w", err)
+	}
+	var out []types.NamespacedName
+	for i := range list.Items {
+		if gate.BootstrapName(&list.Items[i]) == bootstrap.Name {
+			out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
+		}
+	}
+	return out, nil
 }

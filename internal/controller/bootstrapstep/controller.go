@@ -25,7 +25,6 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/kstatus"
@@ -61,8 +60,6 @@ type Reconciler struct {
 	// for a cluster.
 	Workers int
 }
-
-func (r *Reconciler) steps() lookup.Reader { return lookup.Reader{Cached: r.Client, Live: r.Live} }
 
 // Reconcile does one pass over the cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

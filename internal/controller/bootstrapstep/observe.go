@@ -10,6 +10,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/gate"
@@ -24,9 +25,10 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 		RunStartedAt: gate.RunStart(cd), Record: cd.Status.Bootstrap,
 		Reported: condition.Find(cd.Status.Conditions, hivev1.ClusterBootstrapped) != nil, Now: r.Clock.Now(),
 	}
-	var err error
 	ref := cd.Spec.ClusterPoolRef
-	s.Requirement, err = r.steps().ReadRequirement(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})
+	reader := lookup.Reader{Cached: r.Client, Live: r.Live}
+	required, err := reader.ReadRequirements(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &lookup.Memo{}, s.Now)
+	s.Requirement = required.Steps
 	return s, err
 }
 

@@ -14,8 +14,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/gate"
-	gatelookup "hotspare.io/hotspare/internal/gate/lookup"
 )
 
 // addWatches watches the clusters in which steps may be taken, and what says which steps these are. Nothing
@@ -58,7 +58,7 @@ func validityChanged() predicate.Predicate {
 
 // sparesOfBootstrap returns the unclaimed clusters of the pools that use a bootstrap.
 func (r *Reconciler) sparesOfBootstrap(ctx context.Context, o client.Object) []reconcile.Request {
-	list, err := gatelookup.PoolsOf(ctx, r.Client, client.ObjectKeyFromObject(o))
+	list, err := lookup.PoolsOf(ctx, r.Client, client.ObjectKeyFromObject(o))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "finding the pools of a bootstrap")
 	}

@@ -11,10 +11,10 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/gate"
-	"hotspare.io/hotspare/internal/gate/lookup"
 	"hotspare.io/hotspare/internal/rbac"
 )
 
@@ -27,7 +27,7 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	}
 	var err error
 	pool := types.NamespacedName{Namespace: cd.Spec.ClusterPoolRef.Namespace, Name: cd.Spec.ClusterPoolRef.PoolName}
-	if s.Requirement, err = lookup.ReadRequirement(ctx, r.Client, pool); err != nil {
+	if s.Requirement, err = (lookup.Reader{Cached: r.Client}).ReadGates(ctx, pool); err != nil {
 		return s, err
 	}
 	s.AwaitsSteps = s.Requirement.AfterSteps && !bootstrap.IsFinished(cd)

@@ -15,8 +15,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/gate"
-	"hotspare.io/hotspare/internal/gate/lookup"
 )
 
 // addWatches watches the clusters whose gates may be checked, and what says which gates they have.

@@ -110,9 +110,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if s.pool.Unreadable != "" {
-		return fault.Requeue(0, r.reportUnreadable(ctx, s))
-	}
 	p := pool.Decide(s.snapshot)
 	s.cache.recordPlan(p, s.snapshot.Now)
 	t := newExecution(r, s)

@@ -2,6 +2,7 @@ package clusterpool
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
@@ -94,8 +96,8 @@ type poolCache struct {
 	waiting atomic.Bool
 	// dependencies has the result of the last check of the pool's dependencies; nil if it has expired.
 	dependencies atomic.Pointer[dependencies]
-	// steps has the steps of the pool's bootstrap as they were read last.
-	steps cachedSteps
+	// required has the steps of the pool's bootstrap as they were read last.
+	required lookup.Memo
 	// unaware maps the names of clusters to the UIDs of those whose claim was deleted before the
 	// cluster was written into it. A process without this knowledge only waits longer.
 	unaware memo[string, types.UID]
@@ -149,7 +151,7 @@ func (m *poolCache) recordPlan(p pool.Plan, now time.Time) {
 	switch {
 	case len(p.Report.Queue) == 0:
 		m.positionsSetAt = time.Time{}
-	case p.CountSteps(pool.SetPosition) > 0:
+	case slices.ContainsFunc(p.Steps, func(st pool.Step) bool { return st.Verb == pool.SetPosition }):
 		m.positionsSetAt = now
 	}
 }

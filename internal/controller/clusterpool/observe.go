@@ -15,7 +15,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/gate"
+	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -46,10 +46,8 @@ type observation struct {
 	customizations map[string]*hivev1.ClusterDeploymentCustomization
 	faults         map[string]string
 	inventoryPlan  inventory.Plan
-	// gates is what the pool requires of its spares.
-	gates gate.Requirement
-	// steps is what its bootstrap requires them to have done.
-	steps bootstrap.Requirement
+	// required is what the pool requires of its spares.
+	required lookup.Requirements
 	// secretsErr is why the Secrets of interrupted creations could not be read. The pass returns it
 	// after the steps of its plan: claims do not wait for these Secrets.
 	secretsErr error
@@ -69,6 +67,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	s := &observation{pool: r.pools.NewestVersion(&cached)}
 	s.cache = r.poolCaches.getOrAddPool(s.pool)
 	if s.pool.Unreadable != "" {
+		s.snapshot = pool.Snapshot{Unreadable: facts.UnreadableMessage(s.pool), Now: r.Clock.Now()}
 		return s, nil
 	}
 	s.allObserved = s.cache.version == s.pool.ResourceVersion
@@ -79,10 +78,11 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if s.claims, err = r.observeClaims(ctx, key); err != nil {
 		return nil, err
 	}
-	if err = r.observeBootstrap(ctx, s); err != nil {
+	if s.governed, err = r.isGoverned(ctx, key.Namespace); err != nil {
 		return nil, err
 	}
-	if s.governed, err = r.isGoverned(ctx, key.Namespace); err != nil {
+	reader := lookup.Reader{Cached: r.Client, Live: r.Live}
+	if s.required, err = reader.ReadRequirements(ctx, key, &s.cache.required, r.Clock.Now()); err != nil {
 		return nil, err
 	}
 	found, err := r.findDependencies(ctx, s)
@@ -90,7 +90,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 		return nil, err
 	}
 	s.missing, s.sources, s.recipe = found.missing, found.sources, found.recipe
-	if problem := cmp.Or(s.gates.Problem, s.steps.Problem); problem != "" {
+	if problem := cmp.Or(s.required.Gates.Problem, s.required.Steps.Problem); problem != "" {
 		s.missing = append(slices.Clip(s.missing), problem)
 	}
 	template, err := r.loadTemplateCache(ctx, s)
@@ -243,7 +243,7 @@ func (r *Reconciler) isGoverned(ctx context.Context, namespace string) (bool, er
 func (s *observation) poolObjects() facts.Objects {
 	return facts.Objects{
 		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Governed: s.governed, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
-		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember, Gates: &s.gates, Steps: s.steps,
+		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember, Gates: &s.required.Gates, Steps: s.required.Steps,
 	}
 }
 
@@ -267,6 +267,10 @@ func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 // They are not watched.
 const recipeTTL = time.Minute
 
+// stepSourcesTTL is how long a pool relies on the ConfigMaps and Secrets of its bootstrap that it has read while
+// nothing else happens. They are not watched.
+const stepSourcesTTL = 30 * time.Second
+
 // recheckDelay returns how long the pass may rely on the Secrets, the sources of a bootstrap's steps, and the
 // recipe, ClusterClass or template that it has read, which are not watched; 0 if nothing depends on them.
 func (s *observation) recheckDelay() time.Duration {
@@ -275,15 +279,26 @@ func (s *observation) recheckDelay() time.Duration {
 		return dependenciesTTL
 	case len(s.faults) > 0:
 		return templateTTL
-	case s.steps.Unwatched && s.hasUnfinishedClusters():
+	case s.required.Steps.Unwatched && s.hasUnfinishedClusters():
 		return dependenciesTTL
-	case s.steps.Unwatched:
+	case s.required.Steps.Unwatched:
 		return stepSourcesTTL
 	case s.recipe != "":
 		return recipeTTL
 	default:
 		return 0
 	}
+}
+
+// hasUnfinishedClusters reports whether a cluster has begun the steps of the bootstrap and not finished them: it
+// may have seen a change of a ConfigMap or Secret that this pass has not.
+func (s *observation) hasUnfinishedClusters() bool {
+	for _, cd := range s.clusters {
+		if cd.Status.Bootstrap != nil && !bootstrap.IsFinished(cd) {
+			return true
+		}
+	}
+	return false
 }
 
 // unobservedPending returns the recorded names whose clusters the cache does not show.

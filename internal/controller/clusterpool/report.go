@@ -58,6 +58,9 @@ func (t *execution) reportStatus(ctx context.Context, p pool.Plan) (time.Duratio
 	}
 	if wrote {
 		t.seen.cache.statusWrittenAt = now
+		if why := p.Report.Unreadable; why != "" {
+			t.Events.Eventf(after, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Park", "%s", why)
+		}
 		t.recordEntryEvents(ctx, t.pool, after)
 		t.recordPoolWrite(after)
 	}
@@ -110,26 +113,4 @@ func (t *execution) recordEntryEvents(ctx context.Context, before, after *hivev1
 		related := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: after.Namespace, Name: name}}
 		t.Events.Eventf(after, related, corev1.EventTypeWarning, reason, "ReadInventory", "ClusterDeploymentCustomization %s cannot be used: %s", name, why)
 	}
-}
-
-// reportUnreadable reports why the controller does nothing for a pool that could not be read
-// completely: the missing part may be a limit. It sets conditions that every other pass sets too.
-func (r *Reconciler) reportUnreadable(ctx context.Context, s *observation) error {
-	before, p := s.pool, s.pool.DeepCopy()
-	why := fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then hotspare does nothing for this pool",
-		p.Unreadable, p.Name, p.Namespace)
-	p.Status.Plan = "not reconciled: " + why
-	p.Status.ObservedGeneration = p.Generation
-	condition.Set(&p.Status.Conditions, hivev1.PoolMissingDependencies, corev1.ConditionUnknown, hivev1.ReasonUnreadable, why, r.Clock.Now())
-	condition.Set(&p.Status.Conditions, hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonUnreadable, why, r.Clock.Now())
-	kstatus.ReportClusterPool(p, &p.Status, r.Clock.Now())
-	wrote, err := patch.Status(ctx, r.Client, before, p)
-	if err != nil {
-		return fmt.Errorf("reporting on pool %s: %w", p.Name, err)
-	}
-	if wrote {
-		r.pools.RecordWrite(p, r.Clock.Now())
-		r.Events.Eventf(p, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Park", "%s", why)
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/clusterapi"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -249,4 +251,55 @@ func (r *Reconciler) getInstallConfigTemplate(ctx context.Context, p *hivev1.Clu
 		return nil, false, fmt.Errorf("reading Secret %s: %w", ref.Name, err)
 	}
 	return secret.Data[hivev1.SecretKeyInstallConfig], true, nil
+}
+
+// observePendingSecrets finds the recorded names of clusters whose creation was interrupted, and
+// whose Secrets are not the ones that would be created now: the pool, or a Secret that it refers to,
+// was edited in between. A ClusterDeployment created next to them would be installed from the old
+// Secrets and count as current. The hotspare namespace controller deletes the remaining objects.
+func (r *Reconciler) observePendingSecrets(ctx context.Context, s *observation) error {
+	from, err := r.newClusterBuilder(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, name := range s.snapshot.Pending {
+		if s.snapshot.Unusable[name] != "" {
+			continue
+		}
+		copies, err := from.fixedNameSecrets(name)
+		if err != nil {
+			return err
+		}
+		outdated, err := r.anySecretOutdated(ctx, copies)
+		if err != nil {
+			return err
+		}
+		if outdated {
+			s.snapshot.Unusable[name] = pool.SecretsOutdated
+		}
+	}
+	return nil
+}
+
+// anySecretOutdated reports whether one of the Secrets exists with other data.
+func (r *Reconciler) anySecretOutdated(ctx context.Context, copies []*corev1.Secret) (bool, error) {
+	for _, want := range copies {
+		outdated, err := r.isSecretOutdated(ctx, want)
+		if err != nil || outdated {
+			return outdated, err
+		}
+	}
+	return false, nil
+}
+
+func (r *Reconciler) isSecretOutdated(ctx context.Context, want *corev1.Secret) (bool, error) {
+	var have corev1.Secret
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), &have)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	return !equality.Semantic.DeepEqual(have.Data, want.Data), nil
 }

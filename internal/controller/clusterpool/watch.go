@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -210,4 +211,22 @@ func poolKeyOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 		return types.NamespacedName{}
 	}
 	return types.NamespacedName{Namespace: cd.Labels[hivev1.LabelPoolNamespace], Name: cd.Labels[hivev1.LabelPoolName]}
+}
+
+// poolOfPolicy returns the pool of a policy, which has its name.
+func poolOfPolicy(_ context.Context, o client.Object) []reconcile.Request {
+	return poolRequest(o.GetNamespace(), o.GetName())
+}
+
+// poolsOfBootstrap returns the pools that use a ClusterBootstrap.
+func (r *Reconciler) poolsOfBootstrap(ctx context.Context, o client.Object) []reconcile.Request {
+	pools, err := lookup.PoolsOf(ctx, r.Client, client.ObjectKeyFromObject(o))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "finding the pools of a bootstrap")
+	}
+	var out []reconcile.Request
+	for _, p := range pools {
+		out = append(out, reconcile.Request{NamespacedName: p})
+	}
+	return out
 }

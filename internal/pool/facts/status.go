@@ -17,20 +17,32 @@ import (
 )
 
 // PoolStatus returns the pool's status for a report, based on the current status: counts, the plan
-// as text, conditions, and the names of clusters that are about to be created.
+// as text, conditions, and the names of clusters that are about to be created. Of a pool that could not be read
+// completely, it changes only the conditions that every pass sets, and the plan.
 func (o Objects) PoolStatus(rep pool.Report, inventoryPlan inventory.Plan, pending []string, now time.Time) hivev1.ClusterPoolStatus {
 	st := *o.Pool.Status.DeepCopy()
+	st.Plan, st.ObservedGeneration = rep.Words, o.Pool.Generation
+	if rep.Unreadable == "" {
+		o.setCounts(&st, rep, inventoryPlan, pending)
+	}
+	o.setConditions(&st.Conditions, rep, inventoryPlan, now)
+	kstatus.ReportClusterPool(o.Pool, &st, now)
+	return st
+}
+
+func (o Objects) setCounts(st *hivev1.ClusterPoolStatus, rep pool.Report, inventoryPlan inventory.Plan, pending []string) {
 	st.Size = int32(rep.UnclaimedCount())
 	st.Standby = int32(rep.Count[pool.Standby])
 	st.Ready = int32(rep.Count[pool.Assignable])
 	st.Selector = fmt.Sprintf("%s=%s,%s=%s", hivev1.LabelPoolNamespace, o.Pool.Namespace, hivev1.LabelPoolName, o.Pool.Name)
-	st.Plan = rep.Words
-	st.ObservedGeneration = o.Pool.Generation
 	st.Pending, st.RecipeVersion = slices.Clone(pending), o.Recipe
 	st.Inventory = inventoryStatus(inventoryPlan)
-	o.setConditions(&st.Conditions, rep, inventoryPlan, now)
-	kstatus.ReportClusterPool(o.Pool, &st, now)
-	return st
+}
+
+// UnreadableMessage says what happens to a pool that could not be read completely, and who can change that.
+func UnreadableMessage(p *hivev1.ClusterPool) string {
+	return fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then hotspare does nothing for this pool",
+		p.Unreadable, p.Name, p.Namespace)
 }
 
 type conditionSetter func(typ string, status corev1.ConditionStatus, reason, message string)
@@ -43,6 +55,11 @@ func (o Objects) setConditions(list *[]hivev1.Condition, rep pool.Report, invent
 		if condition.Find(*list, typ) == nil {
 			set(typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Condition Initialized")
 		}
+	}
+	if rep.Unreadable != "" {
+		set(hivev1.PoolMissingDependencies, corev1.ConditionUnknown, hivev1.ReasonUnreadable, rep.Unreadable)
+		set(hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonUnreadable, rep.Unreadable)
+		return
 	}
 	o.setInventoryCondition(set, inventoryPlan)
 	o.setClaimsMissingCondition(set, condition.Find(*list, hivev1.PoolClaimsMissing) != nil, rep)
