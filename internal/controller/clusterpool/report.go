@@ -14,7 +14,6 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
 )
