@@ -173,6 +173,15 @@ sizing-table: ## Play the traces of SIZING_TRACES, a directory of CSV files, and
 sizing-ablation: ## Print what leaving out each part of the method changes, the table of ADR 0029.
 	go run ./test/sizing $(if $(SIZING_TRACES),--traces $(SIZING_TRACES)) --ablation
 
+.PHONY: download
+download: ## Download the Go modules that the build, its tools and the tests need.
+	@go list -deps -test ./... >/dev/null
+	@cd test/hivetypes && go list -deps -test ./... >/dev/null
+	@cd tools/modules && go list -deps . >/dev/null
+	@cd tools/controller-gen && go list -deps sigs.k8s.io/controller-tools/cmd/controller-gen >/dev/null
+	@cd tools/golangci-lint && go list -deps github.com/golangci/golangci-lint/v2/cmd/golangci-lint >/dev/null
+	@cd tools/helm && go list -deps helm.sh/helm/v3/cmd/helm >/dev/null
+
 bin/controller-gen: tools/controller-gen/go.mod
 	@cd tools/controller-gen && go build -o ../../bin/controller-gen sigs.k8s.io/controller-tools/cmd/controller-gen
 
