@@ -30,6 +30,7 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies;clusterbootstraps,verbs=get;list;watch
@@ -157,6 +158,14 @@ const (
 	longestBackoff = time.Minute
 )
 
+// newWatch selects the changes after which a cluster may take a step, or its condition must be written. A step in
+// progress reads its ConfigMaps and Secrets in each attempt.
+func (r *Reconciler) newWatch() spares.Watch {
+	return spares.Watch{Cached: r.Client, Concerns: concernsSteps, Changed: func(before, after *hivev1.ClusterDeployment) bool {
+		return before.Status.Bootstrap != nil && after.Status.Bootstrap == nil
+	}}
+}
+
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	workers := r.Workers
@@ -164,7 +173,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		workers = 10
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("bootstrapstep")
-	return r.addWatches(b).
+	return r.newWatch().AddTo(b).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),

@@ -4,18 +4,16 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/pool/facts"
-	"hotspare.io/hotspare/internal/rbac"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // observe reads what the next step of a cluster depends on.
@@ -26,15 +24,15 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 		Reported: condition.Find(cd.Status.Conditions, hivev1.ClusterBootstrapped) != nil, Now: r.Clock.Now(),
 	}
 	ref := cd.Spec.ClusterPoolRef
-	reader := lookup.Reader{Cached: r.Client, Live: r.Live}
-	required, err := reader.ReadRequirements(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &lookup.Memo{}, s.Now)
+	reader := spares.Reader{Cached: r.Client, Live: r.Live}
+	required, err := reader.ReadRequirements(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &spares.Memo{}, s.Now)
 	s.Requirement = required.Steps
 	return s, err
 }
 
 // attempt attempts a step in the cluster.
 func (r *Reconciler) attempt(ctx context.Context, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, step bootstrap.Step) (bootstrap.Outcome, error) {
-	if err := r.confirmPoolNamespace(ctx, cd); err != nil {
+	if err := spares.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
 		return bootstrap.Outcome{}, err
 	}
 	secret := client.ObjectKey{Namespace: cd.Namespace}
@@ -54,19 +52,6 @@ func (r *Reconciler) confirmCurrent(ctx context.Context, cd *hivev1.ClusterDeplo
 	}
 	if live.ResourceVersion != cd.ResourceVersion || live.UID != cd.UID {
 		return fault.New(fault.Conflict, fmt.Errorf("cluster %s has changed", key))
-	}
-	return nil
-}
-
-// confirmPoolNamespace returns an error if the cluster only claims to be one of a pool: its admin would get what
-// is in the Secrets of the pool's namespace.
-func (r *Reconciler) confirmPoolNamespace(ctx context.Context, cd *hivev1.ClusterDeployment) error {
-	var ns corev1.Namespace
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns); err != nil {
-		return fmt.Errorf("reading namespace %s: %w", cd.Namespace, err)
-	}
-	if !rbac.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
-		return fault.NewDenied("namespace %s was not created for a cluster of pool %s", ns.Name, cd.Spec.ClusterPoolRef.PoolName)
 	}
 	return nil
 }

@@ -26,12 +26,14 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies;clusterbootstraps,verbs=get;list;watch
@@ -123,6 +125,17 @@ const (
 	longestBackoff = time.Minute
 )
 
+// newWatch selects the changes after which the gates of a cluster must be checked, or its verdict reported.
+func (r *Reconciler) newWatch() spares.Watch {
+	return spares.Watch{Cached: r.Client, Concerns: concernsGates, Changed: func(before, after *hivev1.ClusterDeployment) bool {
+		return hasVerdict(before) && !hasVerdict(after) || bootstrap.IsFinished(before) != bootstrap.IsFinished(after)
+	}}
+}
+
+func hasVerdict(cd *hivev1.ClusterDeployment) bool {
+	return cd.Status.Gates != nil && cd.Status.Gates.Version != ""
+}
+
 // SetupWithManager starts the controllers with mgr.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	workers := r.Workers
@@ -130,7 +143,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		workers = 10
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("clustergate")
-	err := r.addWatches(b).
+	err := r.newWatch().AddTo(b).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),

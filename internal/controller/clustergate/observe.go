@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/gate"
-	"hotspare.io/hotspare/internal/rbac"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // observe reads what the verdict about a cluster depends on, and checks the gates if it runs.
@@ -27,13 +24,13 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	}
 	var err error
 	pool := types.NamespacedName{Namespace: cd.Spec.ClusterPoolRef.Namespace, Name: cd.Spec.ClusterPoolRef.PoolName}
-	if s.Requirement, err = (lookup.Reader{Cached: r.Client}).ReadGates(ctx, pool); err != nil {
+	if s.Requirement, err = (spares.Reader{Cached: r.Client}).ReadGates(ctx, pool); err != nil {
 		return s, err
 	}
 	s.AwaitsSteps = s.Requirement.AfterSteps && !bootstrap.IsFinished(cd)
 	gates := s.GatesToCheck()
 	if len(gates) > 0 {
-		if err := r.confirmPoolNamespace(ctx, cd); err != nil {
+		if err := spares.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
 			return s, err
 		}
 		if s.Answers, err = r.Spokes.CheckGates(ctx, kubeconfigSecret(cd), gates, runLabel(s)); err != nil {
@@ -42,19 +39,6 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	}
 	s.Now = r.Clock.Now()
 	return s, nil
-}
-
-// confirmPoolNamespace returns an error if the cluster only claims to be one of a pool. The pods of gates run
-// in clusters of pools only.
-func (r *Reconciler) confirmPoolNamespace(ctx context.Context, cd *hivev1.ClusterDeployment) error {
-	var ns corev1.Namespace
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns); err != nil {
-		return fmt.Errorf("reading namespace %s: %w", cd.Namespace, err)
-	}
-	if !rbac.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
-		return fault.NewDenied("namespace %s was not created for a cluster of pool %s", ns.Name, cd.Spec.ClusterPoolRef.PoolName)
-	}
-	return nil
 }
 
 // runLabel identifies a run of a cluster and a version of its gates as the value of a label.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // A memo is a map for use by several goroutines. Its zero value is empty.
@@ -97,7 +97,7 @@ type poolCache struct {
 	// dependencies has the result of the last check of the pool's dependencies; nil if it has expired.
 	dependencies atomic.Pointer[dependencies]
 	// required has the steps of the pool's bootstrap as they were read last.
-	required lookup.Memo
+	required spares.Memo
 	// unaware maps the names of clusters to the UIDs of those whose claim was deleted before the
 	// cluster was written into it. A process without this knowledge only waits longer.
 	unaware memo[string, types.UID]

@@ -15,11 +15,11 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/rbac"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // An observation is everything that a pass has read before it decides. Nothing changes it
@@ -47,7 +47,7 @@ type observation struct {
 	faults         map[string]string
 	inventoryPlan  inventory.Plan
 	// required is what the pool requires of its spares.
-	required lookup.Requirements
+	required spares.Requirements
 	// secretsErr is why the Secrets of interrupted creations could not be read. The pass returns it
 	// after the steps of its plan: claims do not wait for these Secrets.
 	secretsErr error
@@ -81,7 +81,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if s.governed, err = r.isGoverned(ctx, key.Namespace); err != nil {
 		return nil, err
 	}
-	reader := lookup.Reader{Cached: r.Client, Live: r.Live}
+	reader := spares.Reader{Cached: r.Client, Live: r.Live}
 	if s.required, err = reader.ReadRequirements(ctx, key, &s.cache.required, r.Clock.Now()); err != nil {
 		return nil, err
 	}

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/bootstrap/lookup"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {
@@ -220,7 +220,7 @@ func poolOfPolicy(_ context.Context, o client.Object) []reconcile.Request {
 
 // poolsOfBootstrap returns the pools that use a ClusterBootstrap.
 func (r *Reconciler) poolsOfBootstrap(ctx context.Context, o client.Object) []reconcile.Request {
-	pools, err := lookup.PoolsOf(ctx, r.Client, client.ObjectKeyFromObject(o))
+	pools, err := spares.PoolsOf(ctx, r.Client, client.ObjectKeyFromObject(o))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "finding the pools of a bootstrap")
 	}

@@ -1,6 +1,6 @@
-// Package lookup reads what a pool requires of its spare clusters: the steps of its ClusterBootstrap and the gates.
-// The controllers of pools, steps and gates use it, so that all of them require the same.
-package lookup
+// Package spares reads what a pool requires of its spare clusters, the steps of its ClusterBootstrap and the gates, and
+// watches what changes it. The controllers of pools, steps and gates use it, so that all of them require the same.
+package spares
 
 import (
 	"context"
@@ -12,9 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/gate"
+	"hotspare.io/hotspare/internal/rbac"
 )
 
 // A Reader reads requirements. Cached reads from caches, Live from the API server: the ConfigMaps and Secrets of a
@@ -159,4 +162,17 @@ func PoolsOf(ctx context.Context, c client.Reader, bootstrap types.NamespacedNam
 		}
 	}
 	return out, nil
+}
+
+// ConfirmPoolNamespace returns an error if a cluster only claims to be one of a pool. The pods of gates run in clusters of
+// pools only, and the admin of another cluster would get what is in the Secrets of the pool's namespace.
+func ConfirmPoolNamespace(ctx context.Context, c client.Reader, cd *hivev1.ClusterDeployment) error {
+	var ns corev1.Namespace
+	if err := c.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns); err != nil {
+		return fmt.Errorf("reading namespace %s: %w", cd.Namespace, err)
+	}
+	if !rbac.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
+		return fault.NewDenied("namespace %s was not created for a cluster of pool %s", ns.Name, cd.Spec.ClusterPoolRef.PoolName)
+	}
+	return nil
 }
