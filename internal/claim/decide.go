@@ -98,14 +98,22 @@ func planWaiting(f Snapshot) Plan {
 	case f.PoolDeleting:
 		return Plan{Pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
 	case f.Held != (condition.Value{}):
-		return Plan{Pending: condition.True(f.Held.Reason, f.Held.Message)}
+		return f.planInQueue(condition.True(f.Held.Reason, f.Held.Message))
 	case f.AssignmentRefused:
 		return Plan{} // the condition has the hub's message
 	}
 	if left := f.Created.Add(GracePeriod).Sub(f.Now); left > 0 && f.PoolHasReady && !f.HasConditions {
 		return Plan{Next: left}
 	}
-	return Plan{Pending: condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed")}
+	return f.planInQueue(condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed"))
+}
+
+// planInQueue returns the plan for a claim that waits in a queue, with its priority.
+func (f Snapshot) planInQueue(pending condition.Value) Plan {
+	if f.PriorityProblem != "" {
+		pending.Message += "; " + f.PriorityProblem
+	}
+	return Plan{Pending: pending, Priority: f.Priority}
 }
 
 func planAssigned(f Snapshot) Plan {

@@ -55,6 +55,8 @@ type Plan struct {
 	// Pending, ClusterRunning and HeartbeatMissing are conditions of the claim; the zero value leaves
 	// a condition unchanged.
 	Pending, ClusterRunning, HeartbeatMissing condition.Value
+	// Priority is the priority in effect of a claim that waits; nil if it has none.
+	Priority *int32
 	// Lifetime is the effective lifetime of a claim that has a cluster; nil means no limit.
 	Lifetime *hivev1.Duration
 	// Stalled reports an invalid field of a claim that has its cluster; the zero value means that

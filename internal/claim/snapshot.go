@@ -28,6 +28,10 @@ type Snapshot struct {
 	// Held is the condition Admitted of a claim that the ClaimPolicies of its namespace do not admit; the
 	// zero value if they do, or if there are none.
 	Held condition.Value
+	// Priority is the priority in effect while the claim waits; nil if nobody has set one.
+	Priority *int32
+	// PriorityProblem explains why that is not the value of the claim's annotation; empty if it is.
+	PriorityProblem string
 	// Heartbeat is nil if the claim has none.
 	Heartbeat *Heartbeat
 	// HasConditions is set if the claim already has conditions.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/claimqueue"
 	"hotspare.io/hotspare/internal/condition"
 )
 
@@ -58,14 +59,16 @@ func (p Plan) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Decide returns the plan for a namespace. Claims are admitted in the order of their creation. A claim
+// Decide returns the plan for a namespace. Claims are admitted in the order of package claimqueue, with the
+// priorities that the policies permit: in the order of their creation if none has a priority. A claim
 // that waits because of a limit lets claims that do not need that limit pass; so that these cannot keep it
 // waiting for ever, the first claim in line for its limits reserves a place in the limits of other
 // policies that it needs as well.
 //
-// Therefore the oldest claim that waits is admitted at the latest when the claims that were admitted before
-// it became the oldest are gone: a place that becomes free is reserved for it, or no other claim can take it.
-// So a claim waits at most as long as it and the older claims that wait would take one after the other.
+// Therefore the first claim that waits is admitted at the latest when the claims that were admitted before
+// it became the first are gone: a place that becomes free is reserved for it, or no other claim can take it.
+// So a claim waits at most as long as it and the claims before it would take one after the other; and
+// claims that come later are before it only for a limited time, which claimqueue.Compare says.
 func Decide(s Snapshot) Plan {
 	d := newDraft(s)
 	for _, c := range d.claims {
@@ -86,7 +89,8 @@ type limit struct {
 type draft struct {
 	policies []Policy
 	pools    []string
-	// claims are those that keep their admission, and then the others in the order of their creation.
+	// claims are those that keep their admission, and then the others in the order of the queue. Their
+	// priorities are those in effect.
 	claims []Claim
 	plan   Plan
 	// holders has the admitted claims that count against a limit, reserved the claims that have reserved
@@ -102,13 +106,20 @@ func newDraft(s Snapshot) *draft {
 		holders: map[limit][]Claim{}, reserved: map[limit][]Claim{}, first: map[limit]string{},
 	}
 	slices.SortFunc(d.policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
+	for i, c := range d.claims {
+		d.claims[i].Priority = LimitPriority(s.Policies, c)
+	}
 	slices.SortFunc(d.claims, func(a, b Claim) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), claimqueue.Compare(a.entry(), b.entry()))
 	})
 	for _, p := range d.policies {
 		d.plan.Counts[p.Name] = Counts{}
 	}
 	return d
+}
+
+func (c Claim) entry() claimqueue.Entry {
+	return claimqueue.Entry{Name: c.Name, Created: c.Created, Priority: c.Priority}
 }
 
 // rank puts claims that keep their admission first.

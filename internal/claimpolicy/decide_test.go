@@ -1,9 +1,11 @@
 package claimpolicy
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +17,11 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// policy is written as "name: subjects; pools; max; max per user", where subjects begin with u:, g: or s:. A "?"
+// policy is written as "name: subjects; pools; max; max per user; max priority", where subjects begin with u:, g: or s:. A "?"
 // after the name marks one that cannot be read.
 func policy(text string) Policy {
 	name, rest, _ := strings.Cut(text, ": ")
-	part := strings.Split(rest+";;;", ";")
+	part := strings.Split(rest+";;;;", ";")
 	p := Policy{Namespace: "ci", Name: strings.TrimSuffix(name, "?")}
 	if strings.HasSuffix(name, "?") {
 		p.Unreadable = "why"
@@ -40,12 +42,13 @@ func policy(text string) Policy {
 		}
 		return &n
 	}
-	p.Spec.MaxClaims, p.Spec.MaxClaimsPerUser = read(part[2]), read(part[3])
+	p.Spec.MaxClaims, p.Spec.MaxClaimsPerUser, p.Spec.MaxPriority = read(part[2]), read(part[3]), read(part[4])
 	return p
 }
 
 // claims are written as "name=user(group,group)@pool", with a "+" for one that is admitted, a "*" for one that has
-// a cluster, a "?" for one that cannot be read and a "-" for one that is being deleted; oldest first.
+// a cluster, a "?" for one that cannot be read and a "-" for one that is being deleted; oldest first, a second apart. "name^5"
+// has priority 5.
 func claims(text string) []Claim {
 	var out []Claim
 	for i, word := range strings.Fields(text) {
@@ -65,6 +68,9 @@ func claims(text string) []Claim {
 			}
 		}
 		c.Name, marks, _ = strings.Cut(marks, "=")
+		var priority string
+		c.Name, priority, _ = strings.Cut(c.Name, "^")
+		c.Priority, _ = strconv.Atoi(priority) // 0 if there is none
 		who, pool, _ := strings.Cut(marks, "@")
 		user, groups, _ := strings.Cut(strings.TrimSuffix(who, ")"), "(")
 		c.Pool, c.Creator = pool, Creator{User: user}
@@ -99,6 +105,9 @@ func TestDecide(t *testing.T) {
 		"a policy at its limit":                           {[]string{"p: g:ci;;2"}, "*x=alice(ci)@dev y=bob(ci)@dev z=carol(ci)@dev", "admit y\nhold z: ClaimPolicy p admits at most 2 claims of all its subjects together at a time, and has admitted x of alice, y of bob: this claim of carol waits until one of them is released"},
 		"a claim that is being deleted frees its place":   {[]string{"p: g:ci;;1"}, "*-x=alice(ci)@dev y=bob(ci)@dev", "admit y"},
 		"the older claim first":                           {[]string{"p: g:ci;;1"}, "y=bob(ci)@dev x=alice(ci)@dev", "admit y\nhold x: ClaimPolicy p admits at most 1 claim of all its subjects together at a time, and has admitted y of bob: this claim of alice waits until one of them is released"},
+		"unless it has a lower priority":                  {[]string{"p: g:ci;;1;;5"}, "y=bob(ci)@dev x^1=alice(ci)@dev", "admit x\nhold y: ClaimPolicy p admits at most 1 claim of all its subjects together at a time, and has admitted x of alice: this claim of bob waits until one of them is released"},
+		"a priority that is not permitted does not count": {[]string{"p: g:ci;;1"}, "y=bob(ci)@dev x^1=alice(ci)@dev", "admit y\nhold x: ClaimPolicy p admits at most 1 claim of all its subjects together at a time, and has admitted y of bob: this claim of alice waits until one of them is released"},
+		"an admission is kept, whatever comes":            {[]string{"p: g:ci;;1;;5"}, "+y=bob(ci)@dev x^5=alice(ci)@dev", "hold x: ClaimPolicy p admits at most 1 claim of all its subjects together at a time, and has admitted y of bob: this claim of alice waits until one of them is released"},
 		"a cluster counts, whatever the limit":            {[]string{"p: g:ci;;1"}, "*y=bob(ci)@dev *x=alice(ci)@dev", ""},
 		"all limits apply":                                {[]string{"p: g:ci;;5", "q: u:alice;;;1"}, "*x=alice(ci)@dev y=alice(ci)@dev", "hold y: ClaimPolicy q admits at most 1 claim of alice at a time, and has admitted x: this claim of alice waits until one of them is released"},
 		"no claims at all":                                {[]string{"p: g:ci;;0"}, "x=alice(ci)@dev", "hold x: ClaimPolicy p admits no claims of all its subjects together: ask somebody who may write ClaimPolicies here"},
@@ -157,6 +166,9 @@ func newHistory(seed uint64) *history {
 			return &n
 		}
 		p.Spec.MaxClaims, p.Spec.MaxClaimsPerUser = number(), number()
+		if h.rng.IntN(2) == 0 {
+			p.Spec.MaxPriority = new(int32(h.rng.IntN(4) - 1))
+		}
 		h.policies = append(h.policies, p)
 	}
 	return h
@@ -167,7 +179,31 @@ func (h *history) create() {
 	h.made++
 	h.claims = append(h.claims, Claim{
 		Name: fmt.Sprintf("x%03d", h.made), Created: h.now, Creator: users[h.rng.IntN(len(users))], Pool: allPools[h.rng.IntN(3)],
+		Priority: h.rng.IntN(2*highest+1) - highest,
 	})
+}
+
+// highest is the highest priority of the claims, and -highest the lowest.
+const highest = 2
+
+// priority is the one in effect.
+func (h *history) priority(c Claim) int {
+	most, isSet := 0, false
+	for _, p := range h.policies {
+		if m := p.Spec.MaxPriority; m != nil && p.Applies(c.Creator, c.Pool) && (!isSet || int(*m) < most) {
+			most, isSet = int(*m), true
+		}
+	}
+	return min(c.Priority, most)
+}
+
+// isBefore reports whether a is before b in line.
+func (h *history) isBefore(a, b Claim) bool {
+	at := func(c Claim) time.Time { return c.Created.Add(-time.Duration(h.priority(c)) * time.Minute) }
+	if c := cmp.Or(at(a).Compare(at(b)), a.Created.Compare(b.Created)); c != 0 {
+		return c < 0
+	}
+	return a.Name < b.Name
 }
 
 // pass decides on the claims in a random order, and takes the steps, some of them only. It reports whether it
@@ -238,7 +274,7 @@ func (h *history) limits(c Claim) []limit {
 
 // check returns what is wrong after a pass.
 func (h *history) check(settled bool) error {
-	var oldest *Claim
+	var first *Claim
 	for i, c := range h.claims {
 		if c.Admitted.IsTrue() && !c.HasCluster && !h.permitted(c) && settled {
 			return fmt.Errorf("%s is admitted, and no policy permits it, or its pool does not exist", c.Name)
@@ -251,12 +287,12 @@ func (h *history) check(settled bool) error {
 				return fmt.Errorf("%d claims are admitted by %+v", n, l)
 			}
 		}
-		if oldest == nil && !c.Admitted.IsTrue() && h.permitted(c) {
-			oldest = &h.claims[i]
+		if !c.Admitted.IsTrue() && h.permitted(c) && (first == nil || h.isBefore(c, *first)) {
+			first = &h.claims[i]
 		}
 	}
-	if oldest != nil && settled && !slices.ContainsFunc(h.limits(*oldest), func(l limit) bool { return h.used(l) >= l.most }) {
-		return fmt.Errorf("%s is the first in line, is within all limits, and waits: %s", oldest.Name, oldest.Admitted.Message)
+	if first != nil && settled && !slices.ContainsFunc(h.limits(*first), func(l limit) bool { return h.used(l) >= l.most }) {
+		return fmt.Errorf("%s is the first in line, is within all limits, and waits: %s", first.Name, first.Admitted.Message)
 	}
 	return nil
 }
@@ -281,12 +317,15 @@ func TestHistoriesStayWithinTheLimits(t *testing.T) {
 }
 
 // A claim waits at most as long as the claims before it hold their clusters, however many come after
-// it. The bound is exact, as the contract of Decide says. A claim that is admitted in pass n is gone after
-// pass n+held+1 at the latest, so its place is free in pass n+held+2. Let a claim be the oldest that waits in
-// pass n. Claims that are admitted later cannot make it wait: they get a place of a limit only if it has
+// it. Without priorities the bound is exact, as the contract of Decide says. A claim that is admitted in pass n is gone after
+// pass n+held+1 at the latest, so its place is free in pass n+held+2. Let a claim be the first that waits in
+// pass n, and let no claim that comes later be before it. Claims that are admitted later cannot make it wait: they get a place of a limit only if it has
 // reserved another place there, or if a limit of the same policy is full; and the last place of that limit
 // becomes free together with one that it takes first. Those that were admitted in pass n or before are gone in
-// pass n+held+2. So it waits in at most held+2 passes, and then the next one is the oldest.
+// pass n+held+2. So it waits in at most held+2 passes, and then the next one is the first.
+//
+// A claim that comes later is before a claim of priority p only if it comes within (highest-p) minutes, which
+// are 60 passes each. From then on at most existing-1 claims are before it.
 //
 // For example, 39 claims wait for the one place of a policy, and each holds it for held+1 or held+2 passes.
 func TestNobodyStarves(t *testing.T) {
@@ -299,7 +338,7 @@ func TestNobodyStarves(t *testing.T) {
 		seed := rand.Uint64()
 		h := newHistory(seed)
 		since, waited := map[string]int{}, map[string]int{}
-		for step := range 500 {
+		for step := range 600 {
 			for len(h.claims) < existing {
 				h.create()
 			}
@@ -307,7 +346,7 @@ func TestNobodyStarves(t *testing.T) {
 			for _, c := range h.claims {
 				switch {
 				case !c.Admitted.IsTrue() && h.permitted(c):
-					if waited[c.Name]++; waited[c.Name] > bound {
+					if waited[c.Name]++; waited[c.Name] > bound+(highest-h.priority(c))*60 {
 						t.Fatalf("seed %d, step %d: %s of %s on %s waits: %s\n%+v", seed, step, c.Name, c.Creator.User, c.Pool, c.Admitted.Message, h.policies)
 					}
 				case since[c.Name] == 0:
@@ -317,6 +356,42 @@ func TestNobodyStarves(t *testing.T) {
 			h.claims = slices.DeleteFunc(h.claims, func(c Claim) bool {
 				return !h.permitted(c) || c.Admitted.IsTrue() && step+1-since[c.Name] >= held+h.rng.IntN(2)
 			})
+		}
+	}
+}
+
+func TestPrioritiesAreThoseOfTheStrictestPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		policies []string
+		claim    string
+		want     int
+		explain  string
+	}{
+		"no policies, no limit":                        {nil, "x^1000=alice@dev", 1000, ""},
+		"a policy that sets none":                      {[]string{"p: u:alice"}, "x^10=alice@dev", 0, "no ClaimPolicy permits alice a higher one on pool dev"},
+		"a negative priority is always permitted":      {[]string{"p: u:alice"}, "x^-10=alice@dev", -10, ""},
+		"a policy that sets one":                       {[]string{"p: u:alice;;;;5"}, "x^10=alice@dev", 5, "ClaimPolicy p permits alice at most 5 on pool dev"},
+		"within it":                                    {[]string{"p: u:alice;;;;10"}, "x^10=alice@dev", 10, ""},
+		"a policy that sets none does not limit it":    {[]string{"p: u:alice;;;;5", "q: u:alice"}, "x^10=alice@dev", 5, "ClaimPolicy p permits alice at most 5 on pool dev"},
+		"the lowest of two":                            {[]string{"p: u:alice;;;;5", "q: u:alice;;;;3"}, "x^10=alice@dev", 3, "ClaimPolicy q permits alice at most 3 on pool dev"},
+		"a policy of others":                           {[]string{"p: u:bob;;;;5"}, "x^10=alice@dev", 0, "no ClaimPolicy permits alice a higher one on pool dev"},
+		"a policy of another pool":                     {[]string{"p: u:alice;prod;;;5"}, "x^10=alice@dev", 0, "no ClaimPolicy permits alice a higher one on pool dev"},
+		"an unknown creator":                           {[]string{"p: u:alice;;;;5"}, "x^10=@dev", 0, "no ClaimPolicy permits its unknown creator a higher one on pool dev"},
+		"a policy that cannot be read permits none":    {[]string{"p: u:alice;;;;5", "q?: u:alice;;;;9"}, "x^10=alice@dev", 0, "ClaimPolicy q permits alice at most 0 on pool dev"},
+		"a limit below 0 holds for every claim":        {[]string{"p: u:alice;;;;-5"}, "x=alice@dev", -5, "ClaimPolicy p permits alice at most -5 on pool dev"},
+		"the first of two with the same is the reason": {[]string{"q: u:alice;;;;5", "p: u:alice;;;;5"}, "x^6=alice@dev", 5, "ClaimPolicy p permits alice at most 5 on pool dev"},
+	} {
+		var policies []Policy
+		for _, text := range c.policies {
+			policies = append(policies, policy(text))
+		}
+		claim := claims(c.claim)[0]
+		got, explain := LimitPriority(policies, claim), ""
+		if got != claim.Priority {
+			explain = FindPriorityLimit(policies, claim).Explain(claim)
+		}
+		if got != c.want || explain != c.explain {
+			t.Errorf("%s: %d (%s), want %d (%s)", name, got, explain, c.want, c.explain)
 		}
 	}
 }

@@ -5,6 +5,8 @@
 package claimpolicy
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +41,8 @@ type Claim struct {
 	Created time.Time
 	Creator Creator
 	Pool    string
+	// Priority is its own priority, without regard to the policies.
+	Priority int
 	// HasCluster is set if the claim has a cluster. It keeps the cluster whatever the policies say.
 	HasCluster bool
 	Deleting   bool
@@ -83,6 +87,7 @@ func ReadClaim(c *hivev1.ClusterClaim) Claim {
 		Name: c.Name, Created: c.CreationTimestamp.Time, Creator: ReadCreator(c), Pool: c.Spec.ClusterPoolName,
 		HasCluster: c.Spec.Namespace != "", Deleting: c.DeletionTimestamp != nil, Unreadable: c.Unreadable != "",
 	}
+	out.Priority, _ = hivev1.ParsePriority(c.Annotations[hivev1.AnnotationPriority]) // 0 if it is not valid: package claim reports that
 	if found := condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted); found != nil {
 		out.Admitted = condition.Value{Status: found.Status, Reason: found.Reason, Message: found.Message}
 	}
@@ -122,6 +127,56 @@ func (p Policy) matchesSubject(s v1alpha1.ClaimSubject, who Creator) bool {
 	default:
 		return false
 	}
+}
+
+// A PriorityLimit is the highest priority that counts for a claim.
+type PriorityLimit struct {
+	Most int
+	// Policy is the policy that sets it; empty if none of those that apply does.
+	Policy string
+}
+
+// FindPriorityLimit returns the limit on the priority of a claim; nil if the namespace has no policies. It
+// is the lowest of the policies that apply, and 0 if none of them sets one. A policy that cannot be read may
+// have any limit, so the limit is then at most 0.
+func FindPriorityLimit(policies []Policy, c Claim) *PriorityLimit {
+	if len(policies) == 0 {
+		return nil
+	}
+	var lowest *PriorityLimit
+	consider := func(name string, most int) {
+		if lowest == nil || most < lowest.Most || most == lowest.Most && name < lowest.Policy {
+			lowest = &PriorityLimit{most, name}
+		}
+	}
+	for _, p := range policies {
+		switch {
+		case p.Unreadable != "":
+			consider(p.Name, 0)
+		case p.Spec.MaxPriority != nil && p.Applies(c.Creator, c.Pool):
+			consider(p.Name, int(*p.Spec.MaxPriority))
+		}
+	}
+	if lowest == nil {
+		return &PriorityLimit{}
+	}
+	return lowest
+}
+
+// LimitPriority returns the priority in effect of a claim.
+func LimitPriority(policies []Policy, c Claim) int {
+	if limit := FindPriorityLimit(policies, c); limit != nil {
+		return min(c.Priority, limit.Most)
+	}
+	return c.Priority
+}
+
+// Explain says who may have which priority, and by which policy. It is the end of a sentence.
+func (l PriorityLimit) Explain(c Claim) string {
+	if l.Policy == "" {
+		return fmt.Sprintf("no ClaimPolicy permits %s a higher one on pool %s", cmp.Or(c.Creator.User, "its unknown creator"), c.Pool)
+	}
+	return fmt.Sprintf("ClaimPolicy %s permits %s at most %d on pool %s", l.Policy, cmp.Or(c.Creator.User, "its unknown creator"), l.Most, c.Pool)
 }
 
 // LimitLifetime returns the default and the longest lifetime of a claim, given those of its pool; nil

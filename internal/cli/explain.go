@@ -125,6 +125,13 @@ func formatPosition(v poolforecast.Claim) string {
 	return base.FormatNumber(v.Position)
 }
 
+func formatClaimPriority(v poolforecast.Claim) string {
+	if v.Priority == 0 {
+		return base.None
+	}
+	return base.FormatNumber(v.Priority)
+}
+
 func formatExpectedTime(v poolforecast.Claim, now time.Time) string {
 	switch {
 	case v.Ready == nil:

@@ -55,6 +55,7 @@ func (a commands) explainClaimCommand() *cobra.Command {
 				about.AddRow("Claim", c.Namespace+"/"+c.Name)
 				about.AddRow("State", t.Claim.State)
 				about.AddRow("Place", formatPosition(*t.Claim))
+				about.AddRow("Priority", formatClaimPriority(*t.Claim))
 				about.AddRow("Expected", formatExpectedTime(*t.Claim, t.Now))
 				about.AddRow("Expires", t.expires)
 				about.AddRow("Why", t.Claim.Message)

@@ -202,10 +202,7 @@ func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, re
 		Installers: slices.Sorted(maps.Keys(p.Executors)),
 		Events:     recorder("clusterpool"),
 		Suffix:     func() string { return utilrand.String(5) },
-		Governed: func(ctx context.Context, namespace string) (bool, error) {
-			policies, err := claimpolicy.ListPolicies(ctx, c, namespace)
-			return len(policies) > 0, err
-		},
+		Policies:   claimpolicy.NewLister(c),
 	}
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err

@@ -1,6 +1,9 @@
 package pool
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Census counts a pool's members and claims as they are, regardless of the plan.
 type Census struct {
@@ -49,7 +52,7 @@ func (s Snapshot) CountMembersAndClaims() Census {
 	}
 	c.Served = len(s.Claims) - c.Waiting - c.Held - c.Leaving
 	if c.Waiting > 0 {
-		c.LongestWait = max(0, s.Now.Sub(d.waiting[0].Created))
+		c.LongestWait = max(0, s.Now.Sub(slices.MinFunc(d.waiting, compareClaimAge).Created))
 	}
 	return c
 }

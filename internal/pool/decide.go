@@ -141,11 +141,16 @@ func (d *draft) deleteUnclaimed() {
 	}
 }
 
-// bindWaitingClaims binds the oldest running clusters to the oldest waiting claims.
+// bindWaitingClaims binds the oldest running clusters to the first claims in the queue.
 func (d *draft) bindWaitingClaims() {
 	n := min(len(d.waiting), len(d.buckets[Assignable]))
+	hasPriorities := slices.ContainsFunc(d.waiting, func(c Claim) bool { return c.Priority != 0 })
 	for i := range n {
-		d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, "oldest claim, oldest running cluster")
+		reason := "oldest claim, oldest running cluster"
+		if hasPriorities {
+			reason = fmt.Sprintf("first claim in the queue, with priority %d, oldest running cluster", d.waiting[i].Priority)
+		}
+		d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, reason)
 	}
 	bound := d.buckets[Assignable][:n]
 	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), bound...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,14 +135,16 @@ func applyMark(m *pool.Member, mark string) {
 	}
 }
 
-// claims reads "x y=b z! w?": waiting, served by b, being deleted, unreadable; the
-// first is the oldest.
+// claims reads "x y=b z! w? v^2": waiting, served by b, being deleted, unreadable, with priority 2; each is a
+// minute younger than the one before it.
 func claims(text string) []pool.Claim {
 	var out []pool.Claim
 	for i, word := range strings.Fields(text) {
 		name, cluster, _ := strings.Cut(strings.TrimRight(word, "!?~"), "=")
+		name, priority, _ := strings.Cut(name, "^")
+		n, _ := strconv.Atoi(priority) // 0 if there is none
 		out = append(out, pool.Claim{
-			Name: name, Cluster: cluster, Deleting: strings.Contains(word, "!"), Unreadable: strings.Contains(word, "?"), Held: strings.Contains(word, "~"),
+			Name: name, Priority: n, Cluster: cluster, Deleting: strings.Contains(word, "!"), Unreadable: strings.Contains(word, "?"), Held: strings.Contains(word, "~"),
 			Created: noon.Add(time.Duration(i-100) * time.Minute),
 		})
 	}
@@ -191,6 +194,10 @@ func TestDecide(t *testing.T) {
 		"installing clusters are told too":              {settings(2, 1), "a:installing b:installing", "", "start a, hibernate b"},
 		"runningCount above size means size":            {settings(1, 5), "a:assignable b:claimed=x", "x=b", ""},
 		"the oldest claim gets the oldest running":      {settings(0, 0), "a:standby b:assignable c:assignable", "x y", "bind x b, bind y c, delete a"},
+		"a priority is worth as many minutes":           {settings(1, 1), "a:assignable", "x y z^3", "bind z a, create, create, create"},
+		"… and no more":                                 {settings(1, 1), "a:assignable", "x y z^2", "bind x a, create, create, create"},
+		"a negative one lets later claims pass":         {settings(1, 1), "a:assignable", "x^-2 y", "bind y a, create, create"},
+		"a binding that has begun is completed":         {settings(0, 0), "a:claimed=x", "x y^9", "bind x a, create"},
 		"a claim that is held gets none":                {settings(1, 1), "a:assignable", "x~ y", "bind y a, create"},
 		"… and asks for no more":                        {settings(1, 1), "a:assignable", "x~", ""},
 		"… but keeps what it has":                       {settings(1, 1), "a:claimed=x b:assignable", "x~", "bind x a"},

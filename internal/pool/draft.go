@@ -14,6 +14,7 @@ type draft struct {
 	// all has every member, oldest first; each is in one of the buckets.
 	all     []*Member
 	buckets map[Phase][]*Member
+	// waiting has the claims that wait for a cluster, in the order in which they get one.
 	waiting []Claim
 	claims  map[string]Claim
 	// unawareOfClaim has the claimed members that do not record their claim yet.
@@ -85,7 +86,7 @@ func (d *draft) claimsByCluster() map[string]string {
 		if c.Cluster == "" || c.Deleting {
 			continue
 		}
-		if other, again := out[c.Cluster]; !again || compareWaitingClaims(c, d.claims[other]) < 0 {
+		if other, again := out[c.Cluster]; !again || compareClaimAge(c, d.claims[other]) < 0 {
 			out[c.Cluster] = c.Name
 		}
 	}

@@ -24,13 +24,16 @@ var (
 type world struct {
 	rand *rand.Rand
 	pool.Snapshot
-	serial int
-	log    []string
+	// priorities is set if claims have priorities.
+	priorities bool
+	serial     int
+	log        []string
 }
 
 func newWorld(r *rand.Rand) *world {
 	w := &world{rand: r}
 	w.Now = noon
+	w.priorities = r.IntN(2) == 0
 	w.Settings = pool.Settings{Size: r.IntN(6), RunningCount: r.IntN(4), Version: "v1"}
 	if r.IntN(2) == 0 {
 		w.Settings.MaxSize = ptr(r.IntN(12))
@@ -56,7 +59,7 @@ func (w *world) happen() {
 	switch w.rand.IntN(8) {
 	case 0, 1:
 		w.serial++
-		w.Claims = append(w.Claims, pool.Claim{Name: fmt.Sprintf("x%d", w.serial), Created: w.Now})
+		w.Claims = append(w.Claims, pool.Claim{Name: fmt.Sprintf("x%d", w.serial), Created: w.Now, Priority: w.priority()})
 	case 2:
 		if len(w.Claims) > 0 {
 			w.Claims[w.rand.IntN(len(w.Claims))].Deleting = true
@@ -112,6 +115,17 @@ func (w *world) blur() {
 		c := &w.Claims[w.rand.IntN(n)]
 		c.Unreadable = !c.Unreadable
 	}
+	if n := len(w.Claims); n > 0 && w.rand.IntN(10) == 0 {
+		w.Claims[w.rand.IntN(n)].Priority = w.priority()
+	}
+}
+
+// priority is often that of another claim, and sometimes more minutes than the claims are apart.
+func (w *world) priority() int {
+	if !w.priorities {
+		return 0
+	}
+	return []int{-100, -5, 0, 0, 5, 100}[w.rand.IntN(6)]
 }
 
 // progress moves one cluster on.
@@ -233,8 +247,34 @@ func (w *world) check(t *testing.T, p pool.Plan) {
 		t.Fatalf("%d exist, %d are created, maxSize is %d", len(w.Members), creates, *most)
 	}
 	w.checkConcurrency(t, p)
+	w.checkQueue(t, p)
 	for _, s := range p.StepsOf(pool.Delete) {
 		w.checkDeath(t, s)
+	}
+}
+
+// checkQueue checks that no claim that waits counts as having come before one that gets a cluster, and that the
+// positions are in the same order. A binding that has begun is completed whatever waits.
+func (w *world) checkQueue(t *testing.T, p pool.Plan) {
+	t.Helper()
+	arrival := func(name string) time.Time {
+		c := w.Claims[slices.IndexFunc(w.Claims, func(c pool.Claim) bool { return c.Name == name })]
+		return c.Created.Add(-time.Duration(c.Priority) * time.Minute)
+	}
+	var last time.Time
+	advance := func(claim string) {
+		if arrival(claim).Before(last) {
+			t.Fatalf("claim %s is served after one that counts as having come later\n%s", claim, strings.Join(w.log, "\n"))
+		}
+		last = arrival(claim)
+	}
+	for _, s := range p.StepsOf(pool.Bind) {
+		if s.Cause == pool.ClaimWaiting {
+			advance(s.Claim)
+		}
+	}
+	for _, wait := range p.Report.Queue {
+		advance(wait.Claim)
 	}
 }
 

@@ -11,6 +11,8 @@ type Wait struct {
 	Claim string `json:"claim"`
 	// Position is its place in the queue; the first has 1.
 	Position int `json:"position"`
+	// Priority is the priority in effect; 0 if the claim has none.
+	Priority int `json:"priority,omitempty"`
 	// Ready is when a cluster for it is likely to run; zero if nothing in progress leads to one, or
 	// if its duration is unknown. A time in the past means that the cluster is overdue.
 	Ready time.Time `json:"ready,omitzero"`
@@ -27,7 +29,7 @@ func (d *draft) estimateWaits() []Wait {
 	coming := d.expectedReadyTimes()
 	out := make([]Wait, len(d.waiting))
 	for i, c := range d.waiting {
-		out[i] = Wait{Claim: c.Name, Position: i + 1}
+		out[i] = Wait{Claim: c.Name, Position: i + 1, Priority: c.Priority}
 		if i < len(coming) {
 			out[i].Ready = coming[i]
 		}

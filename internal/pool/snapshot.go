@@ -8,6 +8,8 @@ package pool
 import (
 	"cmp"
 	"time"
+
+	"hotspare.io/hotspare/internal/claimqueue"
 )
 
 // A Snapshot is everything that a pool's next steps depend on.
@@ -210,6 +212,8 @@ const (
 type Claim struct {
 	Name    string
 	Created time.Time
+	// Priority is its priority in effect: within the limits of the ClaimPolicies of its namespace.
+	Priority int
 	// Cluster names the cluster in its spec; empty while it waits.
 	Cluster  string
 	Deleting bool
@@ -301,9 +305,14 @@ func oldestFirst(a, b *Member) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-func compareWaitingClaims(a, b Claim) int {
-	if c := a.Created.Compare(b.Created); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Name, b.Name)
+// compareWaitingClaims compares claims by their place in the queue.
+func compareWaitingClaims(a, b Claim) int { return claimqueue.Compare(a.entry(), b.entry()) }
+
+func (c Claim) entry() claimqueue.Entry {
+	return claimqueue.Entry{Name: c.Name, Created: c.Created, Priority: c.Priority}
+}
+
+// compareClaimAge compares claims by age, then by name.
+func compareClaimAge(a, b Claim) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 }

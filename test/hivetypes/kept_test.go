@@ -18,6 +18,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterclaims status.estimatedReadyTime kept-status",
 		"clusterclaims status.observedGeneration kept-status",
 		"clusterclaims status.position kept-status",
+		"clusterclaims status.priority kept-status",
 		"clusterdeploymentcustomizations spec.clusterDeploymentSpecPatches kept-spec",
 		"clusterdeploymentcustomizations status.clusterDeploymentRef.* kept-references",
 		"clusterdeploymentcustomizations status.clusterPoolRef.* kept-references",

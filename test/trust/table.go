@@ -150,6 +150,11 @@ var table = []section{
 			"They can end that one claim, as its deletion or `spec.lifetime` can. No time in them is used: hotspare measures by its own clock.",
 		},
 		{
+			[]string{"AnnotationPriority"},
+			"annotation `priority`", owner,
+			"It moves that claim in the queue of its pool by at most 1000 minutes. The `maxPriority` of ClaimPolicies limits it in each pass of the pool, so that a change after the admission gains nothing; `status.priority` is not read.",
+		},
+		{
 			[]string{"ClusterClaim*.*"},
 			"all other fields", owner,
 			"Lifetimes are limited by the pool's `claimLifetime.maximum`, from `spec` and the time of assignment each time.",

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Lifetime",type=string,JSONPath=`.status.lifetime`,priority=1
 // +kubebuilder:printcolumn:name="Position",type=integer,JSONPath=`.status.position`,priority=1
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.status.priority`,priority=1
 // +kubebuilder:printcolumn:name="EstimatedReady",type=date,JSONPath=`.status.estimatedReadyTime`,priority=1
 type ClusterClaim struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -77,6 +78,11 @@ type ClusterClaimStatus struct {
 	// +optional
 	// +nullable
 	Position *int32 `json:"position,omitempty"`
+	// Priority is the priority of a claim that waits for a cluster, within the limits of ClaimPolicies. It is
+	// unset if the annotation hotspare.io/priority is, and once the claim has a cluster.
+	// +optional
+	// +nullable
+	Priority *int32 `json:"priority,omitempty"`
 	// EstimatedReadyTime is when the claim is likely to have a running cluster, estimated from how
 	// long the pool's earlier clusters took. It is unset if there is no estimate: no operation in
 	// progress leads to a cluster for the claim, or the pool has not installed a cluster yet.

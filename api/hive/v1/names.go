@@ -1,5 +1,10 @@
 package v1
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // Finalizers.
 const (
 	// FinalizerPool keeps a ClusterPool until its clusters are deleted.
@@ -121,6 +126,10 @@ const (
 	// AnnotationHeartbeat, on a ClusterClaim, is the heartbeat of the process that uses the claim's
 	// cluster. Every change of the value is a heartbeat; hotspare does not interpret the value.
 	AnnotationHeartbeat = "hotspare.io/heartbeat"
+	// AnnotationPriority, on a ClusterClaim, is its priority among the claims that wait: a whole number from
+	// MinPriority to MaxPriority, 0 if unset. For each 1 of it, the claim counts as created a minute earlier.
+	// ParsePriority reads it.
+	AnnotationPriority = "hotspare.io/priority"
 	// AnnotationShelve makes hibernation shelve OpenStack servers, which frees their hosts, instead
 	// of stopping them.
 	AnnotationShelve = "hotspare.io/shelve"
@@ -142,6 +151,25 @@ const (
 	// created.
 	AnnotationClaim = "hive.openshift.io/cluster-claim"
 )
+
+// The limits of AnnotationPriority.
+const (
+	MinPriority = -1000
+	MaxPriority = 1000
+)
+
+// ParsePriority returns the value of AnnotationPriority; 0 if it is empty. If it returns an error, the priority is
+// 0. It accepts one spelling of each number, as the admission policy of claims does.
+func ParsePriority(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || strconv.Itoa(n) != text || n < MinPriority || n > MaxPriority {
+		return 0, fmt.Errorf("%q is not a whole number from %d to %d", text, MinPriority, MaxPriority)
+	}
+	return n, nil
+}
 
 // Names of objects that hotspare creates in a cluster's namespace.
 const (

@@ -353,6 +353,11 @@ func (in *ClusterClaimStatus) DeepCopyInto(out *ClusterClaimStatus) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Priority != nil {
+		in, out := &in.Priority, &out.Priority
+		*out = new(int32)
+		**out = **in
+	}
 	if in.EstimatedReadyTime != nil {
 		in, out := &in.EstimatedReadyTime, &out.EstimatedReadyTime
 		*out = (*in).DeepCopy()

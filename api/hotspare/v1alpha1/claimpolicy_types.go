@@ -54,6 +54,13 @@ type ClaimPolicySpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxClaimsPerUser *int32 `json:"maxClaimsPerUser,omitempty"`
+	// MaxPriority is the highest priority, by annotation hotspare.io/priority, of a claim that waits. A
+	// higher one counts as this. Of several policies that apply to a claim, the lowest counts; if none sets it,
+	// it is 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1000
+	// +kubebuilder:validation:Maximum=1000
+	MaxPriority *int32 `json:"maxPriority,omitempty"`
 	// Lifetime limits how long claims live. The pool's claimLifetime.maximum limits it, too.
 	// +optional
 	Lifetime *ClaimPolicyLifetime `json:"lifetime,omitempty"`

@@ -345,6 +345,11 @@ func (in *ClaimPolicySpec) DeepCopyInto(out *ClaimPolicySpec) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.MaxPriority != nil {
+		in, out := &in.MaxPriority, &out.MaxPriority
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Lifetime != nil {
 		in, out := &in.Lifetime, &out.Lifetime
 		*out = new(ClaimPolicyLifetime)

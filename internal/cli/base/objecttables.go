@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/explain/remedy"
@@ -17,6 +18,10 @@ func (a *App) BuildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *Ta
 	places := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool { return c.Status.Position != nil })
 	if places {
 		t.Header = append(t.Header, "PLACE")
+	}
+	priorities := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool { return claimpolicy.ReadClaim(&c).Priority != 0 })
+	if priorities {
+		t.Header = append(t.Header, "PRIORITY")
 	}
 	if namespaces {
 		t.Header = append([]string{"NAMESPACE"}, t.Header...)
@@ -30,12 +35,24 @@ func (a *App) BuildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *Ta
 		if places {
 			row = append(row, formatQueuePosition(c, now))
 		}
+		if priorities {
+			row = append(row, formatPriority(c))
+		}
 		if namespaces {
 			row = append([]string{c.Namespace}, row...)
 		}
 		t.AddRow(row...)
 	}
 	return t
+}
+
+// formatPriority returns the priority of a claim, and the one in effect if a ClaimPolicy limits it.
+func formatPriority(c *hivev1.ClusterClaim) string {
+	own := claimpolicy.ReadClaim(c).Priority
+	if s := c.Status.Priority; s != nil && int(*s) < own {
+		return fmt.Sprintf("%d (of %d)", *s, own)
+	}
+	return FormatNumber(own)
 }
 
 // BuildTaskTable lists the actions for the user, then the problems that resolve without action.

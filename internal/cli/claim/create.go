@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -22,6 +24,8 @@ type claimOptions struct {
 	name              string
 	lifetime, timeout time.Duration
 	wait              bool
+	// priority is the priority of the claim while it waits; 0 is that of a claim that has none.
+	priority int
 	// heartbeatTimeout is the timeout of the claim's heartbeat; 0 means none.
 	heartbeatTimeout time.Duration
 }
@@ -30,10 +34,18 @@ func (o *claimOptions) validate() error {
 	if o.lifetime < 0 || o.timeout < 0 {
 		return errors.New("--lifetime and --timeout must not be negative")
 	}
+	if _, err := hivev1.ParsePriority(strconv.Itoa(o.priority)); err != nil {
+		return fmt.Errorf("--priority must be from %d to %d", hivev1.MinPriority, hivev1.MaxPriority)
+	}
 	if o.heartbeatTimeout != 0 && o.heartbeatTimeout < claim.MinHeartbeatTimeout {
 		return fmt.Errorf("--heartbeat-timeout must be at least %s, or 0 for no heartbeat", claim.MinHeartbeatTimeout)
 	}
 	return nil
+}
+
+// addPriorityFlag adds --priority.
+func (o *claimOptions) addPriorityFlag(f *pflag.FlagSet) {
+	f.IntVar(&o.priority, "priority", 0, "if no cluster is free, wait as if the claim had been created this many minutes earlier (negative: later)")
 }
 
 func (a commands) createCommand() *cobra.Command {
@@ -49,6 +61,7 @@ func (a commands) createCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.name, "name", "", "name of the claim (default: the pool's name with a random suffix)")
 	f.DurationVar(&o.lifetime, "lifetime", 0, "release the claim automatically after this time (0: the pool's default)")
+	o.addPriorityFlag(f)
 	f.BoolVar(&o.wait, "wait", false, "wait until the cluster can be used")
 	f.DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -118,10 +131,14 @@ func (a commands) prepareClaim(ctx context.Context, h *base.Hub, poolName string
 	if name == "" {
 		name = poolName + "-" + rand.String(5)
 	}
-	return &hivev1.ClusterClaim{
+	c := &hivev1.ClusterClaim{
 		ObjectMeta: h.ObjectMeta(name),
 		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: poolName, Lifetime: base.ToAPIDuration(o.lifetime)},
-	}, nil
+	}
+	if o.priority != 0 {
+		c.Annotations = map[string]string{hivev1.AnnotationPriority: strconv.Itoa(o.priority)}
+	}
+	return c, nil
 }
 
 func (a commands) createClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) error {

@@ -81,19 +81,36 @@ func (r *Reconciler) observePool(ctx context.Context, s *observation) error {
 
 // observePolicies reads what the ClaimPolicies of the claim's namespace say about it into the snapshot.
 func (r *Reconciler) observePolicies(ctx context.Context, s *observation) error {
-	if r.Policies == nil {
-		return nil
-	}
-	policies, err := r.Policies(ctx, s.claim.Namespace)
-	if err != nil {
-		return err
+	var policies []claimpolicy.Policy
+	if r.Policies != nil {
+		var err error
+		if policies, err = r.Policies(ctx, s.claim.Namespace); err != nil {
+			return err
+		}
 	}
 	c := claimpolicy.ReadClaim(s.claim)
+	s.readPriority(c, policies)
 	if len(policies) > 0 && c.Admitted.Status == corev1.ConditionFalse {
 		s.Held = c.Admitted
 	}
 	s.DefaultLifetime, s.MaximumLifetime = claimpolicy.LimitLifetime(policies, c.Creator, c.Pool, s.DefaultLifetime, s.MaximumLifetime)
 	return nil
+}
+
+// readPriority reads the priority in effect into the snapshot.
+func (s *observation) readPriority(c claimpolicy.Claim, policies []claimpolicy.Policy) {
+	text := s.claim.Annotations[hivev1.AnnotationPriority]
+	n := claimpolicy.LimitPriority(policies, c)
+	if text != "" || n != 0 {
+		s.Priority = new(int32(n)) //nolint:gosec // ParsePriority and the API limit it
+	}
+	if _, err := hivev1.ParsePriority(text); err != nil {
+		s.PriorityProblem = "annotation " + hivev1.AnnotationPriority + " is ignored: " + err.Error() + ": correct it"
+		return
+	}
+	if limit := claimpolicy.FindPriorityLimit(policies, c); n != c.Priority {
+		s.PriorityProblem = fmt.Sprintf("its priority %d counts as %d: %s", c.Priority, n, limit.Explain(c))
+	}
 }
 
 // readOwnCluster adds the observed cluster to the snapshot.

@@ -32,6 +32,9 @@ func (r *Reconciler) setClaimStatus(c *hivev1.ClusterClaim, p claim.Plan) {
 	if p.Pending.Reason != hivev1.ReasonNoClusters && p.Pending.Status != "" {
 		c.Status.Position, c.Status.EstimatedReadyTime = nil, nil
 	}
+	if p.Pending.Status != "" {
+		c.Status.Priority = p.Priority
+	}
 	if p.Lifetime != nil || p.Pending.Status == corev1.ConditionFalse {
 		c.Status.Lifetime = p.Lifetime
 	}

@@ -24,6 +24,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/mutationcache"
@@ -78,9 +79,9 @@ type Reconciler struct {
 	Obstacles map[string]Obstacle
 	// Recipes are the recipes of platform exec; nil if there are none.
 	Recipes Recipes
-	// Governed reports whether a namespace has a ClaimPolicy, so that a claim must be admitted before it
-	// gets a cluster; nil means that none has.
-	Governed func(ctx context.Context, namespace string) (bool, error)
+	// Policies returns the ClaimPolicies of a namespace. If there is one, a claim must be admitted before
+	// it gets a cluster. nil means that there are none.
+	Policies func(ctx context.Context, namespace string) ([]claimpolicy.Policy, error)
 	// Suffix returns the random part of a cluster's name.
 	Suffix func() string
 	// Metrics counts the steps; nil counts nothing.
@@ -139,8 +140,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged()))).
 		Watches(&hivev1.ClusterDeployment{}, enqueuePool(poolOfCluster, r.canBeDeferred), builder.WithPredicates(memberChanged())).
 		Watches(&hivev1.ClusterClaim{}, enqueuePool(poolOfClaim, canClaimWait), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, finalizersChanged(), admissionChanged()))).
-		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfClaimPolicy), builder.WithPredicates(existenceChanged())).
+			predicate.GenerationChangedPredicate{}, finalizersChanged(), admissionChanged(), priorityChanged()))).
+		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfClaimPolicy), builder.WithPredicates(predicate.Or(
+			existenceChanged(), predicate.GenerationChangedPredicate{}))).
 		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCustomization), builder.WithPredicates(customizationChanged())).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).
 		Watches(&v1alpha1.PoolPolicy{}, handler.EnqueueRequestsFromMapFunc(poolOfPolicy), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

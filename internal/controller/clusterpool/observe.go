@@ -15,6 +15,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -28,8 +29,8 @@ type observation struct {
 	pool     *hivev1.ClusterPool
 	clusters map[string]*hivev1.ClusterDeployment
 	claims   map[string]*hivev1.ClusterClaim
-	// governed is set if the pool's namespace has a ClaimPolicy.
-	governed bool
+	// policies are the ClaimPolicies of the pool's namespace.
+	policies []claimpolicy.Policy
 	// remembered names the clusters that the cache does not show yet: this process created them.
 	remembered map[string]bool
 	// allObserved is set if the pool certainly has no clusters except those in clusters and those
@@ -78,7 +79,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if s.claims, err = r.observeClaims(ctx, key); err != nil {
 		return nil, err
 	}
-	if s.governed, err = r.isGoverned(ctx, key.Namespace); err != nil {
+	if s.policies, err = r.listPolicies(ctx, key.Namespace); err != nil {
 		return nil, err
 	}
 	reader := spares.Reader{Cached: r.Client, Live: r.Live}
@@ -231,18 +232,18 @@ func pointersTo[T any](items []T) iter.Seq[*T] {
 	}
 }
 
-// isGoverned reports whether a namespace has a ClaimPolicy.
-func (r *Reconciler) isGoverned(ctx context.Context, namespace string) (bool, error) {
-	if r.Governed == nil {
-		return false, nil
+// listPolicies returns the ClaimPolicies of a namespace.
+func (r *Reconciler) listPolicies(ctx context.Context, namespace string) ([]claimpolicy.Policy, error) {
+	if r.Policies == nil {
+		return nil, nil
 	}
-	return r.Governed(ctx, namespace)
+	return r.Policies(ctx, namespace)
 }
 
 // poolObjects returns the objects that the facts are computed from.
 func (s *observation) poolObjects() facts.Objects {
 	return facts.Objects{
-		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Governed: s.governed, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
+		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Policies: s.policies, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
 		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember, Gates: &s.required.Gates, Steps: s.required.Steps,
 	}
 }

@@ -135,6 +135,16 @@ func admissionChanged() predicate.Predicate {
 	}
 }
 
+// priorityChanged selects the updates that change the priority of a claim.
+func priorityChanged() predicate.Predicate {
+	priority := func(o client.Object) string { return o.GetAnnotations()[hivev1.AnnotationPriority] }
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return priority(e.ObjectOld) != priority(e.ObjectNew) },
+	}
+}
+
 // admissionStatus returns the status of condition Admitted of a claim; "" if it has none.
 func admissionStatus(o client.Object) corev1.ConditionStatus {
 	found := condition.Find(o.(*hivev1.ClusterClaim).Status.Conditions, hivev1.ClaimAdmitted)
@@ -151,8 +161,8 @@ func existenceChanged() predicate.Predicate {
 	}}
 }
 
-// poolsOfClaimPolicy returns the pools in the namespace of a ClaimPolicy: its first one holds claims, and
-// the end of the last one frees them.
+// poolsOfClaimPolicy returns the pools in the namespace of a ClaimPolicy: its first one holds claims, the
+// end of the last one frees them, and each limits the priorities of claims.
 func (r *Reconciler) poolsOfClaimPolicy(ctx context.Context, o client.Object) []reconcile.Request {
 	var list hivev1.ClusterPoolList
 	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {

@@ -36,7 +36,7 @@ func (f Forecast) ExplainClaim(c *hivev1.ClusterClaim, formatCommand remedy.Comm
 	v := Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	for _, w := range f.Plan.Report.Queue {
 		if w.Claim == c.Name {
-			v.Position = w.Position
+			v.Position, v.Priority = w.Position, w.Priority
 			if !w.Ready.IsZero() {
 				v.Ready = &w.Ready
 			}
@@ -77,7 +77,28 @@ func (f Forecast) describeWaitForCluster(c *hivev1.ClusterClaim, position int) s
 	case position == 0 && facts.IsHeld(c, false):
 		return condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted).Message
 	default:
-		return f.describeQueuePosition(position)
+		return f.describeClaimsBefore(position) + f.describeQueuePosition(position)
+	}
+}
+
+// describeClaimsBefore names the claims before that position in the queue, with their priorities; "" if no claim
+// in the queue has one.
+func (f Forecast) describeClaimsBefore(position int) string {
+	queue := f.Plan.Report.Queue
+	if position == 0 || !slices.ContainsFunc(queue, func(w pool.Wait) bool { return w.Priority != 0 }) {
+		return ""
+	}
+	var names []string
+	for _, w := range queue[:position-1] {
+		names = append(names, fmt.Sprintf("%s (priority %d)", w.Claim, w.Priority))
+	}
+	switch len(names) {
+	case 0:
+		return "it is the first in the queue; "
+	case 1:
+		return "1 claim is before it: " + names[0] + "; "
+	default:
+		return fmt.Sprintf("%d claims are before it: %s; ", len(names), humanize.JoinFirstWords(names))
 	}
 }
 

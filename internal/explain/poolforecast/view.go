@@ -52,6 +52,8 @@ type Claim struct {
 	Cluster string    `json:"cluster,omitempty"`
 	// Position is its place in the queue, Ready when a cluster for it is expected.
 	Position int            `json:"position,omitempty"`
+	// Priority is its priority in effect.
+	Priority int            `json:"priority,omitempty"`
 	Ready    *time.Time     `json:"ready,omitempty"`
 	Message  string         `json:"message"`
 	ToDo     *remedy.Remedy `json:"toDo,omitempty"`

@@ -17,6 +17,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/inventory"
@@ -29,9 +30,10 @@ type Objects struct {
 	// Clusters and Claims are all clusters and claims of the pool, by name.
 	Clusters map[string]*hivev1.ClusterDeployment
 	Claims   map[string]*hivev1.ClusterClaim
-	// Governed is set if the pool's namespace has a ClaimPolicy. If it is not known, the conditions of the
-	// claims count, which a claim gets a moment after its creation.
-	Governed bool
+	// Policies are the ClaimPolicies of the pool's namespace. If PoliciesUnknown is set, the statuses of the
+	// claims count instead, which a claim gets a moment after its creation.
+	Policies        []claimpolicy.Policy
+	PoliciesUnknown bool
 	// Missing describes what the pool needs and lacks, one text each: the messages of InvalidFields and of
 	// Dependency.
 	Missing []string
@@ -92,7 +94,7 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 func (o Objects) readClaim(c *hivev1.ClusterClaim) pool.Claim {
 	out := pool.Claim{
 		Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
-		Unreadable: c.Unreadable != "", Held: IsHeld(c, o.Governed),
+		Unreadable: c.Unreadable != "", Held: IsHeld(c, len(o.Policies) > 0), Priority: o.priorityOf(c),
 	}
 	if p := c.Status.Position; p != nil {
 		out.Position = int(*p)
@@ -101,6 +103,15 @@ func (o Objects) readClaim(c *hivev1.ClusterClaim) pool.Claim {
 		out.Ready = at.Time
 	}
 	return out
+}
+
+// priorityOf returns the priority in effect of a claim.
+func (o Objects) priorityOf(c *hivev1.ClusterClaim) int {
+	n := claimpolicy.LimitPriority(o.Policies, claimpolicy.ReadClaim(c))
+	if o.PoliciesUnknown && c.Status.Priority != nil {
+		n = min(n, int(*c.Status.Priority))
+	}
+	return n
 }
 
 // IsHeld reports whether a claim gets no cluster yet because no ClaimPolicy has admitted it. governed is
