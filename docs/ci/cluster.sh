@@ -13,6 +13,7 @@
 #   HUB_NAMESPACE       the namespace of the pool; default: that of the kubeconfig
 #   LIFETIME            hotspare releases the claim after this time; default: 2h
 #   TIMEOUT             the longest time to wait for a cluster; default: 60m
+#   PRIORITY            the priority of the claim while it waits, in minutes; default: none
 #   CLUSTER_KUBECONFIG  the file to write; default: cluster.kubeconfig
 #   HEARTBEAT_PID       the process that uses the cluster: if it dies, hotspare releases the claim. A process in
 #                       the background renews the heartbeat of the claim while it lives; default: none
@@ -122,6 +123,7 @@ metadata:
   name: $CLAIM
   annotations:
     ${HEARTBEAT_PID:+hotspare.io/heartbeat-timeout: $HEARTBEAT_TIMEOUT}
+    ${PRIORITY:+hotspare.io/priority: '$PRIORITY'}
 spec:
   clusterPoolName: ${POOL:?}
   lifetime: ${LIFETIME:-2h}

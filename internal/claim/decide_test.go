@@ -123,6 +123,29 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestAClaimThatWaitsReportsItsPriority(t *testing.T) {
+	ten := int32(10)
+	prioritized := func(f *Snapshot) { f.Priority, f.PriorityProblem = &ten, "its priority 20 counts as 10: why" }
+	for name, c := range map[string]struct {
+		in      Snapshot
+		message string
+		want    *int32
+	}{
+		"one that has none":           {waiting(nil), "No clusters in pool are ready to be claimed", nil},
+		"one that has one":            {waiting(func(f *Snapshot) { f.Priority = &ten }), "No clusters in pool are ready to be claimed", &ten},
+		"one that is limited":         {waiting(prioritized), "No clusters in pool are ready to be claimed; its priority 20 counts as 10: why", &ten},
+		"one that a policy holds":     {waiting(func(f *Snapshot) { prioritized(f); f.Held = condition.False("LimitReached", "It waits") }), "It waits; its priority 20 counts as 10: why", &ten},
+		"a claim that has a cluster":  {served(prioritized), "Cluster claimed", nil},
+		"a claim without a pool":      {waiting(func(f *Snapshot) { prioritized(f); f.PoolExists = false }), "The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim", nil},
+		"a new claim that is served":  {waiting(func(f *Snapshot) { prioritized(f); f.Created, f.PoolHasReady = noon, true }), "", nil},
+		"a claim that cannot be read": {waiting(func(f *Snapshot) { prioritized(f); f.Unreadable = "x" }), "The claim cannot be served: x: correct it, or delete the claim and create another", nil},
+	} {
+		if p := Decide(c.in); p.Pending.Message != c.message || p.Priority != c.want {
+			t.Errorf("%s: %q, priority %v; want %q, priority %v", name, p.Pending.Message, p.Priority, c.message, c.want)
+		}
+	}
+}
+
 // A claim does not say that its cluster is being deleted while the pool makes it wait.
 func TestAReleasedClaimSaysThatItsClusterWaits(t *testing.T) {
 	const goes, waits = "Assigned cluster has been marked for deletion", "Assigned cluster waits to be deleted: "

@@ -104,7 +104,16 @@ func (h *history) makeClaim(name, pool string) {
 	if h.rand.IntN(3) == 0 {
 		c.Spec.Lifetime = lifetime(h.rand.IntN(48))
 	}
+	if h.rand.IntN(3) == 0 {
+		h.setPriority(c)
+	}
 	h.make(c)
+}
+
+// setPriority sets a priority, or what is none.
+func (h *history) setPriority(c *hivev1.ClusterClaim) {
+	values := []string{"", "0", "5", "-5", "1000", "-1000", "high", "1001"}
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, hivev1.AnnotationPriority, values[h.rand.IntN(len(values))])
 }
 
 func lifetime(hours int) *hivev1.Duration {
@@ -203,6 +212,10 @@ func (h *history) meddle() {
 	default:
 		if o := h.any(&hivev1.ClusterClaim{}); o != nil {
 			c := o.(*hivev1.ClusterClaim)
+			if h.rand.IntN(2) == 0 {
+				h.edit("user", c, "priority", func() { h.setPriority(c) })
+				return
+			}
 			h.edit("user", c, "lifetime", func() { c.Spec.Lifetime = lifetime(h.rand.IntN(48)) })
 		}
 	}

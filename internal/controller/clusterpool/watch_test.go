@@ -84,6 +84,29 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 	}
 }
 
+func TestAChangeOfAPriorityIsSeen(t *testing.T) {
+	claim := func(annotations map[string]string) client.Object {
+		c := &hivev1.ClusterClaim{}
+		c.Annotations = annotations
+		return c
+	}
+	const key = hivev1.AnnotationPriority
+	for name, c := range map[string]struct {
+		before, now map[string]string
+		want        bool
+	}{
+		"it is set":                {nil, map[string]string{key: "1"}, true},
+		"it changes":               {map[string]string{key: "1"}, map[string]string{key: "2"}, true},
+		"it is removed":            {map[string]string{key: "1"}, nil, true},
+		"it stays":                 {map[string]string{key: "1"}, map[string]string{key: "1"}, false},
+		"a heartbeat is no change": {map[string]string{key: "1"}, map[string]string{key: "1", hivev1.AnnotationHeartbeat: "2"}, false},
+	} {
+		if got := priorityChanged().Update(event.UpdateEvent{ObjectOld: claim(c.before), ObjectNew: claim(c.now)}); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // The end of the last ClaimPolicy removes the condition of a claim that was held: its pool must see that.
 func TestEveryChangeOfAnAdmissionIsSeen(t *testing.T) {
 	claim := func(status corev1.ConditionStatus) client.Object {

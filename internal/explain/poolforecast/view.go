@@ -51,7 +51,7 @@ type Claim struct {
 	Created time.Time `json:"created"`
 	Cluster string    `json:"cluster,omitempty"`
 	// Position is its place in the queue, Ready when a cluster for it is expected.
-	Position int            `json:"position,omitempty"`
+	Position int `json:"position,omitempty"`
 	// Priority is its priority in effect.
 	Priority int            `json:"priority,omitempty"`
 	Ready    *time.Time     `json:"ready,omitempty"`
