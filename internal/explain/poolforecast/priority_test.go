@@ -17,12 +17,12 @@ func TestAClaimIsToldWhichOthersAreBeforeIt(t *testing.T) {
 		want       map[string]string
 	}{
 		"without priorities the place says it": {[]string{"", "", ""}, map[string]string{
-			"a": "no free cluster runs; none is on the way", "c": "no free cluster runs; none is on the way",
+			"a": "no free cluster runs; none is on the way, and no more are created: maxSize is 0", "c": "no free cluster runs; none is on the way, and no more are created: maxSize is 0",
 		}},
 		"with a priority": {[]string{"", "", "10"}, map[string]string{
-			"c": "it is the first in the queue; no free cluster runs; none is on the way",
-			"a": "1 claim is before it: c (priority 10); no free cluster runs; none is on the way",
-			"b": "2 claims are before it: c (priority 10) and a (priority 0); no free cluster runs; none is on the way",
+			"c": "it is the first in the queue; no free cluster runs; none is on the way, and no more are created: maxSize is 0",
+			"a": "1 claim is before it: c (priority 10); no free cluster runs; none is on the way, and no more are created: maxSize is 0",
+			"b": "2 claims are before it: c (priority 10) and a (priority 0); no free cluster runs; none is on the way, and no more are created: maxSize is 0",
 		}},
 	} {
 		p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}}
