@@ -109,11 +109,11 @@ func planWaiting(f Snapshot) Plan {
 }
 
 // planInQueue returns the plan for a claim that waits in a queue, with its priority.
-func (f Snapshot) planInQueue(pending condition.Value) Plan {
-	if f.PriorityProblem != "" {
-		pending.Message += "; " + f.PriorityProblem
+func (s Snapshot) planInQueue(pending condition.Value) Plan {
+	if s.PriorityProblem != "" {
+		pending.Message += "; " + s.PriorityProblem
 	}
-	return Plan{Pending: pending, Priority: f.Priority}
+	return Plan{Pending: pending, Priority: s.Priority}
 }
 
 func planAssigned(f Snapshot) Plan {
