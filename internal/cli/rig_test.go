@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -67,7 +68,8 @@ func newRig(t *testing.T, with interceptor.Funcs, objects ...client.Object) *rig
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TMPDIR", t.TempDir())
 	hub := fake.NewClientBuilder().WithScheme(base.Scheme).WithObjects(objects...).WithInterceptorFuncs(with).
-		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}).Build()
+		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}).
+		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Name} }).Build()
 	return &rig{t: t, hub: hub, stdin: &bytes.Buffer{}}
 }
 

@@ -21,7 +21,7 @@ func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	cmd := a.NewCommandGroup("cluster", "Clusters of pools and claims",
 		a.listCommand(), a.describeCommand(), a.kubeconfigCommand(),
-		a.hibernateCommand(), a.resumeCommand(), a.logsCommand())
+		a.hibernateCommand(), a.resumeCommand(), a.logsCommand(), a.diagnoseCommand())
 	cmd.Aliases = []string{"clusters"}
 	return cmd
 }
