@@ -36,6 +36,8 @@ type flags struct {
 
 	agent, server, authority string
 
+	diagnostics string
+
 	format    string
 	verbosity int
 }
@@ -80,6 +82,8 @@ func (f *flags) addFlags(cmd *cobra.Command) {
 	set.StringVar(&f.agent, "agent-image", "", "`image` with hotspare in its PATH, for agents on data planes (default: no agents are installed)")
 	set.StringVar(&f.server, "hub-server", "", "`URL` under which data planes reach the hub; required with --agent-image")
 	set.StringVar(&f.authority, "hub-ca", "", "`file` with the CA certificate of --hub-server (default: the CA that this program uses for the hub)")
+	set.StringVar(&f.diagnostics, "diagnostics", "",
+		"`folder` for bundles of diagnostics of failed clusters; kept for 7 days, and up to 1 GiB (default: none are collected)")
 	set.StringVar(&f.format, "log-format", "text", "log format: text or json")
 	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "log level: 0 events, 1 decisions, 2 details")
 }

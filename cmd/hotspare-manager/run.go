@@ -21,6 +21,8 @@ import (
 
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/dataplane"
+	"hotspare.io/hotspare/internal/diagnostics/folder"
+	"hotspare.io/hotspare/internal/diagnostics/retention"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/manager/crdcheck"
 	"hotspare.io/hotspare/internal/manager/healthz"
@@ -155,6 +157,9 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 	deps := manager.Platforms{
 		Executors: set.Executors, Actuators: set.Actuators, GlobalPullSecret: pullSecret, Hub: hub,
 		CertificateAuthorities: set.CertificateAuthorities, News: news.events,
+	}
+	if f.diagnostics != "" {
+		deps.Diagnostics = &manager.Diagnostics{Folder: folder.Folder{Dir: f.diagnostics, Limits: retention.DefaultLimits}}
 	}
 	if recipes != nil {
 		deps.Recipes, deps.Room = recipes.Catalog, map[string]clusterpool.Room{"exec": recipes.Executor.CountFits}

@@ -74,6 +74,8 @@ type Platforms struct {
 	CertificateAuthorities *cabundle.Source
 	// Hub describes how the agents of data planes connect to the hub, and what they run.
 	Hub dataplane.Hub
+	// Diagnostics says where bundles about failed clusters are stored; nil collects none.
+	Diagnostics *Diagnostics
 	// News receives clusters whose executor reports a change; nil if there is no such executor.
 	News <-chan event.GenericEvent
 }
@@ -189,6 +191,9 @@ func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, record
 		return err
 	}
 	if err := (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if err := setUpDiagnostics(mgr, p.Diagnostics, spokes, recorder("diagnostics"), counts); err != nil {
 		return err
 	}
 	return setUpFleetControllers(ctx, mgr, p, spokes, recorder, counts)

@@ -14,6 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/dataplane"
+	"hotspare.io/hotspare/internal/diagnostics/folder"
+	"hotspare.io/hotspare/internal/diagnostics/retention"
 	"hotspare.io/hotspare/internal/embedded/hub"
 	"hotspare.io/hotspare/internal/install"
 	installlocal "hotspare.io/hotspare/internal/install/local"
@@ -67,7 +69,11 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store, containersObstacle), execPlatform: recipes.executor.CountFits},
 		Obstacles: map[string]clusterpool.Obstacle{localPlatform: newContainersRequirement(containersObstacle)},
 		Recipes:   recipes.catalog,
-		News:      news,
+		Diagnostics: &manager.Diagnostics{
+			Folder:   folder.Folder{Dir: DiagnosticsPath(o.Dir), Limits: retention.DefaultLimits},
+			FindLogs: newLogFinder(o.Dir),
+		},
+		News: news,
 
 		GlobalPullSecret:       o.GlobalPullSecret,
 		CertificateAuthorities: others.CertificateAuthorities,

@@ -105,6 +105,7 @@ type Options struct {
 func KubeconfigPath(dir string) string        { return filepath.Join(dir, "kubeconfig") }
 func ManagerKubeconfigPath(dir string) string { return filepath.Join(dir, "manager.kubeconfig") }
 func LogPath(dir string) string               { return filepath.Join(dir, "hotspare.log") }
+func DiagnosticsPath(dir string) string       { return filepath.Join(dir, "diagnostics") }
 func LockPath(dir string) string              { return filepath.Join(dir, "lock") }
 func readyPath(dir string) string             { return filepath.Join(dir, "ready") }
 func metricsPath(dir string) string           { return filepath.Join(dir, "metrics") }

@@ -621,6 +621,12 @@ const (
 	ReasonStepFailed       = "StepFailed"
 	ReasonBootstrapChanged = "BootstrapChanged"
 	ReasonStepsNotTaken    = "NotTaken"
+
+	// ClusterDiagnosed is True when a bundle of diagnostics was stored about the last failure of the cluster, and
+	// False if it could not be stored. The message has the name of the bundle.
+	ClusterDiagnosed       = "Diagnosed"
+	ReasonBundleWritten    = "BundleWritten"
+	ReasonBundleNotWritten = "BundleNotWritten"
 )
 
 // Values of ClusterDeployment.status.powerState on which clients base decisions. All other values

@@ -1,0 +1,203 @@
+package diagnostics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	controller "hotspare.io/hotspare/internal/controller/diagnostics"
+	"hotspare.io/hotspare/internal/diagnostics"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// rig is a hub with the spare c of pool n/p, whose gates have failed since noon and may fail until 12:10.
+type rig struct {
+	client.Client
+	r       *controller.Reconciler
+	clock   *clocktesting.FakePassiveClock
+	events  *events.FakeRecorder
+	stored  []string
+	pruned  int
+	refuse  error
+	causes  []string
+	collect func()
+}
+
+func (g *rig) Has(name string) bool {
+	for _, s := range g.stored {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *rig) Write(name string, _ *diagnostics.Bundle) error {
+	if g.refuse == nil {
+		g.stored = append(g.stored, name)
+	}
+	return g.refuse
+}
+
+func (g *rig) Prune(time.Time) error { g.pruned++; return nil }
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(s), hivev1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "c", UID: "0a1b2c3d-0000"}}
+	cd.Spec.Installed = true
+	cd.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "n", PoolName: "p"}
+	from, to := metav1.NewTime(noon), metav1.NewTime(noon.Add(10*time.Minute))
+	cd.Status.Gates = &hivev1.GateRecord{FailedSince: &from, Deadline: &to}
+	condition.Set(&cd.Status.Conditions, hivev1.ClusterGatesPassed, corev1.ConditionFalse, hivev1.ReasonGateFailed, "web fails", noon)
+	g := &rig{clock: clocktesting.NewFakePassiveClock(noon), events: events.NewFakeRecorder(100)}
+	g.Client = fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(cd).
+		WithObjects(cd, &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}).Build()
+	g.r = &controller.Reconciler{Client: g.Client, Store: g, Clock: g.clock, Events: g.events}
+	g.r.Collect = func(ctx context.Context, _ *hivev1.ClusterDeployment, cause string, _ time.Time) (*diagnostics.Bundle, error) {
+		g.causes = append(g.causes, cause)
+		if g.collect != nil {
+			g.collect()
+		}
+		return nil, ctx.Err()
+	}
+	return g
+}
+
+var key = types.NamespacedName{Namespace: "c", Name: "c"}
+
+// pass reconciles the cluster, and returns its condition, and when it is reconciled again.
+func (g *rig) pass(t *testing.T) string {
+	t.Helper()
+	result, err := g.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := condition.Find(g.cluster(t).Status.Conditions, hivev1.ClusterDiagnosed)
+	if c == nil {
+		return fmt.Sprintf("none, again in %s", result.RequeueAfter)
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+func (g *rig) cluster(t *testing.T) *hivev1.ClusterDeployment {
+	t.Helper()
+	var cd hivev1.ClusterDeployment
+	if err := g.Get(t.Context(), key, &cd); err != nil {
+		t.Fatal(err)
+	}
+	return &cd
+}
+
+func expect(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+const (
+	first   = "c-gate-20260301T120000Z-0a1b2c3d.tar.gz"
+	written = "True BundleWritten: Bundle " + first + " has what was seen of the cluster when its gate failed."
+)
+
+func TestAFailureIsCollectedOnce(t *testing.T) {
+	g := newRig(t)
+	expect(t, g.pass(t), "none, again in 5m0s")
+	g.clock.SetTime(noon.Add(5 * time.Minute))
+	for range 3 {
+		expect(t, g.pass(t), written)
+	}
+	if len(g.causes) != 1 || g.causes[0] != "gate failed: web fails" || g.pruned != 1 {
+		t.Errorf("collected for %q, pruned %d times", g.causes, g.pruned)
+	}
+	if n := len(g.events.Events); n != 2 {
+		t.Errorf("%d events, want one for the cluster and one for its pool", n)
+	}
+
+	t.Log("the process was killed between the write of the bundle and the one of the condition")
+	cd := g.cluster(t)
+	condition.Remove(&cd.Status.Conditions, hivev1.ClusterDiagnosed)
+	if err := g.Status().Update(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, g.pass(t), written)
+	if len(g.causes) != 1 {
+		t.Errorf("a stored bundle was collected again")
+	}
+
+	t.Log("the gates pass, and fail again")
+	cd = g.cluster(t)
+	from, to := metav1.NewTime(noon.Add(6*time.Minute)), metav1.NewTime(noon.Add(16*time.Minute))
+	cd.Status.Gates.FailedSince, cd.Status.Gates.Deadline = &from, &to
+	if err := g.Status().Update(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	g.clock.SetTime(noon.Add(12 * time.Minute))
+	if got := g.pass(t); !strings.Contains(got, "c-gate-20260301T120600Z-0a1b2c3d.tar.gz") || len(g.stored) != 2 {
+		t.Errorf("got %s, %v", got, g.stored)
+	}
+}
+
+func TestAStoreThatRefusesIsReportedOnce(t *testing.T) {
+	g := newRig(t)
+	g.clock.SetTime(noon.Add(5 * time.Minute))
+	g.refuse = fmt.Errorf("writing: %w", &fs.PathError{Op: "open", Path: "/x/.writing-123", Err: syscall.ENOSPC})
+	for range 3 {
+		expect(t, g.pass(t), "False BundleNotWritten: Bundle "+first+" could not be written: no space left on device.")
+	}
+	if len(g.causes) != 1 {
+		t.Errorf("collected %d times, want once", len(g.causes))
+	}
+}
+
+// A process that ends reports nothing, so that the next one collects the bundle.
+func TestAnEndingProcessReportsNothing(t *testing.T) {
+	g := newRig(t)
+	g.clock.SetTime(noon.Add(5 * time.Minute))
+	ctx, cancel := context.WithCancel(t.Context())
+	g.collect = cancel
+	if _, err := g.r.Reconcile(ctx, ctrl.Request{NamespacedName: key}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	g.collect = nil
+	expect(t, g.pass(t), written)
+}
+
+// The cluster is deleted while its bundle is collected: the pool has the event.
+func TestABundleOutlivesItsCluster(t *testing.T) {
+	g := newRig(t)
+	g.clock.SetTime(noon.Add(5 * time.Minute))
+	g.collect = func() {
+		if err := g.Delete(t.Context(), g.cluster(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := g.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	if len(g.stored) != 1 || len(g.events.Events) != 2 {
+		t.Errorf("stored %v, %d events", g.stored, len(g.events.Events))
+	}
+}

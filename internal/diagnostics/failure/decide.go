@@ -1,0 +1,142 @@
+// Package failure decides when a cluster has failed so that diagnostics are worth collecting.
+//
+// It is a decider: it has no client and no clock. A cluster that a pool counts as broken is deleted at once, so a
+// failure with a deadline counts from half of its time: then the cluster can still be examined.
+package failure
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// Kind is a kind of failure.
+type Kind string
+
+// The kinds of failures.
+const (
+	Install Kind = "install"
+	Resume  Kind = "resume"
+	Step    Kind = "step"
+	Gate    Kind = "gate"
+)
+
+// DefaultResumePatience is the time that a resume may take if the pool has no resume timeout.
+const DefaultResumePatience = 10 * time.Minute
+
+// Snapshot is a cluster as it is now.
+type Snapshot struct {
+	Now     time.Time
+	Cluster *hivev1.ClusterDeployment
+	// ResumeTimeout is that of the pool; 0 if there is none.
+	ResumeTimeout time.Duration
+}
+
+// Failure is something that has failed for good, or probably will. Two failures of one cluster are the same if
+// they have the same kind and time.
+type Failure struct {
+	Kind Kind
+	// Since identifies the attempt: when the install attempt failed, the resume began, the step began in this run,
+	// or the gates began to fail.
+	Since time.Time
+	// Message says what has failed, for people.
+	Message string
+}
+
+// Plan says whether there is a failure now, and when the cluster should be looked at again.
+type Plan struct {
+	// Failure is nil if there is none.
+	Failure *Failure
+	// Next is when a failure is due by time alone; 0 if none is.
+	Next time.Duration
+}
+
+// Decide finds the failure of a cluster that is diagnosed next.
+func Decide(s Snapshot) Plan {
+	for _, find := range []func(Snapshot) (Failure, time.Time){findInstall, findResume, findStep, findGate} {
+		f, due := find(s)
+		switch {
+		case due.IsZero():
+		case due.After(s.Now):
+			return Plan{Next: due.Sub(s.Now)}
+		default:
+			return Plan{Failure: &f}
+		}
+	}
+	return Plan{}
+}
+
+// findInstall returns the last failed install attempt, which is due at once.
+func findInstall(s Snapshot) (Failure, time.Time) {
+	if s.Cluster.Spec.Installed {
+		return Failure{}, time.Time{}
+	}
+	for _, typ := range []string{hivev1.ClusterProvisionFailed, hivev1.ClusterProvisionStopped} {
+		if c := condition.Find(s.Cluster.Status.Conditions, typ); c != nil && c.Status == corev1.ConditionTrue {
+			at := c.LastTransitionTime.Time
+			return Failure{Kind: Install, Since: at, Message: c.Message}, notBefore(at)
+		}
+	}
+	return Failure{}, time.Time{}
+}
+
+// notBefore returns a time that is due now, also for a condition whose writer has set no time.
+func notBefore(at time.Time) time.Time {
+	if at.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return at
+}
+
+// findResume returns the resume in progress: it is due when a machine or the platform has failed, or at half of
+// its time.
+func findResume(s Snapshot) (Failure, time.Time) {
+	t := s.Cluster.Status.PowerTransition
+	if t == nil || t.Target != hivev1.PowerRunning || t.FinishedAt != nil || !s.Cluster.Spec.Installed {
+		return Failure{}, time.Time{}
+	}
+	f := Failure{Kind: Resume, Since: t.StartedAt.Time, Message: t.LastError}
+	if c := condition.Find(s.Cluster.Status.Conditions, hivev1.ClusterReady); f.Message == "" && c != nil {
+		f.Message = c.Message
+	}
+	hibernating := condition.Find(s.Cluster.Status.Conditions, hivev1.ClusterHibernating)
+	if t.MachinesFailed || hibernating != nil && hibernating.Reason == hivev1.ReasonFailedToStart {
+		return f, notBefore(t.StartedAt.Time)
+	}
+	patience := DefaultResumePatience
+	if s.ResumeTimeout > 0 {
+		patience = s.ResumeTimeout / 2
+	}
+	return f, t.StartedAt.Add(patience)
+}
+
+// findStep returns the step of the bootstrap that takes too long.
+func findStep(s Snapshot) (Failure, time.Time) {
+	r := s.Cluster.Status.Bootstrap
+	if r == nil || r.StepStartedAt == nil || r.Deadline == nil || r.FinishedAt != nil {
+		return Failure{}, time.Time{}
+	}
+	f := Failure{Kind: Step, Since: r.StepStartedAt.Time, Message: "step " + r.Step + " is not done"}
+	if c := condition.Find(s.Cluster.Status.Conditions, hivev1.ClusterBootstrapped); c != nil {
+		f.Message = c.Message
+	}
+	return f, halfway(r.StepStartedAt.Time, r.Deadline.Time)
+}
+
+// findGate returns the gates that keep failing.
+func findGate(s Snapshot) (Failure, time.Time) {
+	r := s.Cluster.Status.Gates
+	if r == nil || r.Passed || r.FailedSince == nil || r.Deadline == nil {
+		return Failure{}, time.Time{}
+	}
+	f := Failure{Kind: Gate, Since: r.FailedSince.Time, Message: "a gate fails"}
+	if c := condition.Find(s.Cluster.Status.Conditions, hivev1.ClusterGatesPassed); c != nil {
+		f.Message = c.Message
+	}
+	return f, halfway(r.FailedSince.Time, r.Deadline.Time)
+}
+
+func halfway(from, to time.Time) time.Time { return from.Add(max(0, to.Sub(from)) / 2) }

@@ -1,0 +1,124 @@
+package failure_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/diagnostics/failure"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(minutes int) *metav1.Time {
+	t := metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute))
+	return &t
+}
+
+func with(change ...func(*hivev1.ClusterDeployment)) *hivev1.ClusterDeployment {
+	cd := &hivev1.ClusterDeployment{}
+	cd.Spec.Installed = true
+	for _, c := range change {
+		c(cd)
+	}
+	return cd
+}
+
+func conditioned(typ string, status corev1.ConditionStatus, reason string) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) {
+		cd.Status.Conditions = append(cd.Status.Conditions, hivev1.Condition{Type: typ, Status: status, Reason: reason, Message: "why", LastTransitionTime: *at(-3)})
+	}
+}
+
+func notInstalled(cd *hivev1.ClusterDeployment) { cd.Spec.Installed = false }
+
+func resuming(since int, failed bool) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) {
+		cd.Status.PowerTransition = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: *at(since), MachinesFailed: failed}
+	}
+}
+
+func finished(cd *hivev1.ClusterDeployment) { cd.Status.PowerTransition.FinishedAt = at(0) }
+
+func gates(since, deadline int) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) {
+		cd.Status.Gates = &hivev1.GateRecord{FailedSince: at(since), Deadline: at(deadline)}
+	}
+}
+
+func step(since, deadline int) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) {
+		cd.Status.Bootstrap = &hivev1.BootstrapRecord{Step: "web", StepStartedAt: at(since), Deadline: at(deadline)}
+	}
+}
+
+func describe(p failure.Plan) string {
+	if p.Failure != nil {
+		return string(p.Failure.Kind) + ": " + p.Failure.Message
+	}
+	if p.Next > 0 {
+		return "in " + p.Next.String()
+	}
+	return "none"
+}
+
+func TestDecide(t *testing.T) {
+	for name, c := range map[string]struct {
+		cd   *hivev1.ClusterDeployment
+		want string
+	}{
+		"a cluster that runs":                  {with(), "none"},
+		"an install attempt that failed":       {with(notInstalled, conditioned(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, "X")), "install: why"},
+		"no more attempts":                     {with(notInstalled, conditioned(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X")), "install: why"},
+		"an attempt in progress":               {with(notInstalled, conditioned(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, "X")), "none"},
+		"an attempt that failed once":          {with(conditioned(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, "X")), "none"},
+		"a resume in time":                     {with(resuming(-1, false)), "in 4m0s"},
+		"a resume that takes long":             {with(resuming(-5, false), conditioned(hivev1.ClusterReady, corev1.ConditionFalse, "X")), "resume: why"},
+		"a resume whose machines fail":         {with(resuming(-1, true), conditioned(hivev1.ClusterReady, corev1.ConditionFalse, "X")), "resume: why"},
+		"a resume that the platform refuses":   {with(resuming(-1, false), conditioned(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart), conditioned(hivev1.ClusterReady, corev1.ConditionFalse, "X")), "resume: why"},
+		"a resume that has ended":              {with(resuming(-9, false), finished), "none"},
+		"gates that have just begun to fail":   {with(gates(0, 10)), "in 5m0s"},
+		"gates that fail for half of the time": {with(gates(-5, 5)), "gate: a gate fails"},
+		"a step in time":                       {with(step(-1, 9)), "in 4m0s"},
+		"a step that takes long":               {with(step(-6, 4)), "step: step web is not done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := describe(failure.Decide(failure.Snapshot{Now: noon, Cluster: c.cd, ResumeTimeout: 10 * time.Minute})); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Whatever a cluster goes through, a failure that stays is the same one, it never becomes due later than planned,
+// and gates and steps are due before the pool may delete the cluster.
+func TestFailuresAreDueBeforeTheClusterIsDeleted(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 5000 {
+		since, limit := -r.IntN(30), 1+r.IntN(30)
+		change := []func(*hivev1.ClusterDeployment){gates(since, since+limit), step(since, since+limit), resuming(since, false)}[r.IntN(3)]
+		s := failure.Snapshot{Now: noon, Cluster: with(change), ResumeTimeout: time.Duration(limit) * time.Minute}
+		p := failure.Decide(s)
+		if p.Failure == nil {
+			if p.Next <= 0 || p.Next > time.Duration(limit)*time.Minute {
+				t.Fatalf("since %d, limit %d: next look in %s", since, limit, p.Next)
+			}
+			s.Now = s.Now.Add(p.Next)
+			p = failure.Decide(s)
+		}
+		deadline := noon.Add(time.Duration(since+limit) * time.Minute)
+		if p.Failure == nil || !s.Now.Before(deadline) && s.Now.After(noon) {
+			t.Fatalf("since %d, limit %d: %+v at %s", since, limit, p, s.Now)
+		}
+		s.Now = s.Now.Add(time.Duration(r.IntN(100)) * time.Minute)
+		if again := failure.Decide(s); again.Failure == nil || again.Failure.Kind != p.Failure.Kind || !again.Failure.Since.Equal(p.Failure.Since) {
+			t.Fatalf("the failure %+v became %+v", p.Failure, again.Failure)
+		}
+	}
+}
