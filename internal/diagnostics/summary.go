@@ -91,7 +91,8 @@ func FormatEvents(events []corev1.Event, limit int) string {
 	var out strings.Builder
 	for i := range sorted {
 		e := &sorted[i]
-		fmt.Fprintf(&out, "%s  %-7s %-24s %s/%s: %s", formatTime(eventTime(e)), e.Type, e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, strings.Join(strings.Fields(e.Message), " "))
+		about := e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name
+		fmt.Fprintf(&out, "%s  %-7s %-24s %s: %s", formatTime(eventTime(e)), e.Type, e.Reason, about, joinLines(e.Message))
 		if n := eventCount(e); n > 1 {
 			fmt.Fprintf(&out, " (%d times)", n)
 		}

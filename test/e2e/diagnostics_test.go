@@ -101,7 +101,7 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 	}
 	says(t, condition.Find(spare.Status.Conditions, hivev1.ClusterDiagnosed).Message, path.Base(found[0]))
 	files := unpackBundle(t, found[0])
-	says(t, files["summary.txt"], "Cause:     gate failed: ", "the site refuses REDACTED", "nodes are ready")
+	says(t, files["summary.txt"], "Cause:     a gate failed: ", "the site refuses REDACTED", "nodes are ready")
 	says(t, files["hub/clusterdeployment.yaml"], "kind: ClusterDeployment", spare.Name)
 	for _, name := range []string{"conditions.txt", "hub/pool.yaml", "hub/bootstrap.yaml", "hub/events.txt", "logs/install.log", "cluster/nodes.yaml"} {
 		if files[name] == "" {

@@ -127,7 +127,7 @@ const maxClusterName = 100
 func BundleName(cd *hivev1.ClusterDeployment, f failure.Failure) string {
 	uid, _, _ := strings.Cut(string(cd.UID), "-")
 	name := cd.Name[:min(len(cd.Name), maxClusterName)]
-	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", name, f.Kind, f.Since.UTC().Format("20060102T150405Z"), uid)
+	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", name, string(f.Kind), f.Since.UTC().Format("20060102T150405Z"), uid)
 }
 
 // isReported reports whether the cluster has a condition about the bundle. The condition decides only that nothing
@@ -139,14 +139,14 @@ func isReported(cd *hivev1.ClusterDeployment, name string) bool {
 
 // storeBundle collects and stores the bundle unless it is stored, and returns the condition.
 func (r *Reconciler) storeBundle(ctx context.Context, cd *hivev1.ClusterDeployment, f failure.Failure, name string) condition.Value {
-	written := condition.True(hivev1.ReasonBundleWritten, fmt.Sprintf("Bundle %s has what was seen of the cluster when its %s failed.", name, f.Kind))
+	written := condition.True(hivev1.ReasonBundleWritten, fmt.Sprintf("Bundle %s has what was seen of the cluster when %s.", name, f.Kind))
 	if r.Store.Has(name) {
 		return written
 	}
 	ctx, cancel := context.WithTimeout(ctx, collectLimit)
 	defer cancel()
 	now := r.Clock.Now()
-	b, err := r.Collect(ctx, cd, fmt.Sprintf("%s failed: %s", f.Kind, f.Message), now)
+	b, err := r.Collect(ctx, cd, fmt.Sprintf("%s: %s", f.Kind, f.Message), now)
 	if err == nil {
 		err = r.Store.Write(name, b)
 	}

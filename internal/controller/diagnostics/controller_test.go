@@ -119,7 +119,7 @@ func expect(t *testing.T, got, want string) {
 
 const (
 	first   = "c-gate-20260301T120000Z-0a1b2c3d.tar.gz"
-	written = "True BundleWritten: Bundle " + first + " has what was seen of the cluster when its gate failed."
+	written = "True BundleWritten: Bundle " + first + " has what was seen of the cluster when a gate failed."
 )
 
 func TestAFailureIsCollectedOnce(t *testing.T) {
@@ -129,7 +129,7 @@ func TestAFailureIsCollectedOnce(t *testing.T) {
 	for range 3 {
 		expect(t, g.pass(t), written)
 	}
-	if len(g.causes) != 1 || g.causes[0] != "gate failed: web fails" || g.pruned != 1 {
+	if len(g.causes) != 1 || g.causes[0] != "a gate failed: web fails" || g.pruned != 1 {
 		t.Errorf("collected for %q, pruned %d times", g.causes, g.pruned)
 	}
 	if n := len(g.events.Events); n != 2 {

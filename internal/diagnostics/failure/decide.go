@@ -20,9 +20,28 @@ type Kind string
 const (
 	Install Kind = "install"
 	Resume  Kind = "resume"
+	Outage  Kind = "outage"
 	Step    Kind = "step"
 	Gate    Kind = "gate"
 )
+
+// String says in a few words what has happened.
+func (k Kind) String() string {
+	switch k {
+	case Install:
+		return "an install attempt failed"
+	case Resume:
+		return "a resume did not succeed"
+	case Outage:
+		return "it was not reachable or not ready"
+	case Step:
+		return "a step of the bootstrap was not done"
+	case Gate:
+		return "a gate failed"
+	default:
+		return string(k)
+	}
+}
 
 // DefaultResumePatience is the time that a resume may take if the pool has no resume timeout.
 const DefaultResumePatience = 10 * time.Minute
@@ -56,7 +75,7 @@ type Plan struct {
 
 // Decide finds the failure of a cluster that is diagnosed next.
 func Decide(s Snapshot) Plan {
-	for _, find := range []func(Snapshot) (Failure, time.Time){findInstall, findResume, findStep, findGate} {
+	for _, find := range []func(Snapshot) (Failure, time.Time){findInstall, findResume, findOutage, findStep, findGate} {
 		f, due := find(s)
 		switch {
 		case due.IsZero():
@@ -106,11 +125,32 @@ func findResume(s Snapshot) (Failure, time.Time) {
 	if t.MachinesFailed || hibernating != nil && hibernating.Reason == hivev1.ReasonFailedToStart {
 		return f, notBefore(t.StartedAt.Time)
 	}
-	patience := DefaultResumePatience
+	return f, t.StartedAt.Add(s.resumePatience())
+}
+
+// resumePatience is the time that a cluster may take to be ready again.
+func (s Snapshot) resumePatience() time.Duration {
 	if s.ResumeTimeout > 0 {
-		patience = s.ResumeTimeout / 2
+		return s.ResumeTimeout / 2
 	}
-	return f, t.StartedAt.Add(patience)
+	return DefaultResumePatience
+}
+
+// findOutage returns since when a cluster that had come up is not reachable or not ready. It is due at half of the
+// time that a resume may take: after all of it, the pool counts the cluster as broken.
+func findOutage(s Snapshot) (Failure, time.Time) {
+	t := s.Cluster.Status.PowerTransition
+	if t == nil || t.Target != hivev1.PowerRunning || t.FinishedAt == nil {
+		return Failure{}, time.Time{}
+	}
+	list := s.Cluster.Status.Conditions
+	if c := condition.Find(list, hivev1.ClusterUnreachable); c != nil && c.Status == corev1.ConditionTrue && c.Reason != hivev1.ReasonHibernating {
+		return Failure{Kind: Outage, Since: c.LastTransitionTime.Time, Message: c.Message}, c.LastTransitionTime.Add(s.resumePatience())
+	}
+	if c := condition.Find(list, hivev1.ClusterReady); c != nil && c.Status == corev1.ConditionFalse {
+		return Failure{Kind: Outage, Since: c.LastTransitionTime.Time, Message: c.Message}, c.LastTransitionTime.Add(s.resumePatience())
+	}
+	return Failure{}, time.Time{}
 }
 
 // findStep returns the step of the bootstrap that takes too long.

@@ -44,6 +44,10 @@ func resuming(since int, failed bool) func(*hivev1.ClusterDeployment) {
 
 func finished(cd *hivev1.ClusterDeployment) { cd.Status.PowerTransition.FinishedAt = at(0) }
 
+func earlier(cd *hivev1.ClusterDeployment) {
+	cd.Status.Conditions[0].LastTransitionTime = *at(-6)
+}
+
 func gates(since, deadline int) func(*hivev1.ClusterDeployment) {
 	return func(cd *hivev1.ClusterDeployment) {
 		cd.Status.Gates = &hivev1.GateRecord{FailedSince: at(since), Deadline: at(deadline)}
@@ -81,6 +85,9 @@ func TestDecide(t *testing.T) {
 		"a resume whose machines fail":         {with(resuming(-1, true), conditioned(hivev1.ClusterReady, corev1.ConditionFalse, "X")), "resume: why"},
 		"a resume that the platform refuses":   {with(resuming(-1, false), conditioned(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart), conditioned(hivev1.ClusterReady, corev1.ConditionFalse, "X")), "resume: why"},
 		"a resume that has ended":              {with(resuming(-9, false), finished), "none"},
+		"a cluster that just became unready":   {with(resuming(-9, false), finished, conditioned(hivev1.ClusterReady, corev1.ConditionFalse, "X")), "in 2m0s"},
+		"a cluster that hibernates":            {with(resuming(-9, false), finished, conditioned(hivev1.ClusterUnreachable, corev1.ConditionTrue, hivev1.ReasonHibernating)), "none"},
+		"a cluster that cannot be reached":     {with(resuming(-9, false), finished, conditioned(hivev1.ClusterUnreachable, corev1.ConditionTrue, "X"), earlier), "outage: why"},
 		"gates that have just begun to fail":   {with(gates(0, 10)), "in 5m0s"},
 		"gates that fail for half of the time": {with(gates(-5, 5)), "gate: a gate fails"},
 		"a step in time":                       {with(step(-1, 9)), "in 4m0s"},
