@@ -47,7 +47,7 @@ const memoTTL = 5 * time.Second
 // Steps that the memo has are not read again while the ClusterBootstrap is the same, for five seconds if they refer
 // to other objects.
 func (r Reader) ReadRequirements(ctx context.Context, pool types.NamespacedName, known *Memo, now time.Time) (Requirements, error) {
-	p, b, err := r.readBootstrap(ctx, pool)
+	p, b, err := r.ReadBootstrap(ctx, pool)
 	if err != nil {
 		return Requirements{}, err
 	}
@@ -65,15 +65,15 @@ func (r Reader) ReadRequirements(ctx context.Context, pool types.NamespacedName,
 
 // ReadGates reads the gates that a pool requires, without its steps.
 func (r Reader) ReadGates(ctx context.Context, pool types.NamespacedName) (gate.Requirement, error) {
-	p, b, err := r.readBootstrap(ctx, pool)
+	p, b, err := r.ReadBootstrap(ctx, pool)
 	if err != nil {
 		return gate.Requirement{}, err
 	}
 	return gate.NewRequirement(p, b), nil
 }
 
-// readBootstrap reads the PoolPolicy of a pool, and the ClusterBootstrap that it names; nil if they do not exist.
-func (r Reader) readBootstrap(ctx context.Context, pool types.NamespacedName) (*v1alpha1.PoolPolicy, *v1alpha1.ClusterBootstrap, error) {
+// ReadBootstrap reads the PoolPolicy of a pool, and the ClusterBootstrap that it names; nil if they do not exist.
+func (r Reader) ReadBootstrap(ctx context.Context, pool types.NamespacedName) (*v1alpha1.PoolPolicy, *v1alpha1.ClusterBootstrap, error) {
 	var p v1alpha1.PoolPolicy
 	err := r.Cached.Get(ctx, pool, &p)
 	if apierrors.IsNotFound(err) {

@@ -194,11 +194,16 @@ func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, v
 	return nil
 }
 
+// failurePossible selects the clusters that have a failure, now or in time: most changes are of clusters without one.
+func failurePossible() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return failure.IsPossible(o.(*hivev1.ClusterDeployment)) })
+}
+
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("diagnostics").
-		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(failurePossible())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r.Metrics.WrapReconciler("diagnostics", r))
 }

@@ -17,7 +17,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/diagnostics"
-	"hotspare.io/hotspare/internal/gate/lookup"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // Limits of what is read from the hub.
@@ -94,7 +94,7 @@ func (c *Collector) readRelated(ctx context.Context, cd *hivev1.ClusterDeploymen
 			out.claim = claim
 		}
 		var err error
-		out.policy, out.bootstrap, err = lookup.ReadBootstrap(ctx, c.Hub, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})
+		out.policy, out.bootstrap, err = spares.Reader{Cached: c.Hub}.ReadBootstrap(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})
 		if err != nil {
 			gaps = append(gaps, diagnostics.Gap{Part: "hub/bootstrap.yaml", Reason: describeHubError(err)})
 		}

@@ -5,6 +5,7 @@
 package failure
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,9 +74,20 @@ type Plan struct {
 	Next time.Duration
 }
 
+// finders return a failure of a cluster and when it is due; the zero time if there is none.
+var finders = []func(Snapshot) (Failure, time.Time){findInstall, findResume, findOutage, findStep, findGate}
+
+// IsPossible reports whether a cluster has a failure that is due now or later.
+func IsPossible(cd *hivev1.ClusterDeployment) bool {
+	return slices.ContainsFunc(finders, func(find func(Snapshot) (Failure, time.Time)) bool {
+		_, due := find(Snapshot{Cluster: cd})
+		return !due.IsZero()
+	})
+}
+
 // Decide finds the failure of a cluster that is diagnosed next.
 func Decide(s Snapshot) Plan {
-	for _, find := range []func(Snapshot) (Failure, time.Time){findInstall, findResume, findOutage, findStep, findGate} {
+	for _, find := range finders {
 		f, due := find(s)
 		switch {
 		case due.IsZero():

@@ -97,6 +97,9 @@ func TestDecide(t *testing.T) {
 			if got := describe(failure.Decide(failure.Snapshot{Now: noon, Cluster: c.cd, ResumeTimeout: 10 * time.Minute})); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
+			if failure.IsPossible(c.cd) != (c.want != "none") {
+				t.Errorf("IsPossible = %t for a cluster whose plan is %q", failure.IsPossible(c.cd), c.want)
+			}
 		})
 	}
 }
