@@ -221,7 +221,7 @@ generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, a
 	@$(MAKE) --no-print-directory chart
 	@go test ./internal/power -run TestThePageOfStates -update
 	@go test ./internal/cloud/cloudtest -run TestThePageOfPlatforms -update
-	@go test ./test/docs -run TestTheFieldsOfKindPages -update
+	@go test ./test/docs -run 'TestTheFieldsOfKindPages|TestTheScriptInFilesOfCISystems' -update
 	@go test ./config -run TestThePageOfRights -update
 	@go test ./test/trust -run TestThePageOfTrust -update
 
@@ -250,7 +250,7 @@ vulnerabilities: bin/govulncheck ## Ask VULNDB, vuln.go.dev or a mirror of it, f
 verify: generate lint modules ## Check generated files, formatting, lint, module files and what is linked.
 	@bin/golangci-lint fmt --diff
 	@go mod tidy -diff
-	@git diff --exit-code -- api config charts docs/power-states.md docs/platforms/README.md docs/kinds docs/operate/rights.md docs/operate/trust.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
+	@git diff --exit-code -- api config charts templates docs/ci/task.yaml docs/power-states.md docs/platforms/README.md docs/kinds docs/operate/rights.md docs/operate/trust.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
 
 SYSTEMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 

@@ -44,9 +44,9 @@ type action struct {
 // expression is one of GitHub Actions in action.yml.
 var expression = regexp.MustCompile(`\$\{\{ ([a-z._-]+) \}\}`)
 
-// job is one of GitHub Actions that runs the action.
+// job is one of a CI system.
 type job struct {
-	// dir is RUNNER_TEMP.
+	// dir is its folder; on GitHub RUNNER_TEMP.
 	dir string
 	// runner is the process that plays the runner. It runs in a process group of its own, with its children.
 	runner *exec.Cmd
@@ -68,23 +68,10 @@ func (h *hub) startJob(t *testing.T, issuer *tokenIssuer, repository string, inp
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{dir: t.TempDir()}
-	bin := filepath.Join(j.dir, "bin")
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(bin, "kubectl"), "#!/bin/sh\nexec '"+binary+"' kubectl \"$@\"\n", 0o700)
-	if _, err := exec.LookPath("curl"); err != nil { // runners have it, and this machine need not
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(bin, "curl"), "#!/bin/sh\n"+curlVariable+"=yes exec '"+self+"' \"$@\"\n", 0o700)
-	}
+	j := newJob(t)
 	step := a.Runs.Steps[0]
 	write(t, filepath.Join(j.dir, "step.sh"), step.Run, 0o600)
-	env := environment(
-		"PATH="+bin+":"+os.Getenv("PATH"), "HOME="+j.dir, "RUNNER_TEMP="+j.dir,
+	env := append(j.environment(), "RUNNER_TEMP="+j.dir,
 		"GITHUB_RUN_ID=7", "GITHUB_RUN_ATTEMPT=1", "GITHUB_OUTPUT="+filepath.Join(j.dir, "output"), "GITHUB_ENV="+filepath.Join(j.dir, "env"),
 		"ACTIONS_ID_TOKEN_REQUEST_URL="+issuer.api.URL+"/"+repository+"?api-version=2.0", "ACTIONS_ID_TOKEN_REQUEST_TOKEN="+jobSecret,
 	)
@@ -101,8 +88,39 @@ func (h *hub) startJob(t *testing.T, issuer *tokenIssuer, repository string, inp
 			return a.Inputs[input].Default
 		}))
 	}
+	j.start(t, env, "bash", "-c", "bash --noprofile --norc -eo pipefail step.sh && echo the step has ended && sleep 1000")
+	return j
+}
+
+// newJob returns a job that is not started. Its folder has kubectl and, if this machine lacks it, curl.
+func newJob(t *testing.T) *job {
+	t.Helper()
+	j := &job{dir: t.TempDir()}
+	bin := filepath.Join(j.dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(bin, "kubectl"), "#!/bin/sh\nexec '"+binary+"' kubectl \"$@\"\n", 0o700)
+	if _, err := exec.LookPath("curl"); err != nil { // runners have it, and this machine need not
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(bin, "curl"), "#!/bin/sh\n"+curlVariable+"=yes exec '"+self+"' \"$@\"\n", 0o700)
+	}
+	return j
+}
+
+// environment is what every job finds in its environment.
+func (j *job) environment() []string {
+	return environment("PATH="+filepath.Join(j.dir, "bin")+":"+os.Getenv("PATH"), "HOME="+j.dir)
+}
+
+// start starts the runner.
+func (j *job) start(t *testing.T, env []string, name string, args ...string) {
+	t.Helper()
 	j.output.news = make(chan struct{}, 1)
-	j.runner = exec.Command("bash", "-c", "bash --noprofile --norc -eo pipefail step.sh && echo the step has ended && sleep 1000")
+	j.runner = exec.Command(name, args...)
 	j.runner.Dir, j.runner.Env = j.dir, env
 	j.runner.Stdout, j.runner.Stderr = &j.output, &j.output
 	j.runner.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -110,7 +128,6 @@ func (h *hub) startJob(t *testing.T, issuer *tokenIssuer, repository string, inp
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { j.kill(t) })
-	return j
 }
 
 // kill kills the runner and its children by SIGKILL.
