@@ -212,6 +212,9 @@ chart: bin/helm ## Bring the generated manifests into the chart, and what it ren
 		bin/helm template hotspare charts/hotspare --namespace hotspare-system --kube-version $(KUBE_VERSION) $(RENDERED:%=--show-only templates/%.yaml); \
 	} > config/manager/manager.yaml
 
+# These use the packages that make build has compiled: with cgo, every dependency would be compiled again.
+generate lint fmt modules: export CGO_ENABLED := 0
+
 .PHONY: generate
 generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, and what pages tell of power states, platforms, fields and rights.
 	@bin/controller-gen object paths=./api/...

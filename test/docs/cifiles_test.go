@@ -52,7 +52,7 @@ func withScript(t *testing.T, name, text, script string) string {
 		t.Fatalf("%s has no %s", name, scriptMark)
 	}
 	last := first + 1 + slices.IndexFunc(lines[first+1:], isMark)
-	indent := lines[last][:strings.Index(lines[last], scriptMark)]
+	indent, _, _ := strings.Cut(lines[last], scriptMark)
 	var out strings.Builder
 	for _, l := range lines[:first+1] {
 		out.WriteString(l)

@@ -31,7 +31,7 @@ func unpackBundle(t *testing.T, file string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it is read only
+	defer f.Close()
 	unpacked, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
