@@ -14,8 +14,8 @@ func bootstrapped(size, running int, list, waiting string, change ...func(*pool.
 	for _, c := range change {
 		c(&s.Settings)
 	}
-	for i, m := range s.Members {
-		s.Members[i] = m.ApplySteps(s.Settings)
+	for i := range s.Members {
+		s.Members[i].ApplySteps(&s.Settings)
 	}
 	return s
 }

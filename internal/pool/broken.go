@@ -16,7 +16,7 @@ const defaultSlowResume = 10 * time.Minute
 
 // DefectCause returns the reason why m is broken; "" if it is not (enhancement: replace broken
 // clusters).
-func (m Member) DefectCause(s Settings, now time.Time) Cause {
+func (m *Member) DefectCause(s *Settings, now time.Time) Cause {
 	switch {
 	case m.Displaced != "":
 		return Displaced
@@ -42,7 +42,7 @@ func (m Member) DefectCause(s Settings, now time.Time) Cause {
 }
 
 // bootstrapDefect returns why m is broken although it runs: a step or a gate has taken too long; "" if none has.
-func (m Member) bootstrapDefect(now time.Time) Cause {
+func (m *Member) bootstrapDefect(now time.Time) Cause {
 	switch {
 	case m.AwaitsSteps && hasPassed(m.StepDeadline, now):
 		return StepFailed
@@ -53,11 +53,11 @@ func (m Member) bootstrapDefect(now time.Time) Cause {
 	}
 }
 
-func (m Member) isBroken(s Settings, now time.Time) bool { return m.DefectCause(s, now) != "" }
+func (m *Member) isBroken(s *Settings, now time.Time) bool { return m.DefectCause(s, now) != "" }
 
 // GiveUpTime returns when m will count as broken by the clock alone if nothing changes; zero if it
 // will not, or if it already is broken.
-func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
+func (m *Member) GiveUpTime(s *Settings, now time.Time) time.Time {
 	var at time.Time
 	if m.DefectCause(s, now) != "" {
 		return at
@@ -86,7 +86,7 @@ func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
 
 // isStruggling reports whether m is unlikely to run soon. A struggling member takes up no slot: the
 // next member is started in addition to it.
-func (m Member) isStruggling(s Settings, now time.Time) bool {
+func (m *Member) isStruggling(s *Settings, now time.Time) bool {
 	if !m.Installed {
 		return !m.isProgressing()
 	}
@@ -95,7 +95,7 @@ func (m Member) isStruggling(s Settings, now time.Time) bool {
 		hasElapsed(m.ResumingSince, patience, now) || hasElapsed(m.UnreachableSince, patience, now) || hasElapsed(m.UnreadySince, patience, now)
 }
 
-func (s Settings) slowResumeAfter() time.Duration {
+func (s *Settings) slowResumeAfter() time.Duration {
 	if s.ResumeTimeout > 0 {
 		return s.ResumeTimeout / 2
 	}
@@ -103,7 +103,7 @@ func (s Settings) slowResumeAfter() time.Duration {
 }
 
 // brokenReason explains the deletion of a broken member to people.
-func (m Member) brokenReason(cause Cause) string {
+func (m *Member) brokenReason(cause Cause) string {
 	switch {
 	case m.Displaced != "":
 		return m.Displaced
@@ -120,7 +120,7 @@ func (m Member) brokenReason(cause Cause) string {
 
 func (d *draft) replaceBroken() {
 	for _, m := range d.replaceableMembers(Broken) {
-		cause := m.DefectCause(d.Settings, d.Now)
+		cause := m.DefectCause(&d.Settings, d.Now)
 		reason := m.brokenReason(cause)
 		d.replaceMember(m, cause, reason)
 	}

@@ -26,15 +26,15 @@ func TestAMemberIsGivenUpWhenItIsSaidToBe(t *testing.T) {
 			ResumingSince: sometimes(), UnreachableSince: sometimes(), UnreadySince: sometimes(),
 		}
 		s := pool.Settings{ResumeTimeout: time.Duration(r.IntN(3)*150) * time.Second}
-		at := m.GiveUpTime(s, noon)
+		at := m.GiveUpTime(&s, noon)
 		if at.IsZero() {
-			if m.DefectCause(s, noon) == "" && m.DefectCause(s, noon.Add(24*time.Hour)) != "" {
+			if m.DefectCause(&s, noon) == "" && m.DefectCause(&s, noon.Add(24*time.Hour)) != "" {
 				t.Fatalf("%+v, %+v: it will be broken, and nobody is told", m, s)
 			}
 			continue
 		}
 		told++
-		if m.DefectCause(s, noon) != "" || m.DefectCause(s, at.Add(-time.Second)) != "" || m.DefectCause(s, at) == "" {
+		if m.DefectCause(&s, noon) != "" || m.DefectCause(&s, at.Add(-time.Second)) != "" || m.DefectCause(&s, at) == "" {
 			t.Fatalf("%+v, %+v: it is said to be broken at %s", m, s, at)
 		}
 	}

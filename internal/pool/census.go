@@ -35,7 +35,7 @@ func (s Snapshot) CountMembersAndClaims() Census {
 	for p, members := range d.buckets {
 		c.Members[p] = len(members)
 		for _, m := range members {
-			marks.recordStaleness(m, p, s.Settings)
+			marks.recordStaleness(m, p, &s.Settings)
 			if m.Claim != "" {
 				c.Given++
 			}
@@ -72,7 +72,7 @@ func (s Snapshot) ResolvedMembers() []Member {
 func (s Snapshot) MemberPhases() map[string]Phase {
 	out := make(map[string]Phase, len(s.Members))
 	for _, m := range s.ResolvedMembers() {
-		out[m.Name] = m.Phase(s.Settings, s.Now)
+		out[m.Name] = m.Phase(&s.Settings, s.Now)
 	}
 	return out
 }
@@ -93,15 +93,15 @@ const (
 // unreadable ones.
 func (s Snapshot) CountInstalledByPower() map[PowerCondition]int {
 	out := map[PowerCondition]int{}
-	for _, m := range s.Members {
-		if m.Installed && !m.Deleting && m.Unreadable == "" {
+	for i := range s.Members {
+		if m := &s.Members[i]; m.Installed && !m.Deleting && m.Unreadable == "" {
 			out[m.powerCondition()]++
 		}
 	}
 	return out
 }
 
-func (m Member) powerCondition() PowerCondition {
+func (m *Member) powerCondition() PowerCondition {
 	switch {
 	case m.Running || m.awaitsBootstrap():
 		return PowerUp

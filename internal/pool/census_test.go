@@ -110,7 +110,7 @@ func TestCausesOfReplacement(t *testing.T) {
 			if steps[0].Cause != tc.want {
 				t.Errorf("cause %q, want %q", steps[0].Cause, tc.want)
 			}
-			if broken := steps[0].Cause.IsDefect(); broken != (s.Members[0].DefectCause(s.Settings, s.Now) != "" && !s.Settings.Deleting) {
+			if broken := steps[0].Cause.IsDefect(); broken != (s.Members[0].DefectCause(&s.Settings, s.Now) != "" && !s.Settings.Deleting) {
 				t.Errorf("cause %q: defective is %t", steps[0].Cause, broken)
 			}
 		})

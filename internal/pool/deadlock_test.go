@@ -203,7 +203,7 @@ func (s *storm) prompt(t *testing.T, p pool.Plan) {
 	asleep, awake, going, released := 0, 0, 0, 0
 	for _, m := range s.Members {
 		resumes := m.Installed && !m.Running && m.Wanted == pool.Running && !m.ResumingSince.IsZero()
-		switch phase := m.Phase(s.Settings, s.Now); {
+		switch phase := m.Phase(&s.Settings, s.Now); {
 		case told[m.Name] == pool.Hibernate && resumes:
 			s.fail(t, "%s resumes and is put to sleep", m.Name)
 		case phase == pool.Deleting || told[m.Name] == pool.Delete:

@@ -182,9 +182,9 @@ func (d *draft) setPowerStates() {
 			d.setPower(m, Running, ClaimWaiting, "claims are waiting")
 		case spares[m.Name]:
 			d.setPower(m, Running, BelowRunningCount, "runningCount is %d", d.Settings.RunningCount)
-		case m.needsSteps(d.Settings):
+		case m.needsSteps(&d.Settings):
 			d.setPower(m, Running, StepsNotTaken, "it takes the steps of the bootstrap before it hibernates for the first time")
-		case m.needsFirstCheck(d.Settings):
+		case m.needsFirstCheck(&d.Settings):
 			d.setPower(m, Running, GatesNotChecked, "its gates are checked before it hibernates for the first time")
 		case m.isComingUp():
 			// If it hibernated now, its hang would never be detected, and the next claim would run
@@ -215,7 +215,7 @@ func (d *draft) reserveForClaims(list []*Member) {
 			}
 		}
 	}
-	healthy := func(m *Member) bool { return !m.isStruggling(d.Settings, d.Now) }
+	healthy := func(m *Member) bool { return !m.isStruggling(&d.Settings, d.Now) }
 	finished := func(m *Member) bool { return healthy(m) && m.Installed && !m.AwaitsSteps }
 	choose(list, func(m *Member) bool { return finished(m) && m.Wanted != Hibernating })
 	choose(sortByWake(list), finished)
@@ -242,7 +242,7 @@ func (d *draft) chooseRunningSpares(list []*Member) map[string]bool {
 			continue
 		}
 		out[m.Name] = true
-		if !m.isStruggling(d.Settings, d.Now) {
+		if !m.isStruggling(&d.Settings, d.Now) {
 			places--
 		}
 	}
@@ -327,7 +327,7 @@ func (d *draft) deleteSurplus() {
 func (d *draft) cheapestFirst(members []*Member) []*Member {
 	rank := func(m *Member) int {
 		switch {
-		case m.isStruggling(d.Settings, d.Now) && m.Paused == "": // somebody may be investigating a paused cluster
+		case m.isStruggling(&d.Settings, d.Now) && m.Paused == "": // somebody may be investigating a paused cluster
 			return 0
 		case !d.reservedForClaims[m.Name]:
 			return 1

@@ -55,7 +55,7 @@ func newDraft(s Snapshot) *draft {
 			claimed.Claim, d.unawareOfClaim[m.Name] = claim, true
 			m, d.all[i] = &claimed, &claimed
 		}
-		p := m.Phase(s.Settings, s.Now)
+		p := m.Phase(&s.Settings, s.Now)
 		d.buckets[p] = append(d.buckets[p], m)
 		if m.Deleting || m.isBeingInstalled() {
 			d.underWay++

@@ -11,8 +11,8 @@ import (
 func gated(size, running int, list, waiting string) pool.Snapshot {
 	s := pool.Snapshot{Settings: settings(size, running), Members: members(list), Claims: claims(waiting), Now: noon}
 	s.Settings.Gates = "g1"
-	for i, m := range s.Members {
-		s.Members[i] = m.ApplyGates(s.Settings)
+	for i := range s.Members {
+		s.Members[i].ApplyGates(&s.Settings)
 	}
 	return s
 }
@@ -73,7 +73,8 @@ func TestGatesFromRecords(t *testing.T) {
 	s := settings(1, 1)
 	s.GatesFromRecords = true
 	for list, want := range map[string]bool{"a:assignable": false, "a:assignable+passed": false, "a:assignable+passedother": false, "a:assignable+passedbefore": true, "a:assignable+red": true} {
-		if m := members(list)[0].ApplyGates(s); m.AwaitsGates != want {
+		m := members(list)[0]
+		if m.ApplyGates(&s); m.AwaitsGates != want {
 			t.Errorf("%s: awaits gates: %t, want %t", list, m.AwaitsGates, want)
 		}
 	}

@@ -213,8 +213,8 @@ func (w *world) setPosition(t *testing.T, s pool.Step) {
 func (w *world) bind(t *testing.T, s pool.Step, i int) {
 	t.Helper()
 	m := &w.Members[i]
-	if m.Claim == "" && (!m.Running || m.Phase(w.Settings, w.Now) != pool.Assignable) {
-		t.Fatalf("%s: only a running cluster may be given away, this is %s", s, m.Phase(w.Settings, w.Now))
+	if m.Claim == "" && (!m.Running || m.Phase(&w.Settings, w.Now) != pool.Assignable) {
+		t.Fatalf("%s: only a running cluster may be given away, this is %s", s, m.Phase(&w.Settings, w.Now))
 	}
 	if m.Claim != "" && m.Claim != s.Claim {
 		t.Fatalf("%s: it belongs to %s", s, m.Claim)

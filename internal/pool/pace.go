@@ -177,7 +177,7 @@ const sourcesRecheck = 30 * time.Second
 func (d *draft) nextDeadline() time.Duration {
 	var soonest time.Duration
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
-		for _, at := range m.timeoutDeadlines(d.Settings) {
+		for _, at := range m.timeoutDeadlines(&d.Settings) {
 			if wait := at.Sub(d.Now); wait > 0 && (soonest == 0 || wait < soonest) {
 				soonest = wait
 			}
@@ -198,7 +198,7 @@ func (d *draft) nextDeadline() time.Duration {
 	return soonest
 }
 
-func (m Member) timeoutDeadlines(s Settings) []time.Time {
+func (m *Member) timeoutDeadlines(s *Settings) []time.Time {
 	var out []time.Time
 	for _, since := range []time.Time{m.ResumingSince, m.UnreachableSince, m.UnreadySince} {
 		if since.IsZero() {

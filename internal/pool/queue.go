@@ -39,7 +39,7 @@ func (d *draft) estimateWaits() []Wait {
 
 // expectedReadyTimes returns the times at which clusters are likely to run, soonest first.
 func (d *draft) expectedReadyTimes() []time.Time {
-	install := d.medianDuration(func(m Member) time.Duration { return m.InstallTook })
+	install := d.medianDuration(func(m *Member) time.Duration { return m.InstallTook })
 	started := map[string]bool{}
 	for _, s := range (Plan{Steps: d.steps}).StepsOf(Start) {
 		started[s.Cluster] = true
@@ -53,7 +53,7 @@ func (d *draft) expectedReadyTimes() []time.Time {
 	}
 	for _, m := range d.buckets[Standby] {
 		switch {
-		case m.isStruggling(d.Settings, d.Now), m.awaitsBootstrap(): // nobody knows when a step is done, or a gate passes
+		case m.isStruggling(&d.Settings, d.Now), m.awaitsBootstrap(): // nobody knows when a step is done, or a gate passes
 		case !m.ResumingSince.IsZero():
 			add(m.ResumingSince, d.medianResume(m.ResumedFrom))
 		case m.Wanted == Running || started[m.Name]:
@@ -76,19 +76,19 @@ func (d *draft) expectedReadyTimes() []time.Time {
 
 // medianResume returns the median of the resumes from a depth of sleep; if none is known, that of all resumes.
 func (d *draft) medianResume(depth string) time.Duration {
-	own := d.medianDuration(func(m Member) time.Duration {
+	own := d.medianDuration(func(m *Member) time.Duration {
 		if rankDepth(m.ResumedFrom) != rankDepth(depth) {
 			return 0
 		}
 		return m.ResumeTook
 	})
-	return cmp.Or(own, d.medianDuration(func(m Member) time.Duration { return m.ResumeTook }))
+	return cmp.Or(own, d.medianDuration(func(m *Member) time.Duration { return m.ResumeTook }))
 }
 
 // medianDuration returns the median over the members with a known duration; 0 if there are none.
-func (d *draft) medianDuration(took func(Member) time.Duration) time.Duration {
+func (d *draft) medianDuration(took func(*Member) time.Duration) time.Duration {
 	var all []time.Duration
-	for _, m := range d.Members {
+	for _, m := range d.all {
 		if t := took(m); t > 0 {
 			all = append(all, t)
 		}

@@ -14,7 +14,7 @@ func (d *draft) buildReport() Report {
 	for p, members := range d.buckets {
 		r.Count[p] = len(members)
 		for _, m := range members {
-			r.recordStaleness(m, p, d.Settings)
+			r.recordStaleness(m, p, &d.Settings)
 			if d.Settings.Deleting {
 				r.Left = append(r.Left, m.Name)
 			}
@@ -99,7 +99,7 @@ func listFirst(names []string) string {
 // computeProgress returns Advancing if anything is in progress that ends automatically, otherwise
 // whether the pool is Settled or Held.
 func (d *draft) computeProgress(r Report) Progress {
-	underWay := d.countPlanned(Create) + d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() + d.awaitingCount(Member.awaitsBootstrap) +
+	underWay := d.countPlanned(Create) + d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() + d.awaitingCount((*Member).awaitsBootstrap) +
 		len(d.buckets[Deleting]) - len(d.hangingResumes()) - len(r.Failing)
 	if d.Settings.Blocked == "" && !d.Settings.Deleting {
 		underWay += len(d.Pending)
@@ -189,7 +189,7 @@ func (d *draft) hangingResumes() []string {
 	var out []string
 	for _, m := range d.buckets[Standby] {
 		isResuming := m.Paused == "" && m.isComingUp() && !m.awaitsBootstrap() && !m.MachinesFailed
-		if d.Settings.ResumeTimeout == 0 && isResuming && m.isStruggling(d.Settings, d.Now) && !d.plannedDeletions[m.Name] {
+		if d.Settings.ResumeTimeout == 0 && isResuming && m.isStruggling(&d.Settings, d.Now) && !d.plannedDeletions[m.Name] {
 			out = append(out, m.Name)
 		}
 	}
@@ -242,7 +242,7 @@ func (d *draft) unmetRequirements() []string {
 	return []string{fmt.Sprintf("%s cannot begin: %s: %s", formatCount(len(stuck), "install"), stuck[0].Name, strings.TrimRight(stuck[0].RequirementsUnmet, "."))}
 }
 
-func (r *Report) recordStaleness(m *Member, p Phase, s Settings) {
+func (r *Report) recordStaleness(m *Member, p Phase, s *Settings) {
 	switch p {
 	case Installing, Standby, Assignable, Broken:
 	default:
@@ -335,8 +335,8 @@ func (d *draft) describeActivity(r Report) string {
 		{len(d.buckets[Installing]) + len(d.Pending) + d.countPlanned(Create), "installing"},
 		{d.countPlanned(Delete) + len(d.buckets[Deleting]), "deleting"},
 		{d.resumingCount(), "resuming"},
-		{d.awaitingCount(func(m Member) bool { return m.AwaitsSteps }), "bootstrapping"},
-		{d.awaitingCount(func(m Member) bool { return m.AwaitsGates }), "checking gates of"},
+		{d.awaitingCount(func(m *Member) bool { return m.AwaitsSteps }), "bootstrapping"},
+		{d.awaitingCount(func(m *Member) bool { return m.AwaitsGates }), "checking gates of"},
 		{d.hibernatingCount(), "hibernating"},
 	} {
 		if p.n > 0 {
@@ -368,10 +368,10 @@ func (d *draft) resumingCount() int {
 }
 
 // awaitingCount returns the number of members that run and are not usable yet, for the reason that is tested.
-func (d *draft) awaitingCount(awaits func(Member) bool) int {
+func (d *draft) awaitingCount(awaits func(*Member) bool) int {
 	n := 0
 	for _, m := range d.buckets[Standby] {
-		if awaits(*m) && !d.plannedDeletions[m.Name] {
+		if awaits(m) && !d.plannedDeletions[m.Name] {
 			n++
 		}
 	}

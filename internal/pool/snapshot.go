@@ -247,7 +247,7 @@ const (
 )
 
 // Phase returns the bucket that m is in at the given time.
-func (m Member) Phase(s Settings, now time.Time) Phase {
+func (m *Member) Phase(s *Settings, now time.Time) Phase {
 	switch {
 	case m.Deleting:
 		return Deleting
@@ -269,18 +269,18 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 }
 
 // isBeingInstalled reports whether an install of m is in progress, or may begin at any time.
-func (m Member) isBeingInstalled() bool {
+func (m *Member) isBeingInstalled() bool {
 	return !m.Installed && !m.GaveUp && !m.Deleting && m.Unreadable == ""
 }
 
 // isProgressing reports whether the install of m makes progress, as far as is known.
-func (m Member) isProgressing() bool {
+func (m *Member) isProgressing() bool {
 	return m.RequirementsUnmet == "" && !m.Failing && m.Paused == ""
 }
 
 // isComingUp reports whether m should run, has begun to start, and neither runs nor counts as
 // broken.
-func (m Member) isComingUp() bool {
+func (m *Member) isComingUp() bool {
 	return m.awaitsBootstrap() || m.Installed && !m.Running && m.Wanted == Running &&
 		(m.PowerFailed || m.MachinesFailed || !m.ResumingSince.IsZero() || !m.UnreachableSince.IsZero() || !m.UnreadySince.IsZero())
 }

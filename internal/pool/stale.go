@@ -4,19 +4,19 @@ import "slices"
 
 // isStale reports whether a new cluster of the pool would differ from m. An adopted cluster is not made
 // from the pool's spec.
-func (m Member) isStale(s Settings) bool {
+func (m *Member) isStale(s *Settings) bool {
 	return !m.Adopted && (m.Version != s.Version || m.hasOldRecipe(s) || m.hasOtherSteps(s) || m.Outdated != "" || m.Withdrawn != "")
 }
 
 // hasOldRecipe reports whether m was created with another version of its recipe, as far as both are
 // known.
-func (m Member) hasOldRecipe(s Settings) bool {
+func (m *Member) hasOldRecipe(s *Settings) bool {
 	return m.Recipe != "" && s.Recipe != "" && m.Recipe != s.Recipe
 }
 
 // hasOtherSteps reports whether m has begun other steps than those of the pool, or sleeps and has begun none. A
 // cluster that is awake and has begun none takes those of the pool.
-func (m Member) hasOtherSteps(s Settings) bool {
+func (m *Member) hasOtherSteps(s *Settings) bool {
 	switch {
 	case s.StepsUnknown || s.GatesFromRecords:
 		return false
@@ -29,7 +29,7 @@ func (m Member) hasOtherSteps(s Settings) bool {
 
 // StaleReason returns why a stale member is replaced; poolChanged is the reason if neither its
 // customization nor its recipe is outdated.
-func (m Member) StaleReason(s Settings, poolChanged string) string {
+func (m *Member) StaleReason(s *Settings, poolChanged string) string {
 	switch {
 	case m.Outdated != "":
 		return m.Outdated
@@ -44,13 +44,13 @@ func (m Member) StaleReason(s Settings, poolChanged string) string {
 
 // canNeverFinish reports whether m has begun steps that it cannot take to their end, because the bootstrap of the
 // pool has changed. It serves nobody, like a stale install.
-func (m Member) canNeverFinish(s Settings) bool {
+func (m *Member) canNeverFinish(s *Settings) bool {
 	return !m.Adopted && m.Installed && m.Steps != "" && !m.StepsDone && m.hasOtherSteps(s)
 }
 
 // couldSucceedNow reports whether the install of m makes no progress and a new one would use other
 // objects: a user may have fixed the Secret that it fails for.
-func (m Member) couldSucceedNow(s Settings) bool {
+func (m *Member) couldSucceedNow(s *Settings) bool {
 	return m.isBeingInstalled() && !m.isProgressing() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
 }
 
@@ -72,8 +72,8 @@ func (d *draft) replaceStale() {
 		return // it shows whether clusters with the new steps work at all
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
-		if m.isStale(d.Settings) {
-			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it was created from an older version of the pool"))
+		if m.isStale(&d.Settings) {
+			d.replaceMember(m, Stale, m.StaleReason(&d.Settings, "it was created from an older version of the pool"))
 			return
 		}
 	}
@@ -88,9 +88,9 @@ func (d *draft) replaceStaleInstalls() {
 	for _, m := range slices.Backward(d.buckets[Installing]) {
 		switch {
 		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
-		case m.isStale(d.Settings):
-			d.replaceMember(m, Stale, m.StaleReason(d.Settings, "it is being created from an older version of the pool"))
-		case m.couldSucceedNow(d.Settings):
+		case m.isStale(&d.Settings):
+			d.replaceMember(m, Stale, m.StaleReason(&d.Settings, "it is being created from an older version of the pool"))
+		case m.couldSucceedNow(&d.Settings):
 			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
 		}
 	}
@@ -99,7 +99,7 @@ func (d *draft) replaceStaleInstalls() {
 // replaceUnfinished deletes the clusters that can never finish their steps, all at once: none of them is usable.
 func (d *draft) replaceUnfinished() {
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
-		if !d.plannedDeletions[m.Name] && m.canNeverFinish(d.Settings) {
+		if !d.plannedDeletions[m.Name] && m.canNeverFinish(&d.Settings) {
 			d.replaceMember(m, Stale, "the bootstrap of the pool has changed before it had taken every step")
 		}
 	}

@@ -2,31 +2,30 @@ package pool
 
 import "time"
 
-// ApplySteps returns m as a pool with settings s sees it: a spare that has not taken every step of the pool's
+// ApplySteps changes m to what a pool with settings s sees: a spare that has not taken every step of the pool's
 // bootstrap is not usable. A claim keeps the cluster that it has.
-func (m Member) ApplySteps(s Settings) Member {
+func (m *Member) ApplySteps(s *Settings) {
 	if m.Claim != "" || !m.Running || m.StepsDone {
-		return m
+		return
 	}
 	required := s.Steps != "" && !s.GatesFromRecords
 	if required || m.Steps != "" { // one that has begun is not as any version wants it
 		m.Running, m.AwaitsSteps = false, true
 	}
-	return m
 }
 
 // awaitsBootstrap reports whether m runs and is not usable yet.
-func (m Member) awaitsBootstrap() bool { return m.AwaitsSteps || m.AwaitsGates }
+func (m *Member) awaitsBootstrap() bool { return m.AwaitsSteps || m.AwaitsGates }
 
 // needsSteps reports whether m is awake and has steps to take: it must run until every step is done. A cluster that
 // sleeps already is not woken.
-func (m Member) needsSteps(s Settings) bool {
+func (m *Member) needsSteps(s *Settings) bool {
 	return (s.Steps != "" || m.Steps != "") && !m.StepsDone && (!m.Installed || m.Wanted != Hibernating)
 }
 
 // stepPatience returns when a step has taken so long that the next standby is started in addition; zero if none is
 // in progress.
-func (m Member) stepPatience() time.Time {
+func (m *Member) stepPatience() time.Time {
 	if !m.AwaitsSteps || m.StepSince.IsZero() {
 		return time.Time{}
 	}

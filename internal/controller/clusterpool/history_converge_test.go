@@ -295,7 +295,7 @@ func (h *history) count(p *hivev1.ClusterPool) map[pool.Phase]int {
 		if h.judge.withdrawn(p, cd) {
 			m.Withdrawn = "x"
 		}
-		count[m.Phase(set, h.clock.Now())]++
+		count[m.Phase(&set, h.clock.Now())]++
 	}
 	return count
 }

@@ -170,6 +170,12 @@ func (j *judge) making(c change[*hivev1.ClusterDeployment]) {
 	j.late[name] = late
 }
 
+// phaseOf returns the phase of a cluster in a pool with settings.
+func phaseOf(cd *hivev1.ClusterDeployment, settings pool.Settings, now time.Time) pool.Phase {
+	m := facts.ReadMember(cd, now)
+	return m.Phase(&settings, now)
+}
+
 // giving: only a cluster that runs and is neither broken nor going is given away.
 // But one that a claim has been told of is that claim's, whatever became of it:
 // it may have been deleted by hand and made again, while its name was on record.
@@ -177,7 +183,7 @@ func (j *judge) giving(c change[*hivev1.ClusterDeployment]) {
 	ref := c.after.Spec.ClusterPoolRef
 	claim := j.claimNamed(ref.Namespace, ref.ClaimName)
 	again := claim != nil && claim.Spec.Namespace == c.after.Name
-	p := facts.ReadMember(c.before, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now())
+	p := phaseOf(c.before, pool.Settings{}, j.clock.Now())
 	runs := c.before.Spec.Installed && c.before.Status.PowerState == hivev1.StatusRunning && c.before.Spec.PowerState != hivev1.PowerHibernating
 	if !again && (p != pool.Assignable || !runs) {
 		j.broke("cluster %s was given to claim %s, and is %s", c.after.Name, ref.ClaimName, p)
@@ -388,7 +394,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 		if old != nil {
 			cd = old
 		}
-		switch facts.ReadMember(cd, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) {
+		switch phaseOf(cd, pool.Settings{}, j.clock.Now()) {
 		case pool.Deleting:
 			n++
 		case pool.Installing:
@@ -406,7 +412,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 		if old == nil {
 			old = j.own[written{by.Process, name}]
 		}
-		if old == nil || facts.ReadMember(old, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) == pool.Installing {
+		if old == nil || phaseOf(old, pool.Settings{}, j.clock.Now()) == pool.Installing {
 			n++
 		}
 	}
@@ -417,7 +423,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 
 // spare reports whether a cluster counts as one that the pool has in stock.
 func spare(cd *hivev1.ClusterDeployment, set pool.Settings, now time.Time) bool {
-	switch facts.ReadMember(cd, now).Phase(set, now) {
+	switch phaseOf(cd, set, now) {
 	case pool.Installing, pool.Standby, pool.Assignable:
 		return true
 	}

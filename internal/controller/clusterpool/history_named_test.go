@@ -10,7 +10,6 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 // leaveAlone lets time pass while users do nothing: settings stay as broken as they are,
@@ -105,7 +104,7 @@ func (h *history) checkObstacles(p *hivev1.ClusterPool, message string) {
 func (h *history) stuck(p *hivev1.ClusterPool) map[string][]string {
 	out := map[string][]string{}
 	for _, cd := range h.judge.members(p) {
-		switch phase := facts.ReadMember(cd, h.clock.Now()).Phase(pool.Settings{}, h.clock.Now()); {
+		switch phase := phaseOf(cd, pool.Settings{}, h.clock.Now()); {
 		case phase == pool.Installing && paused(cd):
 			out["paused"] = append(out["paused"], cd.Name)
 		case phase == pool.Deleting, phase == pool.Installing:

@@ -81,7 +81,7 @@ type poolCache struct {
 	statusWrittenAt time.Time
 	// members has the members that were read, by name. Only a few of a thousand clusters change
 	// between two passes, and reading all of them again would be most of the cost of a pass.
-	members memo[string, cachedMember]
+	members memo[string, *cachedMember]
 	// room is the buffer for the members of a snapshot, reused by the next snapshot.
 	room []pool.Member
 	// namespaceOwners maps names of clusters to the UIDs of those whose namespace was created for
@@ -158,12 +158,12 @@ func (m *poolCache) recordPlan(p pool.Plan, now time.Time) {
 
 // getMember is facts.ReadMember, evaluated only for clusters that have changed.
 func (m *poolCache) getMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
-	if known := m.members.load(cd.Name); known.cluster == cd {
+	if known := m.members.load(cd.Name); known != nil && known.cluster == cd {
 		return known.member
 	}
 	member := facts.ReadMember(cd, now)
 	if facts.IsIndependentOfTime(cd) {
-		m.members.store(cd.Name, cachedMember{cd, member})
+		m.members.store(cd.Name, &cachedMember{cd, member})
 	} else {
 		m.members.remove(cd.Name)
 	}

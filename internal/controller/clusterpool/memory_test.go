@@ -39,7 +39,7 @@ func TestRememberedMembersAreThoseOfFacts(t *testing.T) {
 		}
 		r := all.getOrAddPool(p)
 		for _, cd := range clusters {
-			if r.members.load(cd.Name).cluster == cd {
+			if known := r.members.load(cd.Name); known != nil && known.cluster == cd {
 				remembered++
 			}
 			if got, want := r.getMember(cd, now), facts.ReadMember(cd, now); got != want {

@@ -29,7 +29,8 @@ func ComputePhases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployme
 		cd := &clusters[i]
 		key := types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}
 		if _, known := out[key]; !known {
-			out[key] = facts.ReadMember(cd, now).Phase(pool.Settings{}, now)
+			m := facts.ReadMember(cd, now)
+			out[key] = m.Phase(&pool.Settings{}, now)
 		}
 	}
 	return out

@@ -78,7 +78,7 @@ func (f Forecast) CountMembersAndClaims() Census {
 	}
 	given := map[string]bool{}
 	for _, m := range f.members {
-		out[string(m.Phase(f.Facts.Settings, f.Facts.Now))]++
+		out[string(m.Phase(&f.Facts.Settings, f.Facts.Now))]++
 		given[m.Claim] = true
 	}
 	for _, st := range f.Plan.StepsOf(pool.Bind) {
@@ -159,7 +159,7 @@ func (f Forecast) PlannedClusters() []PlannedCluster {
 	var out []PlannedCluster
 	for _, m := range f.members {
 		c := PlannedCluster{
-			Name: m.Name, Phase: m.Phase(f.Facts.Settings, f.Facts.Now), Claim: m.Claim,
+			Name: m.Name, Phase: m.Phase(&f.Facts.Settings, f.Facts.Now), Claim: m.Claim,
 			Stale: m.Version != f.Facts.Settings.Version, Power: m.Wanted, TargetPower: m.Wanted,
 		}
 		if want, planned := target[m.Name]; planned {

@@ -125,7 +125,7 @@ func (f Forecast) ExplainCluster(c PlannedCluster, formatCommand remedy.CommandF
 	m, cd := f.findMember(c.Name), f.Clusters[c.Name]
 	v := Cluster{PlannedCluster: c, Created: m.Created}
 	if c.Phase == pool.Broken {
-		v.Cause = m.DefectCause(f.Facts.Settings, f.Facts.Now)
+		v.Cause = m.DefectCause(&f.Facts.Settings, f.Facts.Now)
 	}
 	parts := []string{f.describeState(v, m, cd)}
 	if fate := f.describeNextChange(v, m); fate != "" {
@@ -188,7 +188,7 @@ func (f Forecast) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDe
 
 // giveUpNote says when a cluster that does not come up will count as broken.
 func (f Forecast) giveUpNote(m pool.Member) string {
-	at := m.GiveUpTime(f.Facts.Settings, f.Facts.Now)
+	at := m.GiveUpTime(&f.Facts.Settings, f.Facts.Now)
 	if at.IsZero() {
 		return ""
 	}
@@ -277,9 +277,9 @@ func (f Forecast) describeNextChange(v Cluster, m pool.Member) string {
 func (f Forecast) describeStaleReplacement(v Cluster, m pool.Member) string {
 	switch {
 	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
-		return m.StaleReason(f.Facts.Settings, "it is being created from an older version of the pool") + "; its install continues because a claim waits for it"
+		return m.StaleReason(&f.Facts.Settings, "it is being created from an older version of the pool") + "; its install continues because a claim waits for it"
 	case slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
-		return m.StaleReason(f.Facts.Settings, "it was created from an older version of the pool") + "; it is replaced when no claim waits and nothing else is in progress"
+		return m.StaleReason(&f.Facts.Settings, "it was created from an older version of the pool") + "; it is replaced when no claim waits and nothing else is in progress"
 	}
 	return ""
 }

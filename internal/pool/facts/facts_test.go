@@ -78,7 +78,8 @@ func TestPhases(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := ReadMember(tc.cd, noon).Phase(pool.Settings{}, noon); got != tc.want {
+			m := ReadMember(tc.cd, noon)
+			if got := m.Phase(&pool.Settings{}, noon); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})

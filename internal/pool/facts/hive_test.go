@@ -22,7 +22,7 @@ func TestD3AResumeThatTakesTooLongIsBrokenWhateverCameBefore(t *testing.T) {
 		cd := running(resuming(time.Hour), told(hivev1.ClusterHibernating, corev1.ConditionFalse, reason))
 		for past, want := range map[time.Duration]pool.Phase{19 * time.Minute: pool.Standby, 20 * time.Minute: pool.Broken} {
 			cd.Status.PowerTransition.StartedAt = metav1.NewTime(noon.Add(-past))
-			if got := ReadMember(cd, noon).Phase(patient, noon); got != want {
+			if got := new(ReadMember(cd, noon)).Phase(&patient, noon); got != want {
 				t.Errorf("with reason %s, after %s it is %s, want %s", reason, past, got, want)
 			}
 		}
@@ -41,7 +41,7 @@ func TestD4LateTroubleCountsFromWhenItBegins(t *testing.T) {
 	for now, want := range map[time.Time]pool.Phase{
 		noon.Add(-20 * time.Minute): pool.Standby, noon.Add(-time.Second): pool.Standby, noon: pool.Broken,
 	} {
-		if got := ReadMember(cd, now).Phase(patient, now); got != want {
+		if got := new(ReadMember(cd, now)).Phase(&patient, now); got != want {
 			t.Errorf("at %s it is %s, want %s", now.Format(time.TimeOnly), got, want)
 		}
 	}
