@@ -232,8 +232,8 @@ func (d *draft) chooseRunningSpares(list []*Member) map[string]bool {
 	if len(d.Settings.Sleep) > 0 {
 		list = sortByWake(list)
 	}
-	out := map[string]bool{}
 	places := min(d.Settings.RunningCount, d.Settings.Size)
+	out := make(map[string]bool, max(0, min(places, len(list))))
 	for _, m := range list {
 		if places <= 0 {
 			break
@@ -312,6 +312,9 @@ func (d *draft) creationReason() (cause Cause, reason string) {
 // deleteSurplus deletes clusters beyond the wanted number, in the order of cheapestFirst.
 func (d *draft) deleteSurplus() {
 	surplus := d.existingCount() - d.wantedCount()
+	if surplus <= 0 {
+		return
+	}
 	for _, p := range []Phase{Installing, Standby, Assignable} {
 		for _, m := range d.cheapestFirst(d.replaceableMembers(p)) {
 			if surplus <= 0 || !d.deleteIfBudgetAllows(m, AboveSize, "the pool has more clusters than its size, %d", d.Settings.Size) {

@@ -127,17 +127,17 @@ func (d *draft) existingCount() int {
 
 // unclaimedMembers returns the members of the given phases, oldest first.
 func (d *draft) unclaimedMembers(phases ...Phase) []*Member {
-	var out []*Member
-	parts := 0
+	var parts [][]*Member
 	for _, p := range phases {
 		if more := d.buckets[p]; len(more) > 0 {
-			out = append(out, more...)
-			parts++
+			parts = append(parts, more)
 		}
 	}
-	if parts > 1 {
-		slices.SortFunc(out, oldestFirst)
+	if len(parts) == 1 {
+		return slices.Clip(parts[0])
 	}
+	out := slices.Concat(parts...)
+	slices.SortFunc(out, oldestFirst)
 	return out
 }
 

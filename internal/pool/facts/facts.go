@@ -109,6 +109,9 @@ func (o Objects) readClaim(c *hivev1.ClusterClaim) pool.Claim {
 
 // priorityOf returns the priority in effect of a claim.
 func (o Objects) priorityOf(c *hivev1.ClusterClaim) int {
+	if c.Annotations[hivev1.AnnotationPriority] == "" && len(o.Policies) == 0 && c.Status.Priority == nil {
+		return 0
+	}
 	n := claimpolicy.LimitPriority(o.Policies, claimpolicy.ReadClaim(c))
 	if o.PoliciesUnknown && c.Status.Priority != nil {
 		n = min(n, int(*c.Status.Priority))
