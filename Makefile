@@ -42,7 +42,7 @@ COMPUTING := ./internal/cli/simulate ./internal/crd ./internal/simulate
 .PHONY: test
 test: build bin/helm ## Run all tests.
 	CGO_ENABLED=0 go test -vet=off -shuffle=on $(DECIDERS) $(COMPUTING)
-	go test -vet=off $(RACE) -shuffle=on -timeout 40m ./test/e2e $$(go list ./... | grep -vxFf <(go list $(DECIDERS) $(COMPUTING) ./test/e2e))
+	go test -vet=off $(RACE) -shuffle=on -timeout 60m ./test/e2e $$(go list ./... | grep -vxFf <(go list $(DECIDERS) $(COMPUTING) ./test/e2e))
 	@$(MAKE) --no-print-directory test-hivetypes
 
 .PHONY: test-hivetypes
