@@ -50,7 +50,7 @@ func (s *Store) freezeProcess(ctx context.Context, p *process) (*processtree.Tre
 	return processtree.Freeze(ctx, p.pid)
 }
 
-// waitForRest tells a control plane to come to rest, and waits until it does and no worker is awake.
+// waitForRest asks a control plane to come to rest, and waits until it does and no worker is awake.
 func (s *Store) waitForRest(ctx context.Context, p *process) error {
 	if err := sendCommand(p.commands, machine.CommandFreeze); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *Store) startThaw(ctx context.Context, p *process) {
 	})
 }
 
-// wakeControlPlane tells a thawed control plane to wake up, and waits until its API can be used. Workers need no
+// wakeControlPlane asks a thawed control plane to wake up, and waits until its API can be used. Workers need no
 // wake.
 func (s *Store) wakeControlPlane(ctx context.Context, p *process) error {
 	if !isControlPlane(observedMachine{Config: p.Config}) {

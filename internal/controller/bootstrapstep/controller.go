@@ -71,12 +71,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !concernsSteps(&cd) {
 		return ctrl.Result{}, nil
 	}
-	s, err := r.observe(ctx, &cd)
+	s, err := r.observeCluster(ctx, &cd)
 	if err != nil {
 		return fault.Requeue(0, fmt.Errorf("observing the bootstrap of %s: %w", req.NamespacedName, err))
 	}
 	p := bootstrap.Decide(s)
-	if err := r.report(ctx, &cd, s, p); err != nil {
+	if err := r.reportStatus(ctx, &cd, s, p); err != nil {
 		return fault.Requeue(0, err)
 	}
 	if p.Attempt == nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s.Record, s.Reported, s.Outcome, s.Now = cd.Status.Bootstrap, true, &outcome, r.Clock.Now()
 	p = bootstrap.Decide(s)
-	return fault.Requeue(p.Next, r.report(ctx, &cd, s, p))
+	return fault.Requeue(p.Next, r.reportStatus(ctx, &cd, s, p))
 }
 
 // concernsSteps reports whether a pass over a cluster may have anything to do. A claimed cluster keeps the record
@@ -104,8 +104,8 @@ func concernsSteps(cd *hivev1.ClusterDeployment) bool {
 		!hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) && !bootstrap.IsFinished(cd)
 }
 
-// report writes the plan into the cluster's status, and records events about what has changed.
-func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, p bootstrap.Plan) error {
+// reportStatus writes the plan into the cluster's status, and records events about what has changed.
+func (r *Reconciler) reportStatus(ctx context.Context, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, p bootstrap.Plan) error {
 	if p.Unchanged {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/spares"
 )
 
-// observe reads what the next step of a cluster depends on.
-func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) (bootstrap.Snapshot, error) {
+// observeCluster reads what the next step of a cluster depends on.
+func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeployment) (bootstrap.Snapshot, error) {
 	s := bootstrap.Snapshot{
 		Running: gate.IsCheckable(cd), Fake: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake), Adopted: facts.IsAdopted(cd),
 		RunStartedAt: gate.RunStart(cd), Record: cd.Status.Bootstrap,

@@ -73,12 +73,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !concernsGates(&cd) {
 		return ctrl.Result{}, nil
 	}
-	s, err := r.observe(ctx, &cd)
+	s, err := r.observeCluster(ctx, &cd)
 	if err != nil {
 		return fault.Requeue(0, fmt.Errorf("observing the gates of %s: %w", req.NamespacedName, err))
 	}
 	p := gate.Decide(s)
-	return fault.Requeue(p.Next, r.report(ctx, &cd, p))
+	return fault.Requeue(p.Next, r.reportStatus(ctx, &cd, p))
 }
 
 // concernsGates reports whether a pass over a cluster may have anything to do. A claimed cluster keeps the
@@ -89,8 +89,8 @@ func concernsGates(cd *hivev1.ClusterDeployment) bool {
 		!hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause)
 }
 
-// report writes the verdict into the cluster's status, and records an event if it has changed.
-func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, p gate.Plan) error {
+// reportStatus writes the verdict into the cluster's status, and records an event if it has changed.
+func (r *Reconciler) reportStatus(ctx context.Context, cd *hivev1.ClusterDeployment, p gate.Plan) error {
 	before, now := cd.DeepCopy(), r.Clock.Now()
 	cd.Status.Gates = p.Record
 	if p.Condition == (condition.Value{}) {

@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/spares"
 )
 
-// observe reads what the verdict about a cluster depends on, and checks the gates if it runs.
-func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) (gate.Snapshot, error) {
+// observeCluster reads what the verdict about a cluster depends on, and checks the gates if it runs.
+func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeployment) (gate.Snapshot, error) {
 	s := gate.Snapshot{
 		Running: gate.IsCheckable(cd), Fake: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
 		RunStartedAt: gate.RunStart(cd), Record: cd.Status.Gates,

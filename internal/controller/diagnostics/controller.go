@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := ctx.Err(); err != nil { // the process ends: the next one collects the bundle
 		return ctrl.Result{}, err
 	}
-	return fault.Requeue(0, r.report(ctx, &cd, v))
+	return fault.Requeue(0, r.reportStatus(ctx, &cd, v))
 }
 
 // readResumeTimeout returns the resume timeout of the cluster's pool; 0 if there is none.
@@ -171,8 +171,8 @@ func describeWriteError(err error) string {
 	}
 }
 
-// report writes the condition, and records an event for the cluster and for its pool, which outlives the cluster.
-func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, v condition.Value) error {
+// reportStatus writes the condition, and records an event for the cluster and for its pool, which outlives the cluster.
+func (r *Reconciler) reportStatus(ctx context.Context, cd *hivev1.ClusterDeployment, v condition.Value) error {
 	typ := corev1.EventTypeNormal
 	if !v.IsTrue() {
 		typ = corev1.EventTypeWarning

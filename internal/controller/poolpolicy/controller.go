@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if faults = append(faults, more...); len(faults) > 0 {
 		return fault.Requeue(0, r.reportInvalid(ctx, &p, faults))
 	}
-	s, err := r.observe(ctx, &p, parsed)
+	s, err := r.observePolicy(ctx, &p, parsed)
 	if err != nil {
 		return fault.Requeue(0, fmt.Errorf("observing PoolPolicy %s: %w", req, err))
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) decideAndAct(ctx context.Context, p *v1alpha1.PoolPolicy, s
 	}
 	noteDecision(s, plan)
 	s.record.refusal = r.saveRecord(ctx, s.record, s.pool)
-	err = r.report(ctx, p, s, plan, refusal)
+	err = r.reportStatus(ctx, p, s, plan, refusal)
 	next := maxRequeueDelay
 	if m := plan.Manual; m != nil {
 		next = max(min(next, m.Until.Sub(r.Clock.Now())), time.Second)

@@ -37,7 +37,7 @@ type observation struct {
 	ladder *ladder.Plan
 }
 
-func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.PoolPolicy, parsed policy.Policy) (*observation, error) {
+func (r *Reconciler) observePolicy(ctx context.Context, p *v1alpha1.PoolPolicy, parsed policy.Policy) (*observation, error) {
 	s := &observation{policy: parsed}
 	key := client.ObjectKeyFromObject(p)
 	var pool hivev1.ClusterPool

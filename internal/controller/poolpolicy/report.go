@@ -63,8 +63,8 @@ func (r *Reconciler) reportObstacle(ctx context.Context, p *v1alpha1.PoolPolicy,
 
 var understood = isTrue(v1alpha1.PolicyValid, v1alpha1.ReasonUnderstood, "The specification is valid")
 
-// report writes what was decided, and what it is based on.
-func (r *Reconciler) report(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, refusal string) error {
+// reportStatus writes what was decided, and what it is based on.
+func (r *Reconciler) reportStatus(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, refusal string) error {
 	known := p.Status.ManualChange
 	st := newStatus(s, plan)
 	applied := describeApplied(p, s, plan, refusal)
