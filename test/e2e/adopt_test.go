@@ -27,7 +27,7 @@ type outsider struct {
 // a cluster that no ClusterDeployment of its own names.
 func newOutsider(t *testing.T) outsider {
 	t.Helper()
-	h := own(t)
+	h := another(t)
 	cd := h.standalone(t, "outside", hivev1.PowerRunning)
 	h.conditioned(t, cd, hivev1.ClusterReady, corev1.ConditionTrue)
 	o := outsider{h, cd, filepath.Join(t.TempDir(), "outside.kubeconfig")}

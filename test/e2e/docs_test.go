@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,80 +22,109 @@ import (
 var onlyPages = flag.String("docs.pages", "", "run the commands of pages that match this only")
 
 // TestTheCommandsOfTheDocsRun types what the pages tell people to type, page by page and
-// from top to bottom, on one hub, starting with the quickstart on a machine that has none.
+// from top to bottom, on one hub for each group of pages, starting with the quickstart on a
+// machine that has none.
 //
 // What a page takes for granted is made by testdata/docs/PAGE.sh, where "### HEADING"
 // begins what is run before the first block below that heading. testdata/docs/notrun.txt
 // lists the commands that are not run, with the reason. The YAML blocks of a page are
 // there as files: PAGE-1.yaml and so on.
 func TestTheCommandsOfTheDocsRun(t *testing.T) {
-	d := newDesk(t)
-	spared := readSpared(t)
+	t.Parallel()
 	only, err := regexp.Compile(*onlyPages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
-	for _, p := range inOrder(t) {
-		if !only.MatchString(p.Name) {
+	spared := readSpared(t)
+	var ran atomic.Int64
+	for name, group := range inGroups(t) {
+		group = slices.DeleteFunc(group, func(p pages.Page) bool { return !only.MatchString(p.Name) })
+		if len(group) == 0 {
 			continue
 		}
-		blocks := slices.DeleteFunc(slices.Clone(p.Blocks), func(b pages.Block) bool { return !typed(b) })
-		if len(blocks) == 0 {
-			continue
-		}
-		d.layOut(t, p)
-		before := readBefore(t, p.Name)
-		for _, b := range blocks {
-			script := before[b.Heading]
-			delete(before, b.Heading)
-			var commands []pages.Line
-			for _, l := range b.ListCommands() {
-				if why := spared.why(b, l); why != "" {
-					t.Logf("not run: %s: %s: %s", b.PositionOf(l), l.Text, why)
-					continue
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			takeHub(t)
+			d := newDesk(t)
+			for _, p := range group {
+				n, ok := d.playPage(t, p, spared)
+				ran.Add(n)
+				if !ok {
+					return // what follows would only fail for it
 				}
-				commands = append(commands, l)
 			}
-			if len(commands) == 0 {
-				continue
-			}
-			if !d.play(t, b, script, commands) {
-				return // what follows would only fail for it
-			}
-			ran += len(commands)
+		})
+	}
+	t.Cleanup(func() {
+		t.Logf("%d commands were run", ran.Load())
+		if *onlyPages != "" || t.Failed() {
+			return
 		}
-		for heading := range before {
-			t.Errorf("testdata/docs/%s has something for the heading %q, below which nothing is run", scriptOf(p.Name), heading)
+		spared.unused(t)
+		if ran.Load() < 100 {
+			t.Errorf("only %d commands were run: this test looks in the wrong place", ran.Load())
 		}
-	}
-	t.Logf("%d commands were run", ran)
-	if *onlyPages != "" {
-		return
-	}
-	spared.unused(t)
-	if ran < 100 {
-		t.Errorf("only %d commands were run: this test looks in the wrong place", ran)
-	}
+	})
 }
 
-// first are the pages that are read first, in this order; the others come after them.
-var first = []string{"README.md", "docs/quickstart.md", "docs/cli.md", "docs/inventory.md", "docs/fleet.md"}
+// playPage types the commands of a page, and returns how many, and whether all went well.
+func (d *desk) playPage(t *testing.T, p pages.Page, spared *spared) (ran int64, ok bool) {
+	t.Helper()
+	blocks := slices.DeleteFunc(slices.Clone(p.Blocks), func(b pages.Block) bool { return !typed(b) })
+	if len(blocks) == 0 {
+		return 0, true
+	}
+	d.layOut(t, p)
+	before := readBefore(t, p.Name)
+	for _, b := range blocks {
+		script := before[b.Heading]
+		delete(before, b.Heading)
+		var commands []pages.Line
+		for _, l := range b.ListCommands() {
+			if why := spared.why(b, l); why != "" {
+				t.Logf("not run: %s: %s: %s", b.PositionOf(l), l.Text, why)
+				continue
+			}
+			commands = append(commands, l)
+		}
+		if len(commands) == 0 {
+			continue
+		}
+		if !d.play(t, b, script, commands) {
+			return ran, false
+		}
+		ran += int64(len(commands))
+	}
+	for heading := range before {
+		t.Errorf("testdata/docs/%s has something for the heading %q, below which nothing is run", scriptOf(p.Name), heading)
+	}
+	return ran, true
+}
 
-func inOrder(t *testing.T) []pages.Page {
+// first are the pages that are read first, in this order.
+var first = []string{"README.md", "docs/quickstart.md", "docs/cli.md"}
+
+// inGroups returns the pages in three groups: those that are read first, and two of the others.
+// Each group has a hub of its own.
+func inGroups(t *testing.T) map[string][]pages.Page {
 	t.Helper()
 	all, err := pages.ReadAll(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rank := func(p pages.Page) int {
-		if i := slices.Index(first, p.Name); i >= 0 {
-			return i
+	out := map[string][]pages.Page{"first": make([]pages.Page, len(first))}
+	for i, p := range all {
+		if at := slices.Index(first, p.Name); at >= 0 {
+			out["first"][at] = p
+			continue
 		}
-		return len(first)
+		group := "others, odd"
+		if i%2 == 0 {
+			group = "others, even"
+		}
+		out[group] = append(out[group], p)
 	}
-	slices.SortStableFunc(all, func(a, b pages.Page) int { return rank(a) - rank(b) })
-	return all
+	return out
 }
 
 func typed(b pages.Block) bool { return b.Language == "sh" || b.Language == "console" }
@@ -101,6 +132,7 @@ func typed(b pages.Block) bool { return b.Language == "sh" || b.Language == "con
 // spared are commands that are not run.
 type spared struct {
 	rules []rule
+	mu    sync.Mutex
 	used  []bool
 }
 
@@ -135,6 +167,8 @@ func readSpared(t *testing.T) *spared {
 
 // why says why a command is not run; "" when it is.
 func (s *spared) why(b pages.Block, l pages.Line) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i, r := range s.rules {
 		if r.page.MatchString(b.Page) && r.command.MatchString(l.Text) {
 			s.used[i] = true

@@ -15,7 +15,6 @@ import (
 // Two pools share six customizations. The hub is killed while they take them, and again
 // while they give them back.
 func TestAKillWhileCustomizationsChangeHandsLeaksNone(t *testing.T) {
-	t.Parallel() // with a hub of its own, beside the shared one: it waits for two restarts
 	h := own(t)
 	s := &scene{hub: h, t: t, ns: h.namespace(t)}
 	names := []string{"a", "b", "c", "d", "e", "f"}

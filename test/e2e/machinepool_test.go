@@ -30,7 +30,6 @@ type grouped struct {
 // cluster, survives a restart of the hub, and takes its machines along when it goes.
 // The installer's workers are pool worker's.
 func TestMachinePoolsOfALocalCluster(t *testing.T) {
-	t.Parallel() // with a hub of its own, which it kills
 	h := own(t)
 	ns := h.namespace(t)
 	g := h.grouped(t, ns)

@@ -13,9 +13,9 @@ import (
 	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
-// together is how many tests share the hub at a time: they wait for machines and
-// clocks most of the time.
-const together = 4
+// together is how many tests run at a time: they wait for machines and clocks most of
+// the time.
+const together = 5
 
 func TestMain(m *testing.M) {
 	if os.Getenv(curlVariable) != "" {
@@ -67,9 +67,7 @@ type sharedHub struct {
 	err    error
 }
 
-// shared lets t run in parallel with the others on the shared hub. Go begins
-// parallel tests when all others have ended, so that this hub never runs beside
-// another.
+// shared lets t run in parallel with others on the shared hub.
 func shared(t *testing.T) *hub {
 	t.Helper()
 	t.Parallel()

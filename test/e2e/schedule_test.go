@@ -71,7 +71,6 @@ func (h *hub) powered(t *testing.T, name, state string) {
 }
 
 func TestAMissedSlotIsMadeUpForAndAChangeByHandWins(t *testing.T) {
-	t.Parallel() // with a hub of its own, beside the shared one: it waits for a minute to pass
 	h := own(t)
 	ns := h.namespace(t)
 	pool := fakePool(ns, "dev", 1, 1)

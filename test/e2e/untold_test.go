@@ -35,7 +35,6 @@ import (
 // broken clusters, inventories, installers that print what they have, and clouds that
 // refuse an account and repeat it, or that are given an account which cannot be read.
 func TestNoSecretIsTold(t *testing.T) {
-	t.Parallel() // with a hub of its own
 	exe, err := installertest.BuildInstaller()
 	if err != nil {
 		t.Fatal(err)
