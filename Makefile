@@ -38,11 +38,12 @@ DECIDERS := ./internal/fleet/agent/plan ./internal/fleet/instance ./internal/fle
 # These compute in one goroutine, and the race detector makes that ten times slower.
 COMPUTING := ./internal/cli/simulate ./internal/crd ./internal/simulate
 
-# make verify runs the checks of go vet. test/e2e comes first: its tests wait for clusters most of the time, and those of other packages compute meanwhile.
+# make verify runs the checks of go vet. test/e2e comes last and alone: its clusters keep two processors busy.
 .PHONY: test
 test: build bin/helm ## Run all tests.
 	CGO_ENABLED=0 go test -vet=off -shuffle=on $(DECIDERS) $(COMPUTING)
-	go test -vet=off $(RACE) -shuffle=on -timeout 60m ./test/e2e $$(go list ./... | grep -vxFf <(go list $(DECIDERS) $(COMPUTING) ./test/e2e))
+	go test -vet=off $(RACE) -shuffle=on -timeout 30m $$(go list ./... | grep -vxFf <(go list $(DECIDERS) $(COMPUTING) ./test/e2e))
+	go test -vet=off $(RACE) -shuffle=on -timeout 60m ./test/e2e
 	@$(MAKE) --no-print-directory test-hivetypes
 
 .PHONY: test-hivetypes

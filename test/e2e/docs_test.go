@@ -29,8 +29,10 @@ var onlyPages = flag.String("docs.pages", "", "run the commands of pages that ma
 // begins what is run before the first block below that heading. testdata/docs/notrun.txt
 // lists the commands that are not run, with the reason. The YAML blocks of a page are
 // there as files: PAGE-1.yaml and so on.
-func TestTheCommandsOfTheDocsRun(t *testing.T) {
-	t.Parallel()
+//
+// It does not run in parallel with other tests, so that its groups, which take the longest, begin
+// first.
+func TestTheCommandsOfTheDocsRun(t *testing.T) { //nolint:tparallel // see above
 	only, err := regexp.Compile(*onlyPages)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,6 @@ func TestTheCommandsOfTheDocsRun(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			takeHub(t)
 			d := newDesk(t)
 			for _, p := range group {
 				n, ok := d.playPage(t, p, spared)
@@ -283,7 +284,7 @@ func (d *desk) layOut(t *testing.T, p pages.Page) {
 }
 
 // atMost bounds the commands of one block.
-const atMost = 4 * time.Minute
+const atMost = 8 * time.Minute
 
 // play types the commands of a block, after what is to be there before. It reports whether
 // all went well.

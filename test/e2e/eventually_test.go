@@ -10,9 +10,9 @@ import (
 
 const (
 	// patience is how long anything may take. The machine may be busy with builds.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 	// glance is the time between two looks.
-	glance = 50 * time.Millisecond
+	glance = 200 * time.Millisecond
 	// farewell is what cleaning up may take before go test ends the process.
 	farewell = 20 * time.Second
 )
