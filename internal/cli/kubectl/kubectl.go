@@ -14,6 +14,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/plugin"
 	"k8s.io/kubectl/pkg/cmd/util"
+
+	_ "hotspare.io/hotspare/internal/cli/kubectl/english"
 )
 
 // Streams are kubectl's input and outputs.
