@@ -119,9 +119,9 @@ func inGroups(t *testing.T) map[string][]pages.Page {
 			out["first"][at] = p
 			continue
 		}
-		group := "others, odd"
+		group := "odd"
 		if i%2 == 0 {
-			group = "others, even"
+			group = "even"
 		}
 		out[group] = append(out[group], p)
 	}

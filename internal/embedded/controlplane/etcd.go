@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -252,13 +253,17 @@ func (e *etcd) closeWithTimeout() {
 	}
 }
 
+// plainPath matches a path that means the same in a URL, and is one element of a list with commas: the API server
+// reads the address of etcd as such a list of URLs.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9/._~+=@:-]*$`)
+
 // socketFolder returns the folder for sockets: run, or a new temporary folder if the path of run is
-// too long. In that case, the folder is also returned as temp.
+// too long or not plain. In that case, the folder is also returned as temp.
 func socketFolder(run string) (dir, temp string, err error) {
 	if run, err = filepath.Abs(run); err != nil { // a URL cannot contain a relative path
 		return "", "", fmt.Errorf("finding a folder for sockets: %w", err)
 	}
-	if len(filepath.Join(run, "etcd.sock")) <= maxSocket {
+	if len(filepath.Join(run, "etcd.sock")) <= maxSocket && plainPath.MatchString(run) {
 		return run, "", nil
 	}
 	temp, err = os.MkdirTemp("", "hotspare-")

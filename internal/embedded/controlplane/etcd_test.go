@@ -3,12 +3,32 @@ package controlplane
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
+
+func TestSocketsAreInAFolderThatAURLCanName(t *testing.T) {
+	long := "/data/" + strings.Repeat("x", maxSocket)
+	for path, own := range map[string]bool{"/data/run": true, "/home/a-b.c/run_1": true, "/data/a,b": false, "/data/a b": false, "/data/50%": false, "/data/#1?": false, long: false} {
+		dir, temp, err := socketFolder(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own && (dir != path || temp != "") || !own && (dir != temp || !plainPath.MatchString(dir)) {
+			t.Errorf("%s: the folder is %q, and %q is to be removed", path, dir, temp)
+		}
+		if temp != "" {
+			if err := os.RemoveAll(temp); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
 
 func TestTheReasonThatEtcdGivesKeepsTheErrorOfTheSystem(t *testing.T) {
 	for name, c := range map[string]struct {
