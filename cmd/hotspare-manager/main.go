@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hotspare.io/hotspare/internal/helmchart/renderprocess"
 	"hotspare.io/hotspare/internal/install/job/pod"
 	"hotspare.io/hotspare/internal/recipe/runner/jobs/jobpod"
 	"hotspare.io/hotspare/internal/version"
@@ -79,7 +80,7 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	f.addFlags(cmd)
-	cmd.AddCommand(pod.NewCommand(pod.CurrentHost()), jobpod.NewCommand(pod.CurrentHost()))
+	cmd.AddCommand(pod.NewCommand(pod.CurrentHost()), jobpod.NewCommand(pod.CurrentHost()), renderprocess.NewCommand())
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cli"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/helmchart/renderprocess"
 	"hotspare.io/hotspare/internal/install/job/pod"
 	"hotspare.io/hotspare/internal/version"
 )
@@ -22,7 +23,7 @@ func main() {
 		Name:         cli.ProgramName(os.Args[0]),
 		Version:      version.Get(),
 		FindMachines: findMachines,
-		Commands:     []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.NewCommand(pod.CurrentHost())},
+		Commands:     []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.NewCommand(pod.CurrentHost()), renderprocess.NewCommand()},
 	})
 	os.Exit(cli.Execute(context.Background(), cmd))
 }

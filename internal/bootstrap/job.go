@@ -29,8 +29,6 @@ func newJob(step string, j v1alpha1.BootstrapJob, version string, sources map[Re
 	add := func(temporary bool, apiVersion, kind, namespace string, fields map[string]any) {
 		metadata := map[string]any{"name": name}
 		switch {
-		case kind == "Namespace":
-			metadata = map[string]any{"name": JobNamespace, "labels": map[string]any{"pod-security.kubernetes.io/enforce": "baseline"}}
 		case kind == "ClusterRoleBinding":
 			metadata["name"] = JobNamespace + "-" + name
 		case namespace != "":
@@ -46,7 +44,7 @@ func newJob(step string, j v1alpha1.BootstrapJob, version string, sources map[Re
 			out.Temporary = append(out.Temporary, m.Object)
 		}
 	}
-	add(false, "v1", "Namespace", "", nil)
+	out.Manifests = append(out.Manifests, NewJobNamespace())
 	if j.ClusterAdmin {
 		add(true, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", map[string]any{
 			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -57,6 +55,13 @@ func newJob(step string, j v1alpha1.BootstrapJob, version string, sources map[Re
 	add(true, "v1", "Secret", JobNamespace, map[string]any{"data": environment(j, sources)})
 	add(false, "batch/v1", "Job", JobNamespace, map[string]any{"spec": jobSpec(j, name)})
 	return out
+}
+
+// NewJobNamespace returns the namespace JobNamespace.
+func NewJobNamespace() Manifest {
+	return newManifest(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": JobNamespace, "labels": map[string]any{"pod-security.kubernetes.io/enforce": "baseline"},
+	}}}, false)
 }
 
 // environment returns the environment of a Job, as the data of a Secret.

@@ -20,9 +20,15 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// CheckSteps returns why the objects in the steps themselves cannot be applied, with the field; nil if they can.
+// CheckSteps returns why the objects in the steps themselves cannot be applied, or the values of a chart not be used,
+// with the field; nil if they can.
 func CheckSteps(steps []v1alpha1.BootstrapStep) error {
 	for i, s := range steps {
+		if s.Chart != nil {
+			if _, err := decodeValues(s.Chart.Values); err != nil {
+				return fmt.Errorf("spec.steps[%d].chart.values of step %s is not valid: %w", i, s.Name, err)
+			}
+		}
 		if s.Manifests == nil {
 			continue
 		}
@@ -66,6 +72,16 @@ func readManifests(m *v1alpha1.BootstrapManifests, sources map[Reference]Source)
 
 func newManifest(u *unstructured.Unstructured, secret bool) Manifest {
 	return Manifest{Object: u, Secret: secret || u.GetKind() == "Secret" && u.GetAPIVersion() == "v1"}
+}
+
+// ParseManifests returns the manifests in YAML documents. An error does not contain any of the text.
+func ParseManifests(text string, secret bool) ([]Manifest, error) {
+	objects, err := parseDocuments(text)
+	var out []Manifest
+	for _, u := range objects {
+		out = append(out, newManifest(u, secret))
+	}
+	return out, err
 }
 
 // parseDocuments returns the objects in YAML documents. An error does not contain any of the text.
@@ -188,10 +204,14 @@ func hashSteps(steps []v1alpha1.BootstrapStep, references []Reference, sources m
 	type content struct {
 		Reference
 		Source
+		Archive string `json:",omitempty"`
 	}
 	contents := make([]content, 0, len(references))
 	for _, r := range references {
-		c := content{r, sources[r]}
+		c := content{Reference: r, Source: sources[r]}
+		if isArchive(steps, r) {
+			c.Archive, c.Data = hashArchive(sources[r]), nil // bytes are no text of JSON
+		}
 		if !r.Secret {
 			c.UID = ""
 		}

@@ -34,18 +34,22 @@ type Requirement struct {
 	Unwatched bool
 }
 
-// A Step is a step with everything that it needs: manifests to apply or, if Job is not nil, a Job to run.
+// A Step is a step with everything that it needs: manifests to apply, a Job to run if Job is not nil, or a chart to
+// install if Chart is not nil.
 type Step struct {
 	Name      string
 	Timeout   time.Duration
 	Manifests []Manifest
 	Job       *Job
+	Chart     *Chart
 }
 
-// A Manifest is an object to apply. Secret is set if nothing but its kind, namespace and name may be shown.
+// A Manifest is an object to apply. Secret is set if nothing but its kind, namespace and name may be shown. RunsToEnd
+// is set if a Job or Pod is current only after it has succeeded.
 type Manifest struct {
-	Object *unstructured.Unstructured
-	Secret bool
+	Object    *unstructured.Unstructured
+	Secret    bool
+	RunsToEnd bool
 }
 
 // A Reference is a ConfigMap or Secret that steps refer to, in the namespace of the ClusterBootstrap.
@@ -61,10 +65,11 @@ func (r Reference) String() string {
 	return "ConfigMap " + r.Name
 }
 
-// A Source is the content of an existing ConfigMap or Secret.
+// A Source is the content of an existing ConfigMap or Secret. Binary is the binaryData of a ConfigMap.
 type Source struct {
-	UID  string
-	Data map[string]string
+	UID    string
+	Data   map[string]string
+	Binary map[string]string `json:"-"`
 }
 
 // ListReferences returns the objects that steps refer to, without duplicates.
@@ -90,6 +95,10 @@ func listSources(s v1alpha1.BootstrapStep) []v1alpha1.ManifestSource {
 	}
 	if s.Job != nil {
 		out = append(out, s.Job.EnvFrom...)
+	}
+	if s.Chart != nil {
+		out = append(out, s.Chart.ArchiveFrom)
+		out = append(out, s.Chart.ValuesFrom...)
 	}
 	return out
 }
@@ -139,6 +148,11 @@ func NewRequirement(b *v1alpha1.ClusterBootstrap, sources map[Reference]Source) 
 		if s.Job != nil {
 			step.Job = newJob(s.Name, *s.Job, out.Version, sources)
 		}
+		if s.Chart != nil {
+			if step.Chart, err = newChart(s.Name, *s.Chart, out.Version, sources); err != nil {
+				return fail("step %s of ClusterBootstrap %s cannot be used: %s", s.Name, b.Name, err)
+			}
+		}
 		out.Steps = append(out.Steps, step)
 	}
 	return out
@@ -166,6 +180,9 @@ func (r Requirement) SecretTexts() []string {
 			if m.Secret {
 				out = appendTexts(out, m.Object.Object)
 			}
+		}
+		if s.Chart != nil && s.Chart.Secret {
+			out = appendTexts(out, s.Chart.Values)
 		}
 	}
 	return out

@@ -46,6 +46,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/powerschedule"
 	"hotspare.io/hotspare/internal/controller/provision"
 	"hotspare.io/hotspare/internal/controller/serviceinstance"
+	"hotspare.io/hotspare/internal/helmchart/renderprocess"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/fake"
 	"hotspare.io/hotspare/internal/metrics"
@@ -165,6 +166,7 @@ func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, record
 		return err
 	}
 	spokes := remote.New(live, p.CertificateAuthorities)
+	spokes.RenderChart = renderprocess.Render
 	powers := &power.Reconciler{
 		Client: c, Actuators: p.Actuators, Remote: spokes, Clock: now,
 		Events: recorder("power"), Metrics: counts,

@@ -34,6 +34,9 @@ type ObserveOptions struct {
 // Connector accesses clusters with their admin kubeconfigs. It keeps one client for each Secret
 // until the Secret changes or ForgetClient is called. It is safe for concurrent use.
 type Connector struct {
+	// RenderChart renders the charts of bootstraps. It must be set before a step installs one.
+	RenderChart RenderFunc
+
 	secrets     client.Reader
 	authorities *cabundle.Source
 	// retryDelay is the delay between two attempts.

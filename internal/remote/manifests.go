@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"hotspare.io/hotspare/internal/bootstrap"
+	"hotspare.io/hotspare/internal/helmchart"
 	"hotspare.io/hotspare/internal/redact"
 )
 
@@ -26,9 +27,8 @@ const manifestFieldManager = "hotspare"
 const maxMessageLength = 300
 
 // TakeStep attempts a step of a bootstrap in the cluster whose admin kubeconfig is in the Secret: it applies the
-// manifests of the step in their order, and reports whether every object is current, or runs its Job, and reports
-// whether it is complete. It may be repeated. A cluster
-// that does not answer yields an Outcome that says so; an error is the hub's own. secrets are texts that the
+// manifests of the step in their order, and reports whether every object is current, runs its Job, and reports
+// whether it is complete, or installs its chart. It may be repeated. A cluster that does not answer yields an Outcome that says so; an error is the hub's own. secrets are texts that the
 // message must not contain.
 func (c *Connector) TakeStep(ctx context.Context, secret types.NamespacedName, step bootstrap.Step, secrets []string) (bootstrap.Outcome, error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
@@ -38,11 +38,15 @@ func (c *Connector) TakeStep(ctx context.Context, secret types.NamespacedName, s
 	if trouble != "" {
 		return bootstrap.Outcome{Message: "the cluster does not answer: " + trouble}, nil
 	}
-	m := manifestApplier{spokeClient: a, secrets: secrets, resources: map[schema.GroupVersionKind]metav1.APIResource{}}
-	if step.Job != nil {
+	m := manifestApplier{spokeClient: a, secrets: secrets, resources: map[schema.GroupVersionKind]metav1.APIResource{}, render: c.RenderChart}
+	switch {
+	case step.Job != nil:
 		return m.runJob(ctx, *step.Job), nil
+	case step.Chart != nil:
+		return m.installChart(ctx, *step.Chart), nil
+	default:
+		return m.applyManifests(ctx, step.Manifests), nil
 	}
-	return m.applyManifests(ctx, step.Manifests), nil
 }
 
 // A manifestApplier applies the manifests of one attempt.
@@ -51,7 +55,12 @@ type manifestApplier struct {
 	secrets []string
 	// resources are those that the cluster serves, as far as they are known.
 	resources map[schema.GroupVersionKind]metav1.APIResource
+	// render renders charts.
+	render RenderFunc
 }
+
+// A RenderFunc renders a Helm chart. An error may quote values and templates.
+type RenderFunc func(context.Context, helmchart.Request) ([]helmchart.Phase, error)
 
 // A manifestState is what the cluster says about one manifest; the zero value is current.
 type manifestState struct {
@@ -167,6 +176,9 @@ func judgeManifest(stored *unstructured.Unstructured, m bootstrap.Manifest, secr
 	}
 	switch r.Status {
 	case status.CurrentStatus:
+		if m.RunsToEnd {
+			return judgeRun(stored)
+		}
 		return manifestState{}
 	case status.FailedStatus:
 		return manifestState{failed: words}

@@ -33,7 +33,8 @@ var servedKinds = map[string][]metav1.APIResource{
 		{Name: "namespaces", Kind: "Namespace"},
 		{Name: "namespaces/status", Kind: "Namespace"},
 	},
-	"/apis/apps/v1": {{Name: "deployments", Kind: "Deployment", Namespaced: true}},
+	"/apis/apps/v1":  {{Name: "deployments", Kind: "Deployment", Namespaced: true}},
+	"/apis/batch/v1": {{Name: "jobs", Kind: "Job", Namespaced: true}},
 }
 
 func (a *applyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -136,17 +136,21 @@ func (r Reader) readSource(ctx context.Context, key types.NamespacedName, secret
 		if err := r.Live.Get(ctx, key, &c); err != nil {
 			return bootstrap.Source{}, err
 		}
-		return bootstrap.Source{UID: string(c.UID), Data: c.Data}, nil
+		return bootstrap.Source{UID: string(c.UID), Data: c.Data, Binary: toStrings(c.BinaryData)}, nil
 	}
 	var s corev1.Secret
 	if err := r.Live.Get(ctx, key, &s); err != nil {
 		return bootstrap.Source{}, err
 	}
-	data := make(map[string]string, len(s.Data))
-	for k, v := range s.Data {
-		data[k] = string(v)
+	return bootstrap.Source{UID: string(s.UID), Data: toStrings(s.Data)}, nil
+}
+
+func toStrings(data map[string][]byte) map[string]string {
+	out := make(map[string]string, len(data))
+	for k, v := range data {
+		out[k] = string(v)
 	}
-	return bootstrap.Source{UID: string(s.UID), Data: data}, nil
+	return out
 }
 
 // PoolsOf returns the pools that use a ClusterBootstrap.

@@ -13,15 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/helmchart/helmcharttest"
 )
 
-// webSteps is a bootstrap with a Deployment, whose namespace comes later in the step, a Job, and then a Service of
-// Secret exposed.
+// webSteps is a bootstrap with a Deployment, whose namespace comes later in the step, a Job, a chart, and then a Service
+// of Secret exposed.
 func webSteps(namespace string) *v1alpha1.ClusterBootstrap {
 	object := func(text string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(text)} }
 	return &v1alpha1.ClusterBootstrap{
@@ -34,6 +36,10 @@ func webSteps(namespace string) *v1alpha1.ClusterBootstrap {
 			}}},
 			{Name: "migrate", Job: &v1alpha1.BootstrapJob{
 				Image: "registry.example/migrate", ClusterAdmin: true, EnvFrom: []v1alpha1.ManifestSource{{SecretRef: &v1alpha1.ManifestReference{Name: "exposed"}}},
+			}},
+			{Name: "shop", Chart: &v1alpha1.BootstrapChart{
+				ArchiveFrom: v1alpha1.ManifestSource{ConfigMapRef: &v1alpha1.ManifestReference{Name: "shop-chart"}}, Namespace: "shop",
+				Values: ptr.To(object(`{"color":"red"}`)),
 			}},
 			{Name: "service", Manifests: &v1alpha1.BootstrapManifests{From: []v1alpha1.ManifestSource{{SecretRef: &v1alpha1.ManifestReference{Name: "exposed"}}}}},
 		}},
@@ -48,6 +54,46 @@ spec:
   selector: {app: web}
   ports: [{port: 80}]
 `
+
+// shopChart is a chart with a hook, and a value that the chart makes up.
+var shopChart = map[string]string{
+	"templates/hook.yaml": `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: before
+  annotations: {helm.sh/hook: pre-install}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: before, image: registry.example/before}]
+`,
+	"templates/settings.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}-settings}
+data:
+  color: {{ .Values.color }}
+  password: {{ randAlphaNum 16 }}
+  version: {{ .Capabilities.KubeVersion.Version }}
+`,
+}
+
+// checkShop checks what shopChart has installed.
+func checkShop(t *testing.T, admin kubernetes.Interface) {
+	t.Helper()
+	settings, err := admin.CoreV1().ConfigMaps("shop").Get(t.Context(), "shop-settings", metav1.GetOptions{})
+	if err != nil || settings.Data["color"] != "red" || len(settings.Data["password"]) != 16 || !strings.HasPrefix(settings.Data["version"], "v1.") ||
+		settings.Annotations["meta.helm.sh/release-name"] != "shop" {
+		t.Errorf("the ConfigMap of the chart is %+v, %v", settings, err)
+	}
+	if before, err := admin.BatchV1().Jobs("shop").Get(t.Context(), "before", metav1.GetOptions{}); err != nil || before.Status.Succeeded != 1 {
+		t.Errorf("the hook is %+v, %v", before, err)
+	}
+	records, err := admin.CoreV1().Secrets(bootstrap.JobNamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(records.Items) != 1 || string(records.Items[0].Data["installed"]) != "all" || len(records.Items[0].Data) != 1 {
+		t.Errorf("the record of the chart is %+v, %v", records, err)
+	}
+}
 
 // bootstrapIs waits until the only spare of a pool has a condition with these words, and returns the spare.
 func (h *hub) bootstrapIs(t *testing.T, p *hivev1.ClusterPool, status corev1.ConditionStatus, words string) *hivev1.ClusterDeployment {
@@ -87,8 +133,11 @@ func TestAClaimGetsAClusterWithItsBootstrap(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "exposed"},
 		StringData: map[string]string{"service.yaml": strings.Replace(webService, "ports:", "clusterIP: "+password+"\n  ports:", 1)},
 	}
-	h.create(t, exposed, webSteps(ns), policy, pool)
-	const refused = "Step 3 of 3, service: Service web/web: the cluster refuses it: Invalid (FieldValueInvalid at spec.clusterIPs[0]"
+	chart := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop-chart"}, BinaryData: map[string][]byte{"shop-1.2.3.tgz": helmcharttest.Package(shopChart)},
+	}
+	h.create(t, exposed, chart, webSteps(ns), policy, pool)
+	const refused = "Step 4 of 4, service: Service web/web: the cluster refuses it: Invalid (FieldValueInvalid at spec.clusterIPs[0]"
 	spare := h.bootstrapIs(t, pool, corev1.ConditionFalse, refused)
 	says(t, h.hotspare(t, "-n", ns, "explain", "pool", "dev"), "bootstrapping 1")
 	says(t, h.hotspare(t, "explain", "cluster", spare.Name, "-n", spare.Namespace), "takes the steps of the bootstrap: "+refused, "it counts as broken in")
@@ -115,7 +164,7 @@ func TestAClaimGetsAClusterWithItsBootstrap(t *testing.T) {
 	if cd.Name == spare.Name {
 		t.Errorf("the claim has cluster %s, which has begun other steps", cd.Name)
 	}
-	if r := cd.Status.Bootstrap; r == nil || r.FinishedAt == nil || strings.Join(r.StepsDone, " ") != "web migrate service" {
+	if r := cd.Status.Bootstrap; r == nil || r.FinishedAt == nil || strings.Join(r.StepsDone, " ") != "web migrate shop service" {
 		t.Errorf("its record is %+v", r)
 	}
 	admin := kubernetes.NewForConfigOrDie(h.spoke(t, cd))
@@ -133,6 +182,7 @@ func TestAClaimGetsAClusterWithItsBootstrap(t *testing.T) {
 	if err != nil || len(jobs.Items) != 1 || jobs.Items[0].Status.Succeeded != 1 {
 		t.Fatalf("the Jobs are %+v, %v", jobs, err)
 	}
+	checkShop(t, admin)
 	if _, err := admin.RbacV1().ClusterRoleBindings().Get(t.Context(), bootstrap.JobNamespace+"-"+jobs.Items[0].Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Job has its rights still: %v", err)
 	}

@@ -65,7 +65,7 @@ type ClusterBootstrapSpec struct {
 
 // BootstrapStep is one step in a spare cluster.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.manifests) != has(self.job)",message="set either manifests or job"
+// +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.job), has(self.chart)].filter(x, x).size() == 1",message="set one of manifests, job and chart"
 type BootstrapStep struct {
 	// Name identifies the step in conditions and events.
 	// +kubebuilder:validation:MinLength=1
@@ -81,6 +81,10 @@ type BootstrapStep struct {
 	// when the Job is complete.
 	// +optional
 	Job *BootstrapJob `json:"job,omitempty"`
+	// Chart is a Helm chart that hotspare renders, and applies as it applies manifests. The step is done when every
+	// object of the chart is there and current, and its hooks have succeeded.
+	// +optional
+	Chart *BootstrapChart `json:"chart,omitempty"`
 	// Timeout is how long the step may take. Then the cluster is broken, and the pool replaces it. Time in which
 	// the cluster does not run does not count. A change of it makes no cluster stale. Defaults to 10m.
 	// +optional
@@ -136,7 +140,35 @@ type BootstrapJob struct {
 	ClusterAdmin bool `json:"clusterAdmin,omitempty"`
 }
 
-// ManifestSource is a ConfigMap or a Secret with manifests, or with the environment of a Job.
+// BootstrapChart is a packaged Helm chart, and the release that it becomes.
+type BootstrapChart struct {
+	// ArchiveFrom is the ConfigMap or Secret, in the namespace of the ClusterBootstrap, with the packaged chart as the value
+	// of its only key, such as kubectl create configmap web-chart --from-file web-1.2.3.tgz creates.
+	ArchiveFrom ManifestSource `json:"archiveFrom"`
+	// ReleaseName is the name of the release. Defaults to the name of the step.
+	// +optional
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	ReleaseName string `json:"releaseName,omitempty"`
+	// Namespace is the namespace of the release. hotspare creates it. Defaults to default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
+	// Values override the values of the chart. Everybody who may read the ClusterBootstrap can read them: keep
+	// secrets in a Secret, and refer to it in valuesFrom.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *runtime.RawExtension `json:"values,omitempty"`
+	// ValuesFrom are ConfigMaps and Secrets in the namespace of the ClusterBootstrap. The value of each of their keys
+	// is YAML with values. They override those of values; of two of them, the later one counts.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	ValuesFrom []ManifestSource `json:"valuesFrom,omitempty"`
+}
+
+// ManifestSource is a ConfigMap or a Secret with manifests, the environment of a Job, or a chart or values for it.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMapRef) != has(self.secretRef)",message="set either configMapRef or secretRef"
 type ManifestSource struct {

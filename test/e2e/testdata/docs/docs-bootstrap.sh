@@ -1,0 +1,2 @@
+### Helm charts
+printf chart | gzip > web-1.2.3.tgz
