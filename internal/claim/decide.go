@@ -97,6 +97,8 @@ func planWaiting(f Snapshot) Plan {
 			"The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
 	case f.PoolDeleting:
 		return Plan{Pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
+	case f.SetMissing != "":
+		return Plan{Pending: condition.True(hivev1.ReasonSetMissing, f.SetMissing)}
 	case f.Held != (condition.Value{}):
 		return f.planInQueue(condition.True(f.Held.Reason, f.Held.Message))
 	case f.AssignmentRefused:
@@ -104,6 +106,9 @@ func planWaiting(f Snapshot) Plan {
 	}
 	if left := f.Created.Add(GracePeriod).Sub(f.Now); left > 0 && f.PoolHasReady && !f.HasConditions {
 		return Plan{Next: left}
+	}
+	if f.Set != "" {
+		return f.planInQueue(condition.True(hivev1.ReasonNoClusters, "ClaimSet "+f.Set+" gets its clusters together, and the pool does not have enough that are ready to be claimed"))
 	}
 	return f.planInQueue(condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed"))
 }

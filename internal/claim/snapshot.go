@@ -28,6 +28,9 @@ type Snapshot struct {
 	// Held is the condition Admitted of a claim that the ClaimPolicies of its namespace do not admit; the
 	// zero value if they do, or if there are none.
 	Held condition.Value
+	// Set is the ClaimSet with which the claim is served; empty if it belongs to none. SetMissing explains why the
+	// claim gets no cluster although it names a set; empty if it may get one.
+	Set, SetMissing string
 	// Priority is the priority in effect while the claim waits; nil if nobody has set one.
 	Priority *int32
 	// PriorityProblem explains why that is not the value of the claim's annotation; empty if it is.

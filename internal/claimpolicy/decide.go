@@ -71,11 +71,18 @@ func (p Plan) String() string {
 // claims that come later are before it only for a limited time, which claimqueue.Compare says.
 func Decide(s Snapshot) Plan {
 	d := newDraft(s)
+	decided := map[string]bool{}
 	for _, c := range d.claims {
-		if c.Deleting {
-			continue // it gets no cluster any more, and its place is free
+		switch {
+		case c.Set.Name == "" || c.keepsAdmission():
+			d.admitted[c.Name] = d.decideClaim(c)
+		case !decided[c.setOnPool()]:
+			decided[c.setOnPool()] = true
+			d.decideSet(c)
 		}
-		d.setAdmitted(c, d.decideClaim(c))
+	}
+	for _, c := range d.claims {
+		d.addStep(c, d.admitted[c.Name])
 	}
 	return d.plan
 }
@@ -89,10 +96,14 @@ type limit struct {
 type draft struct {
 	policies []Policy
 	pools    []string
-	// claims are those that keep their admission, and then the others in the order of the queue. Their
-	// priorities are those in effect.
+	// claims are those that keep their admission, then those of their sets, and then the others in the order of the
+	// queue. Their priorities are those in effect.
 	claims []Claim
-	plan   Plan
+	// begunSets names the sets of which a claim keeps its admission.
+	begunSets map[string]bool
+	// admitted has the conditions of the claims that are decided.
+	admitted map[string]condition.Value
+	plan     Plan
 	// holders has the admitted claims that count against a limit, reserved the claims that have reserved
 	// a place, and first the first claim that waits because of it.
 	holders  map[limit][]Claim
@@ -102,15 +113,17 @@ type draft struct {
 
 func newDraft(s Snapshot) *draft {
 	d := &draft{
-		policies: slices.Clone(s.Policies), pools: s.Pools, claims: slices.Clone(s.Claims), plan: Plan{Counts: map[string]Counts{}},
+		policies: slices.Clone(s.Policies), pools: s.Pools, claims: slices.Clone(s.Claims), plan: Plan{Counts: map[string]Counts{}}, admitted: map[string]condition.Value{},
 		holders: map[limit][]Claim{}, reserved: map[limit][]Claim{}, first: map[limit]string{},
 	}
 	slices.SortFunc(d.policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
 	for i, c := range d.claims {
 		d.claims[i].Priority = LimitPriority(s.Policies, c)
 	}
+	d.claims = slices.DeleteFunc(d.claims, func(c Claim) bool { return c.Deleting }) // they get no cluster any more, and their places are free
+	d.begunSets = findBegunSets(d.claims)
 	slices.SortFunc(d.claims, func(a, b Claim) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), claimqueue.Compare(a.entry(), b.entry()))
+		return cmp.Or(cmp.Compare(d.rank(a), d.rank(b)), claimqueue.Compare(a.entry(), b.entry()), cmp.Compare(a.Set.Name, b.Set.Name), cmp.Compare(a.Name, b.Name))
 	})
 	for _, p := range d.policies {
 		d.plan.Counts[p.Name] = Counts{}
@@ -118,23 +131,32 @@ func newDraft(s Snapshot) *draft {
 	return d
 }
 
+// entry returns the entry of the queue that the claim is admitted with: its set or, without one, the claim itself.
 func (c Claim) entry() claimqueue.Entry {
+	if c.Set.Name != "" {
+		return claimqueue.Entry{Name: c.Set.Name, Created: c.Set.Created, Priority: c.Priority}
+	}
 	return claimqueue.Entry{Name: c.Name, Created: c.Created, Priority: c.Priority}
 }
 
-// rank puts claims that keep their admission first.
-func rank(c Claim) int {
-	if c.keepsAdmission() {
+// rank puts claims that keep their admission first, and then the other claims of their sets: a process that is killed
+// between two admissions leaves a set that is admitted in part, and no other claim may take the places of the rest.
+func (d *draft) rank(c Claim) int {
+	switch {
+	case c.keepsAdmission():
 		return 0
+	case d.begunSets[c.Set.Name]:
+		return 1
+	default:
+		return 2
 	}
-	return 1
 }
 
 // keepsAdmission reports whether the claim counts against the limits whatever they are.
 func (c Claim) keepsAdmission() bool { return c.HasCluster || c.Admitted.IsTrue() }
 
-// setAdmitted adds a step, unless the claim has the condition.
-func (d *draft) setAdmitted(c Claim, v condition.Value) {
+// addStep adds a step, unless the claim has the condition.
+func (d *draft) addStep(c Claim, v condition.Value) {
 	if c.Admitted != v {
 		d.plan.Steps = append(d.plan.Steps, Step{c.Name, v})
 	}
@@ -151,8 +173,8 @@ func (d *draft) decideClaim(c Claim) condition.Value {
 		return obstacle
 	}
 	limits := limitsOf(apply, c.Creator.User)
-	if full := d.fullLimits(limits); len(full) > 0 && !c.keepsAdmission() {
-		d.wait(c, limits, full)
+	if full := d.fullLimits(limits, 1); len(full) > 0 && !c.keepsAdmission() {
+		d.wait([]Claim{c}, limits, full)
 		return condition.False(hivev1.ReasonLimitReached, d.explain(c, full[0]))
 	}
 	// An admission that is withdrawn counts until that is written, so that no two claims have its place.
@@ -195,6 +217,10 @@ func (d *draft) findObstacle(c Claim, apply []Policy) condition.Value {
 	case !slices.Contains(d.pools, c.Pool):
 		return condition.False(hivev1.ReasonPoolNotFound, fmt.Sprintf(
 			"ClusterPool %s does not exist in this namespace, or is being deleted: the claim is admitted once it can get a cluster", c.Pool))
+	case c.Orphaned:
+		return condition.False(hivev1.ReasonSetMissing, "The claim names a ClaimSet as its owner that does not exist or does not have it: delete the claim")
+	case c.Set.Deleting:
+		return condition.False(hivev1.ReasonSetMissing, "ClaimSet "+c.Set.Name+" is being deleted, and its claims get no more clusters")
 	case c.Unreadable:
 		return condition.False(hivev1.ReasonUnreadable, "The claim cannot be read: it is admitted once it can get a cluster")
 	}
@@ -227,21 +253,23 @@ func limitsOf(policies []Policy, user string) []limit {
 	return out
 }
 
-func (d *draft) fullLimits(limits []limit) []limit {
+// fullLimits returns the limits that have not that many places.
+func (d *draft) fullLimits(limits []limit, places int) []limit {
 	var out []limit
 	for _, l := range limits {
-		if len(d.holders[l])+len(d.reserved[l]) >= l.most {
+		if len(d.holders[l])+len(d.reserved[l])+places > l.most {
 			out = append(out, l)
 		}
 	}
 	return out
 }
 
-// wait puts a claim in line for the limits that are full. The first in line for all of them reserves a place
-// in the other limits that it needs. It reserves none in the other limit of a policy that has a full one: a
-// place of a user becomes free with one of the policy.
-func (d *draft) wait(c Claim, limits, full []limit) {
-	isFirst := true
+// wait puts a claim, or those of a set, in line for the limits that are full. The first in line for all of them
+// reserves places in the other limits that it needs. It reserves none in the other limit of a policy that has a full
+// one: a place of a user becomes free with one of the policy. A set reserves places in all limits: one that has too few
+// places for the set has some for the claims behind it.
+func (d *draft) wait(claims []Claim, limits, full []limit) {
+	c, isFirst := claims[0], true
 	counted := map[string]bool{}
 	for _, l := range full {
 		if d.first[l] == "" {
@@ -251,7 +279,7 @@ func (d *draft) wait(c Claim, limits, full []limit) {
 		if !counted[l.policy] {
 			counted[l.policy] = true
 			n := d.plan.Counts[l.policy]
-			n.Waiting++
+			n.Waiting += len(claims)
 			d.plan.Counts[l.policy] = n
 		}
 	}
@@ -259,8 +287,8 @@ func (d *draft) wait(c Claim, limits, full []limit) {
 		return
 	}
 	for _, l := range limits {
-		if !counted[l.policy] {
-			d.reserved[l] = append(d.reserved[l], c)
+		if !counted[l.policy] || c.Set.Name != "" {
+			d.reserved[l] = append(d.reserved[l], claims...)
 		}
 	}
 }
@@ -283,6 +311,9 @@ func (d *draft) explain(c Claim, l limit) string {
 	}
 	if l.most == 0 {
 		return text + ": ask somebody who may write ClaimPolicies here"
+	}
+	if c.Set.Name != "" {
+		return text + fmt.Sprintf(": ClaimSet %s of %s needs %d places at once, and waits until enough of them are released", c.Set.Name, c.Creator.User, c.Set.Size)
 	}
 	return text + ": this claim of " + c.Creator.User + " waits until one of them is released"
 }

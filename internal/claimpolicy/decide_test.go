@@ -141,10 +141,12 @@ type history struct {
 	claims   []Claim
 	made     int
 	now      time.Time
+	hasSets  bool
 }
 
 func newHistory(seed uint64) *history {
 	h := &history{rng: rand.New(rand.NewPCG(seed, 7)), now: noon, pools: slices.Clone(allPools)}
+	h.hasSets = h.rng.IntN(2) == 0
 	for i := range 1 + h.rng.IntN(4) {
 		var text []string
 		for _, s := range []string{"u:alice", "u:bob", "g:ci", "g:dev", "s:bot"} {
@@ -177,10 +179,55 @@ func newHistory(seed uint64) *history {
 func (h *history) create() {
 	users := []Creator{{"alice", []string{"ci"}}, {"bob", []string{"ci", "dev"}}, {"carol", nil}, {"system:serviceaccount:ci:bot", []string{"dev"}}, {"eve", nil}}
 	h.made++
-	h.claims = append(h.claims, Claim{
+	c := Claim{
 		Name: fmt.Sprintf("x%03d", h.made), Created: h.now, Creator: users[h.rng.IntN(len(users))], Pool: allPools[h.rng.IntN(3)],
 		Priority: h.rng.IntN(2*highest+1) - highest,
-	})
+	}
+	if !h.hasSets || h.rng.IntN(2) == 0 {
+		h.claims = append(h.claims, c)
+		return
+	}
+	c.Set = Set{Name: c.Name, Created: c.Created, Size: 1 + h.rng.IntN(3)}
+	for i := range c.Set.Size {
+		c.Name = fmt.Sprintf("%s-%d", c.Set.Name, i)
+		h.claims = append(h.claims, c)
+	}
+}
+
+// ofSet returns the claims of the set of c, and how many of them are admitted, and have clusters.
+func (h *history) ofSet(c Claim) (all []Claim, admitted, served int) {
+	for _, other := range h.claims {
+		if other.Set.Name != c.Set.Name {
+			continue
+		}
+		all = append(all, other)
+		if other.Admitted.IsTrue() {
+			admitted++
+		}
+		if other.HasCluster {
+			served++
+		}
+	}
+	return all, admitted, served
+}
+
+// canBeAdmitted reports whether the set of a claim has all its claims, or was served in part, and its limits are large
+// enough for it. It is true for a claim without a set.
+func (h *history) canBeAdmitted(c Claim) bool {
+	if c.Set.Name == "" {
+		return true
+	}
+	all, _, served := h.ofSet(c)
+	return (served > 0 || len(all) == c.Set.Size) && !slices.ContainsFunc(h.limits(c), func(l limit) bool { return l.most < c.Set.Size })
+}
+
+// places returns the number of places that a claim needs at once.
+func (h *history) places(c Claim) int {
+	if c.Set.Name == "" {
+		return 1
+	}
+	all, admitted, _ := h.ofSet(c)
+	return len(all) - admitted
 }
 
 // highest is the highest priority of the claims, and -highest the lowest.
@@ -199,6 +246,7 @@ func (h *history) priority(c Claim) int {
 
 // isBefore reports whether a is before b in line.
 func (h *history) isBefore(a, b Claim) bool {
+	a.Name, b.Name = cmp.Or(a.Set.Name, a.Name), cmp.Or(b.Set.Name, b.Name)
 	at := func(c Claim) time.Time { return c.Created.Add(-time.Duration(h.priority(c)) * time.Minute) }
 	if c := cmp.Or(at(a).Compare(at(b)), a.Created.Compare(b.Created)); c != 0 {
 		return c < 0
@@ -246,6 +294,13 @@ func (h *history) changePools() {
 func (h *history) assign() {
 	for i := range h.claims {
 		c := &h.claims[i]
+		if c.Set.Name != "" {
+			// The pool serves a set once all its claims are admitted; a kill leaves some of them without clusters.
+			all, admitted, served := h.ofSet(*c)
+			if served == 0 && (len(all) < c.Set.Size || admitted < c.Set.Size) {
+				continue
+			}
+		}
 		c.HasCluster = c.HasCluster || c.Admitted.IsTrue() && slices.Contains(h.pools, c.Pool) && h.rng.IntN(2) == 0
 	}
 }
@@ -287,11 +342,14 @@ func (h *history) check(settled bool) error {
 				return fmt.Errorf("%d claims are admitted by %+v", n, l)
 			}
 		}
-		if !c.Admitted.IsTrue() && h.permitted(c) && (first == nil || h.isBefore(c, *first)) {
+		if _, admitted, served := h.ofSet(c); settled && c.Set.Name != "" && served == 0 && admitted != 0 && admitted != c.Set.Size && h.canBeAdmitted(c) {
+			return fmt.Errorf("%d of %d claims of set %s are admitted", admitted, c.Set.Size, c.Set.Name)
+		}
+		if !c.Admitted.IsTrue() && h.permitted(c) && h.canBeAdmitted(c) && (first == nil || h.isBefore(c, *first)) {
 			first = &h.claims[i]
 		}
 	}
-	if first != nil && settled && !slices.ContainsFunc(h.limits(*first), func(l limit) bool { return h.used(l) >= l.most }) {
+	if first != nil && settled && !slices.ContainsFunc(h.limits(*first), func(l limit) bool { return h.used(l)+h.places(*first) > l.most }) {
 		return fmt.Errorf("%s is the first in line, is within all limits, and waits: %s", first.Name, first.Admitted.Message)
 	}
 	return nil
@@ -345,7 +403,7 @@ func TestNobodyStarves(t *testing.T) {
 			h.pass(true)
 			for _, c := range h.claims {
 				switch {
-				case !c.Admitted.IsTrue() && h.permitted(c):
+				case !c.Admitted.IsTrue() && h.permitted(c) && h.canBeAdmitted(c):
 					if waited[c.Name]++; waited[c.Name] > bound+(highest-h.priority(c))*60 {
 						t.Fatalf("seed %d, step %d: %s of %s on %s waits: %s\n%+v", seed, step, c.Name, c.Creator.User, c.Pool, c.Admitted.Message, h.policies)
 					}
@@ -354,7 +412,7 @@ func TestNobodyStarves(t *testing.T) {
 				}
 			}
 			h.claims = slices.DeleteFunc(h.claims, func(c Claim) bool {
-				return !h.permitted(c) || c.Admitted.IsTrue() && step+1-since[c.Name] >= held+h.rng.IntN(2)
+				return !h.permitted(c) || !c.Admitted.IsTrue() && !h.canBeAdmitted(c) || c.Admitted.IsTrue() && step+1-since[c.Name] >= held+h.rng.IntN(2)
 			})
 		}
 	}

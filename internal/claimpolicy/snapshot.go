@@ -43,6 +43,11 @@ type Claim struct {
 	Pool    string
 	// Priority is its own priority, without regard to the policies.
 	Priority int
+	// Set is the ClaimSet that it belongs to: it is admitted together with the other claims of the set. Its creator
+	// and its priority are those of the set.
+	Set Set
+	// Orphaned is set if it names a ClaimSet that does not have it. It gets no cluster.
+	Orphaned bool
 	// HasCluster is set if the claim has a cluster. It keeps the cluster whatever the policies say.
 	HasCluster bool
 	Deleting   bool
@@ -50,6 +55,26 @@ type Claim struct {
 	Unreadable bool
 	// Admitted is its condition of that type; the zero value if it has none.
 	Admitted condition.Value
+}
+
+// A Set is the ClaimSet of a claim; the zero value means that it belongs to none.
+type Set struct {
+	Name    string
+	Created time.Time
+	Size    int
+	// Deleting is set while the set is being deleted.
+	Deleting bool
+}
+
+// InSet returns the claim as a claim of a set; nil means that it belongs to none. Whoever changes the annotations of
+// the claim changes neither the creator nor the priority of the set.
+func (c Claim) InSet(set *v1alpha1.ClaimSet) Claim {
+	if set == nil {
+		return c
+	}
+	c.Set = Set{Name: set.Name, Created: set.CreationTimestamp.Time, Size: int(set.Spec.Size), Deleting: set.DeletionTimestamp != nil}
+	c.Creator, c.Priority = readCreator(set.Annotations), int(set.Spec.Priority)
+	return c
 }
 
 // A Creator is the user who created a claim, as the API server authenticated the user.
@@ -96,9 +121,11 @@ func ReadClaim(c *hivev1.ClusterClaim) Claim {
 
 // ReadCreator returns the creator of a claim. An admission policy of the hub guarantees that the
 // annotations are true.
-func ReadCreator(c *hivev1.ClusterClaim) Creator {
-	out := Creator{User: c.Annotations[hivev1.AnnotationCreator]}
-	if groups := c.Annotations[hivev1.AnnotationCreatorGroups]; groups != "" {
+func ReadCreator(c *hivev1.ClusterClaim) Creator { return readCreator(c.Annotations) }
+
+func readCreator(annotations map[string]string) Creator {
+	out := Creator{User: annotations[hivev1.AnnotationCreator]}
+	if groups := annotations[hivev1.AnnotationCreatorGroups]; groups != "" {
 		out.Groups = strings.Split(groups, "\n")
 	}
 	return out

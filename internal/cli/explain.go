@@ -26,7 +26,7 @@ controllers. For the regions of a fleet, use "hotspare fleet explain".`
 
 func (a commands) explainCommand() *cobra.Command {
 	cmd := a.NewCommandGroup("explain", "Explain the state of pools, claims and clusters, and what you can do",
-		a.explainPoolCommand(), a.explainClaimCommand(), a.explainClusterCommand())
+		a.explainPoolCommand(), a.explainClaimCommand(), a.explainSetCommand(), a.explainClusterCommand())
 	cmd.Long = explainLong
 	return cmd
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/poolforecast"
 )
@@ -28,6 +30,13 @@ func previewPool(ctx context.Context, h *base.Hub, p *hivev1.ClusterPool, now ti
 	}
 	part := s.SelectPool(p)
 	f := poolforecast.New(p, part.Claims.Items, part.Clusters.Items, customizations.Items)
+	if slices.ContainsFunc(part.Claims.Items, func(c hivev1.ClusterClaim) bool { return claimset.FindOwner(&c) != nil }) {
+		sets, known, err := readSets(ctx, h, p.Namespace)
+		if err != nil {
+			return f, err
+		}
+		f.Sets, f.SetsUnknown = sets, !known
+	}
 	if f.Policy, err = readPolicy(ctx, h, p); err != nil {
 		return f, err
 	}

@@ -45,7 +45,7 @@ Exit codes:
 func newRootCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	cmd := a.NewCommandGroup("hotspare", "Hot spare Kubernetes clusters",
-		a.statusCommand(), a.explainCommand(), pool.NewCommand(app), claim.NewCommand(app), cluster.NewCommand(app), adopt.NewCommand(app),
+		a.statusCommand(), a.explainCommand(), pool.NewCommand(app), claim.NewCommand(app), claim.NewSetCommand(app), cluster.NewCommand(app), adopt.NewCommand(app),
 		inventory.NewCommand(app), a.scheduleCommand(), simulate.NewCommand(app),
 		fleet.NewCommand(app), local.NewCommand(app), image.NewCommand(app), recipe.NewCommand(app), a.consoleCommand(), a.demoCommand(),
 		a.doctorCommand(), a.kubectlCommand())

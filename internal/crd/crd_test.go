@@ -10,7 +10,7 @@ import (
 )
 
 func TestEveryKindHasASchema(t *testing.T) {
-	for _, kind := range []string{"ClusterPool", "ClusterDeployment", "ClusterClaim", "ClusterImageSet", "ClusterDeploymentCustomization", "PowerSchedule", "PoolPolicy", "ClaimPolicy", "ClusterBootstrap", "InstanceType", "FleetRegion", "DataPlane", "ServiceInstance"} {
+	for _, kind := range []string{"ClusterPool", "ClusterDeployment", "ClusterClaim", "ClusterImageSet", "ClusterDeploymentCustomization", "PowerSchedule", "PoolPolicy", "ClaimPolicy", "ClaimSet", "ClusterBootstrap", "InstanceType", "FleetRegion", "DataPlane", "ServiceInstance"} {
 		if _, err := crd.LoadSchema(kind); err != nil {
 			t.Error(err)
 		}

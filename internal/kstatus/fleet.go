@@ -135,6 +135,31 @@ func ReportClusterBootstrap(b *v1alpha1.ClusterBootstrap, now time.Time) {
 	validityProgress(b.Status.Conditions).unlessDeleted(b.DeletionTimestamp).setMetaConditions(&b.Status.Conditions, b.Status.ObservedGeneration, now)
 }
 
+// ReportClaimSet sets the two conditions in the status of a set. Call it after the rest of the status is set. stalled
+// is set if a person must act before the set gets its clusters.
+func ReportClaimSet(set *v1alpha1.ClaimSet, stalled bool, now time.Time) {
+	claimSetProgress(set, stalled).unlessDeleted(set.DeletionTimestamp).setMetaConditions(&set.Status.Conditions, set.Generation, now)
+}
+
+func claimSetProgress(set *v1alpha1.ClaimSet, stalled bool) Progress {
+	pending := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ClaimSetPending)
+	running := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ClaimSetClustersRunning)
+	switch {
+	case pending == nil:
+		return settled // nothing was reported yet
+	case pending.Status == metav1.ConditionTrue && stalled:
+		return newStalled(pending.Reason, pending.Message)
+	case pending.Status == metav1.ConditionTrue:
+		return newReconciling(pending.Reason, pending.Message)
+	case running != nil && running.Status != metav1.ConditionTrue && running.Reason == hivev1.ReasonClusterDeleted:
+		return newStalled(running.Reason, running.Message)
+	case running != nil && running.Status != metav1.ConditionTrue && running.Reason == v1alpha1.ReasonClustersNotRunning:
+		return newReconciling(running.Reason, running.Message)
+	default:
+		return settled
+	}
+}
+
 // ReportPowerSchedule sets the two conditions of a schedule. Call it after the rest of the status
 // is set.
 func ReportPowerSchedule(ps *v1alpha1.PowerSchedule, now time.Time) {

@@ -31,6 +31,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/controller/bootstrapstep"
 	"hotspare.io/hotspare/internal/controller/claimpolicy"
+	"hotspare.io/hotspare/internal/controller/claimset"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clustergate"
 	"hotspare.io/hotspare/internal/controller/clusterinstall"
@@ -210,16 +211,21 @@ func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, re
 		Events:     recorder("clusterpool"),
 		Suffix:     func() string { return utilrand.String(5) },
 		Policies:   claimpolicy.NewLister(c),
+		Sets:       claimset.NewLister(c),
 	}
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts, Policies: claimpolicy.NewLister(c)}
+	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts, Policies: claimpolicy.NewLister(c), Sets: claimset.NewLister(c)}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	admissions := &claimpolicy.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("claimpolicy"), Metrics: counts}
 	if err := admissions.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	sets := &claimset.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("claimset"), Metrics: counts}
+	if err := sets.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	leases := &customization.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("customization"), Metrics: counts}

@@ -14,8 +14,8 @@ type Census struct {
 	// Stale is the number of unclaimed members, without those marked or being deleted, that differ
 	// from the pool or do not record what they were made from.
 	Stale int
-	// Waiting, Held, Served and Leaving count the claims: a claim waits, is held by a ClaimPolicy, is
-	// served, or is being deleted.
+	// Waiting, Held, Served and Leaving count the claims: a claim waits, is held by a ClaimPolicy or with its
+	// ClaimSet, is served, or is being deleted.
 	Waiting, Held, Served, Leaving int
 	// LongestWait is how long the oldest waiting claim has waited; 0 if none waits.
 	LongestWait time.Duration
@@ -46,7 +46,7 @@ func (s Snapshot) CountMembersAndClaims() Census {
 		switch {
 		case claim.Deleting:
 			c.Leaving++
-		case claim.Held && claim.Cluster == "":
+		case claim.Cluster == "" && (claim.Held || d.isOutsideQueue(claim)):
 			c.Held++
 		}
 	}

@@ -141,16 +141,13 @@ func (d *draft) deleteUnclaimed() {
 	}
 }
 
-// bindWaitingClaims binds the oldest running clusters to the first claims in the queue.
+// bindWaitingClaims binds the oldest running clusters to the first claims in the queue. A set gets all its clusters
+// in one pass, or none.
 func (d *draft) bindWaitingClaims() {
-	n := min(len(d.waiting), len(d.buckets[Assignable]))
+	n := d.servableCount(len(d.buckets[Assignable]))
 	hasPriorities := slices.ContainsFunc(d.waiting, func(c Claim) bool { return c.Priority != 0 })
 	for i := range n {
-		reason := "oldest claim, oldest running cluster"
-		if hasPriorities {
-			reason = fmt.Sprintf("first claim in the queue, with priority %d, oldest running cluster", d.waiting[i].Priority)
-		}
-		d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, reason)
+		d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, d.bindingReason(d.waiting[i], hasPriorities))
 	}
 	bound := d.buckets[Assignable][:n]
 	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), bound...)

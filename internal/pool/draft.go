@@ -17,6 +17,9 @@ type draft struct {
 	// waiting has the claims that wait for a cluster, in the order in which they get one.
 	waiting []Claim
 	claims  map[string]Claim
+	// begunSets names the sets of which a claim has a cluster, and setsAside has those that this pool cannot serve.
+	begunSets map[string]bool
+	setsAside []SetAside
 	// unawareOfClaim has the claimed members that do not record their claim yet.
 	unawareOfClaim map[string]bool
 	// deferredDeletions names the members whose deletion waits until the limits allow it.
@@ -69,7 +72,7 @@ func newDraft(s Snapshot) *draft {
 			d.waiting = append(d.waiting, c)
 		}
 	}
-	slices.SortFunc(d.waiting, compareWaitingClaims)
+	d.planSets(served)
 	d.room, d.roomLimit, d.roomReason = d.remainingRoom()
 	d.underWay += len(s.Pending)
 	d.budget -= d.underWay

@@ -26,14 +26,17 @@ type world struct {
 	pool.Snapshot
 	// priorities is set if claims have priorities.
 	priorities bool
-	serial     int
-	log        []string
+	// sets are the ClaimSets that are not served yet; hasSets is set if there are any in this history.
+	hasSets bool
+	sets    []pool.ClaimSet
+	serial  int
+	log     []string
 }
 
 func newWorld(r *rand.Rand) *world {
 	w := &world{rand: r}
 	w.Now = noon
-	w.priorities = r.IntN(2) == 0
+	w.priorities, w.hasSets = r.IntN(2) == 0, r.IntN(2) == 0
 	w.Settings = pool.Settings{Size: r.IntN(6), RunningCount: r.IntN(4), Version: "v1"}
 	if r.IntN(2) == 0 {
 		w.Settings.MaxSize = ptr(r.IntN(12))
@@ -58,10 +61,16 @@ func (w *world) happen() {
 	}
 	switch w.rand.IntN(8) {
 	case 0, 1:
+		if w.hasSets && w.rand.IntN(2) == 0 {
+			w.createSet()
+			break
+		}
 		w.serial++
 		w.Claims = append(w.Claims, pool.Claim{Name: fmt.Sprintf("x%d", w.serial), Created: w.Now, Priority: w.priority()})
 	case 2:
-		if len(w.Claims) > 0 {
+		if len(w.sets) > 0 && w.rand.IntN(4) == 0 {
+			w.deleteSet(w.sets[w.rand.IntN(len(w.sets))])
+		} else if len(w.Claims) > 0 {
 			w.Claims[w.rand.IntN(len(w.Claims))].Deleting = true
 		}
 	case 3:
@@ -116,7 +125,7 @@ func (w *world) blur() {
 		c.Unreadable = !c.Unreadable
 	}
 	if n := len(w.Claims); n > 0 && w.rand.IntN(10) == 0 {
-		w.Claims[w.rand.IntN(n)].Priority = w.priority()
+		w.setPriority(w.Claims[w.rand.IntN(n)], w.priority())
 	}
 }
 
@@ -163,6 +172,7 @@ func (w *world) settleClaims() {
 	w.Claims = slices.DeleteFunc(w.Claims, func(c pool.Claim) bool {
 		return c.Deleting && !slices.ContainsFunc(w.Members, func(m pool.Member) bool { return m.Claim == c.Name })
 	})
+	w.completeSets()
 }
 
 // do carries out a plan; a step is lost now and then, as a crash would.
@@ -248,6 +258,7 @@ func (w *world) check(t *testing.T, p pool.Plan) {
 	}
 	w.checkConcurrency(t, p)
 	w.checkQueue(t, p)
+	w.checkSets(t, p)
 	for _, s := range p.StepsOf(pool.Delete) {
 		w.checkDeath(t, s)
 	}
@@ -259,6 +270,12 @@ func (w *world) checkQueue(t *testing.T, p pool.Plan) {
 	t.Helper()
 	arrival := func(name string) time.Time {
 		c := w.Claims[slices.IndexFunc(w.Claims, func(c pool.Claim) bool { return c.Name == name })]
+		if c.Set.Name != "" {
+			if w.isBegun(c.Set.Name) {
+				return time.Time{} // the rest of a set is first, whatever waits
+			}
+			c.Created = c.Set.Created
+		}
 		return c.Created.Add(-time.Duration(c.Priority) * time.Minute)
 	}
 	var last time.Time
@@ -379,6 +396,11 @@ func (w *world) converge(t *testing.T) {
 		t.Errorf("the pool never settles: %s", p)
 	}
 	rep := p.Report
+	for _, c := range w.Claims {
+		if !c.Deleting && c.Cluster == "" && !slices.ContainsFunc(w.Members, func(m pool.Member) bool { return m.Claim == c.Name }) {
+			t.Errorf("claim %+v was never served", c)
+		}
+	}
 	if rep.Waiting > 0 || rep.UnclaimedCount() != w.Settings.Size || rep.Count[pool.Broken] > 0 || len(rep.Stale) > 0 {
 		t.Errorf("settled with %+v, size is %d", rep, w.Settings.Size)
 	}

@@ -13,13 +13,15 @@ type Wait struct {
 	Position int `json:"position"`
 	// Priority is the priority in effect; 0 if the claim has none.
 	Priority int `json:"priority,omitempty"`
+	// Set names the ClaimSet with which it is served; empty if it belongs to none.
+	Set string `json:"set,omitempty"`
 	// Ready is when a cluster for it is likely to run; zero if nothing in progress leads to one, or
 	// if its duration is unknown. A time in the past means that the cluster is overdue.
 	Ready time.Time `json:"ready,omitzero"`
 }
 
 // estimateWaits returns the positions of the waiting claims. The first claim gets the cluster that
-// is likely to run first, and so on: clusters that resume, that are being installed, or that this
+// is likely to run first, and so on, and a set waits for the last of its clusters: clusters that resume, that are being installed, or that this
 // plan starts or creates. Each is estimated to take the median of what the pool's other members
 // took.
 func (d *draft) estimateWaits() []Wait {
@@ -28,10 +30,16 @@ func (d *draft) estimateWaits() []Wait {
 	}
 	coming := d.expectedReadyTimes()
 	out := make([]Wait, len(d.waiting))
-	for i, c := range d.waiting {
-		out[i] = Wait{Claim: c.Name, Position: i + 1, Priority: c.Priority}
-		if i < len(coming) {
-			out[i].Ready = coming[i]
+	for i := 0; i < len(d.waiting); {
+		together := d.servedTogether(d.waiting[i:])
+		var ready time.Time
+		if last := i + together - 1; last < len(coming) {
+			ready = coming[last]
+		}
+		for range together {
+			c := d.waiting[i]
+			out[i] = Wait{Claim: c.Name, Position: i + 1, Priority: c.Priority, Set: c.Set.Name, Ready: ready}
+			i++
 		}
 	}
 	return out
@@ -50,6 +58,9 @@ func (d *draft) expectedReadyTimes() []time.Time {
 		if takes > 0 && d.Now.Before(since.Add(2*takes)) {
 			out = append(out, since.Add(takes))
 		}
+	}
+	for range d.buckets[Assignable] { // kept for a set
+		out = append(out, d.Now)
 	}
 	for _, m := range d.buckets[Standby] {
 		switch {

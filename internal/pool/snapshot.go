@@ -214,6 +214,8 @@ type Claim struct {
 	Created time.Time
 	// Priority is its priority in effect: within the limits of the ClaimPolicies of its namespace.
 	Priority int
+	// Set is the ClaimSet that it belongs to. Its priority is then that of the set.
+	Set ClaimSet
 	// Cluster names the cluster in its spec; empty while it waits.
 	Cluster  string
 	Deleting bool
@@ -224,8 +226,8 @@ type Claim struct {
 	// Unreadable is set if some of it could not be read. The claim keeps its cluster, and gets
 	// none.
 	Unreadable bool
-	// Held is set while the ClaimPolicies of its namespace do not admit it. The claim keeps its cluster,
-	// and gets none.
+	// Held is set while the ClaimPolicies of its namespace do not admit it, or if it names a ClaimSet that it does
+	// not belong to. The claim keeps its cluster, and gets none.
 	Held bool
 }
 

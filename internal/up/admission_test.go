@@ -23,6 +23,7 @@ func TestTheProbeAsksForEachKindThatAPolicyChanges(t *testing.T) {
 		got = append(got, r.Resource+"."+r.Version+"."+r.Group)
 	}
 	want := []string{
+		"claimsets.v1alpha1.hotspare.io",
 		"clusterclaims.v1.hive.openshift.io",
 		"clusterdeploymentcustomizations.v1.hive.openshift.io",
 		"clusterdeployments.v1.hive.openshift.io",

@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import the API types and must not pull in further dependencies",
 	},
 	"a decider is pure": {
-		about:  []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimqueue", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/gate", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/sizing/...", "internal/chart", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone", "internal/embedded/spoke/loadbalancer/plan", "internal/diagnostics/failure", "internal/diagnostics/retention"},
+		about:  []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimqueue", "internal/claimset", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/gate", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/sizing/...", "internal/chart", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone", "internal/embedded/spoke/loadbalancer/plan", "internal/diagnostics/failure", "internal/diagnostics/retention"},
 		except: []string{"internal/power/csr/csrtest"}, // keys for tests
 		allow:  []string{"net/netip", "net/url"},       // addresses as values
 		deny: []string{
@@ -46,7 +46,7 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands of snapshots: no client, clock, logger or randomness",
 	},
 	"a decider imports values, not packages with side effects": {
-		about: []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimpolicy", "internal/diagnostics/failure", "internal/diagnostics/retention", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/gate", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule", "internal/sizing/..."},
+		about: []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimpolicy", "internal/claimset", "internal/diagnostics/failure", "internal/diagnostics/retention", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/gate", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule", "internal/sizing/..."},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/claimqueue", "internal/fault", "internal/condition", "internal/cloud", "internal/power/csr", "internal/inventory", "internal/inventory/lease", "internal/fleet/scaling", "internal/sizing/..."},
 		why:   "imports run from controllers to deciders; a decider that calls back can cause side effects while it decides",
@@ -54,7 +54,7 @@ var rules = map[string]rule{
 	"facts import the API types and the decider, not the packages that read or write objects": {
 		about: []string{"internal/pool/facts", "internal/fleet/facts"},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/pool", "internal/bootstrap", "internal/claimpolicy", "internal/gate", "internal/fleet/scaling", "internal/inventory/...", "internal/condition", "internal/install/config", "internal/kstatus"},
+		allow: []string{"internal/pool", "internal/bootstrap", "internal/claimpolicy", "internal/claimset", "internal/gate", "internal/fleet/scaling", "internal/inventory/...", "internal/condition", "internal/install/config", "internal/kstatus"},
 		why:   "the controller and hotspare pool plan must derive the same facts from the same objects, wherever these come from",
 	},
 	"packages that explain import objects and deciders, not the packages that display": {

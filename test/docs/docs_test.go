@@ -266,6 +266,7 @@ var kinds = map[string]any{
 	"poolpolicy":                     v1alpha1.PoolPolicy{},
 	"clusterbootstrap":               v1alpha1.ClusterBootstrap{},
 	"claimpolicy":                    v1alpha1.ClaimPolicy{},
+	"claimset":                       v1alpha1.ClaimSet{},
 	"instancetype":                   v1alpha1.InstanceType{},
 	"fleetregion":                    v1alpha1.FleetRegion{},
 	"dataplane":                      v1alpha1.DataPlane{},

@@ -223,6 +223,18 @@ var table = []section{
 			"It restricts claims in its namespace, and gives nobody a right. Policy `claimpolicy-reach`: only users who may delete the claims can end them by `spec.lifetime`. Its `status` is not read.",
 		},
 	}},
+	{"ClaimSet", []row{
+		{
+			[]string{"ClaimSetSpec.*", "ClaimSetPoolSelector.*", "PoolPreference.*", "ClaimSet.*", "FinalizerClaimSet"},
+			"`spec`, finalizer", owner,
+			"hotspare creates ClusterClaims of it: policy `claimset-reach` lets only users who may create them create a set, and ClaimPolicies count them as those of its creator (policy `clusterclaim-creator`). A set has one place in the queue of one pool. Removing the finalizer by hand leaves its claims to the garbage collector. A ClusterClaim belongs to a set by an owner reference, which only hotspare adds (policy `clusterclaim-set`): with the UID of the set, and one of the names of its claims. Otherwise it gets no cluster.",
+		},
+		{
+			[]string{"ClaimSetStatus.*"},
+			"`status`", owner,
+			"From `servedTime` on, the set creates no claims, and ends with its last one: a forged time ends a set that waits. Removing it lets a set without claims be served once more, in its place in the queue. Nothing else in it is acted upon.",
+		},
+	}},
 	{"PoolPolicy", []row{
 		{
 			[]string{"PoolPolicy*.*", "PolicyObjective.*", "CountLimits.*", "PolicyPrices.*", "PolicySleep.*", "SleepRung.*", "CalendarEntry.*", "AnnotationResumeSizing"},

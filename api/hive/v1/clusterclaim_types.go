@@ -123,6 +123,13 @@ const (
 	ReasonNotPermitted   = "NotPermitted"
 	ReasonCreatorUnknown = "CreatorUnknown"
 	ReasonLimitReached   = "LimitReached"
+	// ReasonLimitTooLow: a ClaimPolicy admits fewer claims than the ClaimSet of the claim has.
+	ReasonLimitTooLow = "LimitTooLow"
+	// ReasonSetIncomplete: the claims of its ClaimSet are admitted together, and do not all exist yet.
+	ReasonSetIncomplete = "ClaimSetIncomplete"
+	// ReasonSetMissing: the claim names a ClaimSet that does not exist or does not have it, or that is being deleted.
+	// It is also a reason of Pending.
+	ReasonSetMissing = "ClaimSetMissing"
 
 	// ClaimHeartbeatMissing is True while the heartbeat of a claim with the annotation
 	// heartbeat-timeout is overdue. It is absent until the heartbeat is overdue for the first time.

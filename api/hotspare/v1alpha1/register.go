@@ -15,6 +15,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&PowerSchedule{}, &PowerScheduleList{},
 		&PoolPolicy{}, &PoolPolicyList{},
 		&ClaimPolicy{}, &ClaimPolicyList{},
+		&ClaimSet{}, &ClaimSetList{},
 		&ClusterBootstrap{}, &ClusterBootstrapList{},
 		&InstanceType{}, &InstanceTypeList{},
 		&FleetRegion{}, &FleetRegionList{},

@@ -21,6 +21,15 @@ func (o *ClaimPolicy) UnmarshalJSON(data []byte) error {
 }
 
 // UnmarshalJSON decodes as much as possible: see hivev1.Reading.
+func (o *ClaimSet) UnmarshalJSON(data []byte) error {
+	type plain ClaimSet
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = ClaimSet(p)
+	return err
+}
+
+// UnmarshalJSON decodes as much as possible: see hivev1.Reading.
 func (o *ClusterBootstrap) UnmarshalJSON(data []byte) error {
 	type plain ClusterBootstrap
 	p, r, err := hivev1.Read[plain](data)

@@ -71,7 +71,7 @@ func NewRESTMapper() meta.RESTMapper {
 	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision", "ClusterDeprovision"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	for _, kind := range []string{"PowerSchedule", "PoolPolicy", "ClaimPolicy", "ClusterBootstrap", "FleetRegion", "DataPlane", "ServiceInstance"} {
+	for _, kind := range []string{"PowerSchedule", "PoolPolicy", "ClaimPolicy", "ClaimSet", "ClusterBootstrap", "FleetRegion", "DataPlane", "ServiceInstance"} {
 		m.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	m.Add(v1alpha1.GroupVersion.WithKind("InstanceType"), meta.RESTScopeRoot)

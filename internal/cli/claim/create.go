@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type claimOptions struct {
 	priority int
 	// heartbeatTimeout is the timeout of the claim's heartbeat; 0 means none.
 	heartbeatTimeout time.Duration
+	set              setOptions
 }
 
 func (o *claimOptions) validate() error {
@@ -52,23 +54,34 @@ func (a commands) createCommand() *cobra.Command {
 	o := &claimOptions{}
 	cmd := &cobra.Command{
 		Use:   "create POOL",
-		Short: "Claim a cluster of a pool",
+		Short: "Claim a cluster of a pool, or several at once",
 		Example: `  hotspare claim create dev --wait --lifetime 8h
-  claim=$(hotspare claim create dev --wait -o name)`,
-		Args:              base.RequireOneName("pool"),
+  claim=$(hotspare claim create dev --wait -o name)
+  hotspare claim create dev --count 4 --all-or-none --wait
+  hotspare claim create --count 2 --pool-selector size=large --pool-selector size=small --wait`,
 		ValidArgsFunction: a.CompletePools,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.name, "name", "", "name of the claim (default: the pool's name with a random suffix)")
 	f.DurationVar(&o.lifetime, "lifetime", 0, "release the claim automatically after this time (0: the pool's default)")
 	o.addPriorityFlag(f)
+	o.set.addFlags(f)
 	f.BoolVar(&o.wait, "wait", false, "wait until the cluster can be used")
 	f.DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(o.set.poolSelectors) > 0 && len(args) == 0 {
+			return nil
+		}
+		return base.RequireOneName("pool")(cmd, args)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.validate(); err != nil {
+		if err := cmp.Or(o.validate(), o.set.validate(args)); err != nil {
 			return base.UsageErrorFor(err, cmd)
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, args []string) error {
+			if o.set.wantsSet() {
+				return a.createClaimSet(ctx, h, args, o)
+			}
 			return a.runClaimCreate(ctx, h, args[0], o)
 		})(cmd, args)
 	}

@@ -49,7 +49,7 @@ func (q *planOptions) planPools(set *manifest.Set) ([]manifestForecast, error) {
 
 func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestForecast, error) {
 	f := manifestForecast{Forecast: poolforecast.Forecast{Objects: facts.Objects{
-		Pool:     set.Pools[key],
+		Pool: set.Pools[key], SetsUnknown: true,
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}
 	for at, cd := range set.Clusters {

@@ -25,6 +25,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claimpolicy"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
@@ -33,6 +34,7 @@ import (
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies/status,verbs=patch
+// +kubebuilder:rbac:groups=hotspare.io,resources=claimsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims;clusterpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -77,17 +79,22 @@ func observe(ctx context.Context, c client.Reader, namespace string) (*observati
 	var policies v1alpha1.ClaimPolicyList
 	var claims hivev1.ClusterClaimList
 	var pools hivev1.ClusterPoolList
-	for _, list := range []client.ObjectList{&policies, &claims, &pools} {
+	var sets v1alpha1.ClaimSetList
+	for _, list := range []client.ObjectList{&policies, &claims, &pools, &sets} {
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing ClaimPolicies, claims and pools of namespace %s: %w", namespace, err)
+			return nil, fmt.Errorf("listing ClaimPolicies, claims, ClaimSets and pools of namespace %s: %w", namespace, err)
 		}
 	}
 	s := &observation{policies: policies.Items, claims: map[string]*hivev1.ClusterClaim{}}
 	s.Policies, s.Pools = claimpolicy.ReadPolicies(policies.Items), claimpolicy.ReadPools(pools.Items)
+	known := claimset.ByUID(sets.Items)
 	for i := range claims.Items {
 		c := &claims.Items[i]
 		s.claims[c.Name] = c
-		s.Claims = append(s.Claims, claimpolicy.ReadClaim(c))
+		set, orphaned := known.FindSet(c)
+		read := claimpolicy.ReadClaim(c).InSet(set)
+		read.Orphaned = orphaned
+		s.Claims = append(s.Claims, read)
 	}
 	return s, nil
 }
@@ -159,6 +166,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("claimpolicy").
 		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfClaim), builder.WithPredicates(claimChanged())).
+		Watches(&v1alpha1.ClaimSet{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, existenceChanged()))).
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfPool), builder.WithPredicates(existenceChanged())).
 		Complete(r.Metrics.WrapReconciler("claimpolicy", r))
 }

@@ -22,6 +22,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claim"
 	"hotspare.io/hotspare/internal/claimpolicy"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
 )
@@ -30,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;delete
-// +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies;claimsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // A Reconciler reconciles ClusterClaims.
@@ -46,6 +47,8 @@ type Reconciler struct {
 	Metrics *metrics.Metrics
 	// Policies returns the ClaimPolicies of a namespace; nil means that there are none.
 	Policies func(ctx context.Context, namespace string) ([]claimpolicy.Policy, error)
+	// Sets returns the ClaimSets of a namespace; nil means that there are none.
+	Sets func(ctx context.Context, namespace string) (claimset.Sets, error)
 	// Workers is the number of claims that are reconciled concurrently; 0 means 8.
 	Workers int
 

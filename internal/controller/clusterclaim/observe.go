@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claim"
 	"hotspare.io/hotspare/internal/claimpolicy"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/rbac"
@@ -88,7 +90,11 @@ func (r *Reconciler) observePolicies(ctx context.Context, s *observation) error 
 			return err
 		}
 	}
-	c := claimpolicy.ReadClaim(s.claim)
+	set, err := r.findSet(ctx, s)
+	if err != nil {
+		return err
+	}
+	c := claimpolicy.ReadClaim(s.claim).InSet(set)
 	s.readPriority(c, policies)
 	if len(policies) > 0 && c.Admitted.Status == corev1.ConditionFalse {
 		s.Held = c.Admitted
@@ -97,9 +103,33 @@ func (r *Reconciler) observePolicies(ctx context.Context, s *observation) error 
 	return nil
 }
 
-// readPriority reads the priority in effect into the snapshot.
+// findSet returns the set of the claim; nil if it belongs to none.
+func (r *Reconciler) findSet(ctx context.Context, s *observation) (*v1alpha1.ClaimSet, error) {
+	if r.Sets == nil || claimset.FindOwner(s.claim) == nil {
+		return nil, nil
+	}
+	sets, err := r.Sets(ctx, s.claim.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	set, orphaned := sets.FindSet(s.claim)
+	switch {
+	case orphaned:
+		s.SetMissing = "The claim names a ClaimSet as its owner that does not exist or does not have it: delete the claim"
+	case set != nil && set.DeletionTimestamp != nil:
+		s.SetMissing = "ClaimSet " + set.Name + " is being deleted, and its claims get no more clusters"
+	case set != nil:
+		s.Set = set.Name
+	}
+	return set, nil
+}
+
+// readPriority reads the priority in effect into the snapshot. That of a claim of a set is the one of the set.
 func (s *observation) readPriority(c claimpolicy.Claim, policies []claimpolicy.Policy) {
 	text := s.claim.Annotations[hivev1.AnnotationPriority]
+	if c.Set.Name != "" {
+		text = ""
+	}
 	n := claimpolicy.LimitPriority(policies, c)
 	if text != "" || n != 0 {
 		s.Priority = new(int32(n)) //nolint:gosec // ParsePriority and the API limit it

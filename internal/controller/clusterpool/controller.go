@@ -25,6 +25,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claimpolicy"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/mutationcache"
@@ -35,7 +36,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
-// +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies;claimsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets;clusterdeploymentcustomizations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeploymentcustomizations;clusterdeploymentcustomizations/status,verbs=patch
@@ -82,6 +83,8 @@ type Reconciler struct {
 	// Policies returns the ClaimPolicies of a namespace. If there is one, a claim must be admitted before
 	// it gets a cluster. nil means that there are none.
 	Policies func(ctx context.Context, namespace string) ([]claimpolicy.Policy, error)
+	// Sets returns the ClaimSets of a namespace. nil means that there are none.
+	Sets func(ctx context.Context, namespace string) (claimset.Sets, error)
 	// Suffix returns the random part of a cluster's name.
 	Suffix func() string
 	// Metrics counts the steps; nil counts nothing.
@@ -141,7 +144,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&hivev1.ClusterDeployment{}, enqueuePool(poolOfCluster, r.canBeDeferred), builder.WithPredicates(memberChanged())).
 		Watches(&hivev1.ClusterClaim{}, enqueuePool(poolOfClaim, canClaimWait), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, finalizersChanged(), admissionChanged(), priorityChanged()))).
-		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfClaimPolicy), builder.WithPredicates(predicate.Or(
+		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfNamespace), builder.WithPredicates(predicate.Or(
+			existenceChanged(), predicate.GenerationChangedPredicate{}))).
+		Watches(&v1alpha1.ClaimSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfNamespace), builder.WithPredicates(predicate.Or(
 			existenceChanged(), predicate.GenerationChangedPredicate{}))).
 		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCustomization), builder.WithPredicates(customizationChanged())).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).

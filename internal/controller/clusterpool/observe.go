@@ -16,6 +16,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/claimpolicy"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -31,6 +32,8 @@ type observation struct {
 	claims   map[string]*hivev1.ClusterClaim
 	// policies are the ClaimPolicies of the pool's namespace.
 	policies []claimpolicy.Policy
+	// sets are the ClaimSets of that namespace, if a claim names one.
+	sets claimset.Sets
 	// remembered names the clusters that the cache does not show yet: this process created them.
 	remembered map[string]bool
 	// allObserved is set if the pool certainly has no clusters except those in clusters and those
@@ -80,6 +83,9 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 		return nil, err
 	}
 	if s.policies, err = r.listPolicies(ctx, key.Namespace); err != nil {
+		return nil, err
+	}
+	if s.sets, err = r.listSets(ctx, key.Namespace, s.claims); err != nil {
 		return nil, err
 	}
 	reader := spares.Reader{Cached: r.Client, Live: r.Live}
@@ -240,10 +246,23 @@ func (r *Reconciler) listPolicies(ctx context.Context, namespace string) ([]clai
 	return r.Policies(ctx, namespace)
 }
 
+// listSets returns the ClaimSets of a namespace, if one of the claims names one.
+func (r *Reconciler) listSets(ctx context.Context, namespace string, claims map[string]*hivev1.ClusterClaim) (claimset.Sets, error) {
+	if r.Sets == nil {
+		return nil, nil
+	}
+	for _, c := range claims {
+		if claimset.FindOwner(c) != nil {
+			return r.Sets(ctx, namespace)
+		}
+	}
+	return nil, nil
+}
+
 // poolObjects returns the objects that the facts are computed from.
 func (s *observation) poolObjects() facts.Objects {
 	return facts.Objects{
-		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Policies: s.policies, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
+		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Policies: s.policies, Sets: s.sets, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
 		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember, Gates: &s.required.Gates, Steps: s.required.Steps,
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -47,8 +49,12 @@ func readSnapshot(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, n
 	if err := c.List(ctx, &claims, client.InNamespace(p.Namespace), client.MatchingFields{byClaim: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return pool.Snapshot{}, fmt.Errorf("listing its claims: %w", err)
 	}
+	var sets v1alpha1.ClaimSetList
+	if err := c.List(ctx, &sets, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return pool.Snapshot{}, fmt.Errorf("listing its ClaimSets: %w", err)
+	}
 	o := facts.Objects{
-		Pool: p, Recipe: p.Status.RecipeVersion,
+		Pool: p, Recipe: p.Status.RecipeVersion, Sets: claimset.ByUID(sets.Items),
 		Clusters: make(map[string]*hivev1.ClusterDeployment, len(clusters.Items)),
 		Claims:   make(map[string]*hivev1.ClusterClaim, len(claims.Items)),
 	}

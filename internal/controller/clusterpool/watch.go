@@ -161,12 +161,13 @@ func existenceChanged() predicate.Predicate {
 	}}
 }
 
-// poolsOfClaimPolicy returns the pools in the namespace of a ClaimPolicy: its first one holds claims, the
-// end of the last one frees them, and each limits the priorities of claims.
-func (r *Reconciler) poolsOfClaimPolicy(ctx context.Context, o client.Object) []reconcile.Request {
+// poolsOfNamespace returns the pools in the namespace of a ClaimPolicy or a ClaimSet. The first ClaimPolicy holds
+// claims, the end of the last one frees them, and each limits the priorities of claims. A ClaimSet has the priority of
+// its claims, and its deletion holds them.
+func (r *Reconciler) poolsOfNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	var list hivev1.ClusterPoolList
 	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing pools of a ClaimPolicy")
+		ctrl.LoggerFrom(ctx).Error(err, "listing pools of a namespace")
 		return nil
 	}
 	var out []reconcile.Request

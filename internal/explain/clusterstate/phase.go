@@ -42,7 +42,7 @@ func groupByPool(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment
 	for i := range pools {
 		p := &pools[i]
 		out[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = facts.Objects{
-			Pool: p, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
+			Pool: p, SetsUnknown: true, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 		}
 	}
 	for i := range clusters {

@@ -76,6 +76,9 @@ func (f Forecast) describeWaitForCluster(c *hivev1.ClusterClaim, position int) s
 		return "the pool is being deleted, and serves no more claims"
 	case position == 0 && facts.IsHeld(c, false):
 		return condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted).Message
+	case f.setOf(c.Name) != "":
+		set := f.setOf(c.Name)
+		return "it is served together with ClaimSet " + set + ": see explain claimset " + set
 	default:
 		return f.describeClaimsBefore(position) + f.describeQueuePosition(position)
 	}

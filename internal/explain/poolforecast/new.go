@@ -15,8 +15,8 @@ import (
 func New(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim, clusters []hivev1.ClusterDeployment, customizations []hivev1.ClusterDeploymentCustomization) Forecast {
 	f := Forecast{Objects: facts.Objects{
 		Pool: p, Recipe: p.Status.RecipeVersion, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
-		PoliciesUnknown: true,
-		Customizations:  map[string]*hivev1.ClusterDeploymentCustomization{}, Faults: map[string]string{},
+		PoliciesUnknown: true, SetsUnknown: true,
+		Customizations: map[string]*hivev1.ClusterDeploymentCustomization{}, Faults: map[string]string{},
 	}}
 	for i := range clusters {
 		f.Clusters[clusters[i].Name] = &clusters[i]

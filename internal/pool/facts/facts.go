@@ -16,8 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/claimpolicy"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/inventory"
@@ -34,6 +36,10 @@ type Objects struct {
 	// claims count instead, which a claim gets a moment after its creation.
 	Policies        []claimpolicy.Policy
 	PoliciesUnknown bool
+	// Sets are the ClaimSets of the pool's namespace. If SetsUnknown is set, their claims count as claims without a
+	// set.
+	Sets        claimset.Sets
+	SetsUnknown bool
 	// Missing describes what the pool needs and lacks, one text each: the messages of InvalidFields and of
 	// Dependency.
 	Missing []string
@@ -96,8 +102,10 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 func (o Objects) readClaim(c *hivev1.ClusterClaim) pool.Claim {
 	out := pool.Claim{
 		Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
-		Unreadable: c.Unreadable != "", Held: IsHeld(c, len(o.Policies) > 0), Priority: o.priorityOf(c),
+		Unreadable: c.Unreadable != "", Held: IsHeld(c, len(o.Policies) > 0),
 	}
+	set := o.readSet(c, &out)
+	out.Priority = o.priorityOf(c, set)
 	if p := c.Status.Position; p != nil {
 		out.Position = int(*p)
 	}
@@ -107,12 +115,26 @@ func (o Objects) readClaim(c *hivev1.ClusterClaim) pool.Claim {
 	return out
 }
 
-// priorityOf returns the priority in effect of a claim.
-func (o Objects) priorityOf(c *hivev1.ClusterClaim) int {
-	if c.Annotations[hivev1.AnnotationPriority] == "" && len(o.Policies) == 0 && c.Status.Priority == nil {
+// readSet reads the set of a claim into out, and returns it; nil if the claim belongs to none. A claim that names a set
+// which does not have it, or is being deleted, gets no cluster.
+func (o Objects) readSet(c *hivev1.ClusterClaim, out *pool.Claim) *v1alpha1.ClaimSet {
+	if o.SetsUnknown || len(c.OwnerReferences) == 0 {
+		return nil
+	}
+	set, orphaned := o.Sets.FindSet(c)
+	out.Held = out.Held || orphaned || set != nil && set.DeletionTimestamp != nil
+	if set != nil {
+		out.Set = pool.ClaimSet{Name: set.Name, Created: set.CreationTimestamp.Time, Size: int(set.Spec.Size)}
+	}
+	return set
+}
+
+// priorityOf returns the priority in effect of a claim, which is that of its set if it has one.
+func (o Objects) priorityOf(c *hivev1.ClusterClaim, set *v1alpha1.ClaimSet) int {
+	if c.Annotations[hivev1.AnnotationPriority] == "" && len(o.Policies) == 0 && c.Status.Priority == nil && set == nil {
 		return 0
 	}
-	n := claimpolicy.LimitPriority(o.Policies, claimpolicy.ReadClaim(c))
+	n := claimpolicy.LimitPriority(o.Policies, claimpolicy.ReadClaim(c).InSet(set))
 	if o.PoliciesUnknown && c.Status.Priority != nil {
 		n = min(n, int(*c.Status.Priority))
 	}

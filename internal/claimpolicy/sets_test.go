@@ -1,0 +1,59 @@
+package claimpolicy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inSets puts the claims whose names have the form "s.0" into set s, which has that size.
+func inSets(list []Claim, size int) []Claim {
+	for i := range list {
+		set, _, isMember := strings.Cut(list[i].Name, ".")
+		if isMember {
+			list[i].Set = Set{Name: set, Created: noon.Add(-time.Hour), Size: size}
+		}
+	}
+	return list
+}
+
+func TestSetsAreAdmittedTogether(t *testing.T) {
+	const two = "p: g:ci;;2"
+	full := func(claim string) string {
+		return "ClaimPolicy p admits at most 2 claims of all its subjects together at a time, and has admitted " + claim
+	}
+	const needs = ": ClaimSet s of alice needs 2 places at once, and waits until enough of them are released"
+	for name, tc := range map[string]struct {
+		policy, claims, want string
+	}{
+		"all at once":                       {two, "s.0=alice(ci)@dev s.1=alice(ci)@dev", "admit s.0\nadmit s.1"},
+		"none if one place is taken":        {two, "*x=bob(ci)@dev s.0=alice(ci)@dev s.1=alice(ci)@dev", "hold s.0: " + full("x of bob") + needs + "\nhold s.1: " + full("x of bob") + needs},
+		"the place that is left is kept":    {two, "*x=bob(ci)@dev s.0=alice(ci)@dev s.1=alice(ci)@dev y=bob(ci)@dev", "hold s.0: " + full("x of bob") + needs + "\nhold s.1: " + full("x of bob") + needs + "\nhold y: " + full("x of bob; a place is reserved for s.0 of alice, s.1 of alice: this claim of bob waits until one of them is released")},
+		"the rest of one is first":          {two, "y^100=bob(ci)@dev +s.0=alice(ci)@dev s.1=alice(ci)@dev", "admit s.1\nhold y: " + full("s.0 of alice, s.1 of alice: this claim of bob waits until one of them is released")},
+		"or all of it waits":                {two, "*x=bob(ci)@dev +s.0=alice(ci)@dev s.1=alice(ci)@dev", "hold s.0: " + full("s.0 of alice, x of bob") + needs + "\nhold s.1: " + full("s.0 of alice, x of bob") + needs},
+		"one that has a cluster keeps it":   {two, "*x=bob(ci)@dev *s.0=alice(ci)@dev s.1=alice(ci)@dev", "hold s.1: " + full("s.0 of alice, x of bob") + needs},
+		"not before all exist":              {two, "s.0=alice(ci)@dev x=bob(ci)@dev", "hold s.0: ClaimSet s does not have all its claims yet: they are admitted together\nadmit x"},
+		"a limit that is too low, for ever": {"p: g:ci;;1", "s.0=alice(ci)@dev s.1=alice(ci)@dev x=bob(ci)@dev", tooLow + "\n" + strings.Replace(tooLow, "s.0", "s.1", 1) + "\nadmit x"},
+		"a user's limit that is too low":    {"p: g:ci;;;1", "s.0=alice(ci)@dev s.1=alice(ci)@dev", strings.ReplaceAll(tooLow+"\n"+strings.Replace(tooLow, "s.0", "s.1", 1), "all its subjects together", "alice")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Policies: []Policy{policy(tc.policy)}, Claims: inSets(claims(tc.claims), 2), Pools: []string{"dev"}}
+			if got := Decide(s).String(); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+var tooLow = fmt.Sprintf("hold s.0: ClaimPolicy p admits at most 1 claim at a time of %s, and ClaimSet s needs 2 at once: ask somebody who may write ClaimPolicies here, or create a smaller set", "all its subjects together")
+
+func TestAnOrphanedClaimIsNotAdmitted(t *testing.T) {
+	list := claims("x=alice@dev y=alice@dev")
+	list[0].Orphaned = true
+	list[1].Set = Set{Name: "y", Size: 1, Deleting: true}
+	got := Decide(Snapshot{Policies: []Policy{policy("p: u:alice")}, Claims: list, Pools: []string{"dev"}}).String()
+	if !strings.Contains(got, "hold x: The claim names a ClaimSet as its owner that does not exist") || !strings.Contains(got, "hold y: ClaimSet y is being deleted") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,393 @@
+package claimset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// Decide returns the plan for a set. Before the set has a cluster, Decide keeps its claims complete, in one pool. From
+// then on it creates none: a claim that is deleted is released.
+func Decide(s Snapshot) Plan {
+	d := &draft{Snapshot: s}
+	slices.SortFunc(d.Claims, compareClaims)
+	switch {
+	case s.Deleting:
+		d.release()
+	case d.countAssigned() == 0 && !s.Served:
+		d.completeClaims()
+	default:
+		d.finish()
+	}
+	return d.plan
+}
+
+type draft struct {
+	Snapshot
+	plan Plan
+}
+
+func compareClaims(a, b Claim) int {
+	return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+}
+
+// addStep adds a step of the set itself.
+func (d *draft) addStep(v Verb, reason string) {
+	d.plan.Steps = append(d.plan.Steps, Step{Verb: v, Reason: reason})
+}
+
+// wait reports that the set waits for something that happens without a person's action.
+func (d *draft) wait(reason, message string) { d.plan.Pending = condition.True(reason, message) }
+
+// stall reports that a person must act before the set gets its clusters.
+func (d *draft) stall(reason, message string) {
+	d.wait(reason, message)
+	d.plan.Stalled = true
+}
+
+// liveClaims returns the claims that are not being deleted.
+func (d *draft) liveClaims() []Claim {
+	return slices.DeleteFunc(slices.Clone(d.Claims), func(c Claim) bool { return c.Deleting })
+}
+
+// countAssigned returns the number of claims that have a cluster and are not being deleted.
+func (d *draft) countAssigned() int {
+	n := 0
+	for _, c := range d.liveClaims() {
+		if c.Cluster != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// release deletes the claims of a deleted set, and then lets the set go.
+func (d *draft) release() {
+	for _, c := range d.liveClaims() {
+		d.plan.Steps = append(d.plan.Steps, Step{Verb: DeleteClaim, Claim: c.Name, Reason: "the set is being deleted"})
+	}
+	if len(d.Claims) == 0 {
+		if !d.FinalizerMissing {
+			d.addStep(RemoveFinalizer, "the set is being deleted and has no claims")
+		}
+		return
+	}
+	d.plan.Pool = d.Claims[0].Pool
+	d.wait(v1alpha1.ReasonSetReleasing, "The set is being deleted, and waits until the clusters of its claims are destroyed: "+listClaims(d.Claims))
+}
+
+// completeClaims keeps the claims of a set that has no cluster complete, in the pool that serves it.
+func (d *draft) completeClaims() {
+	if d.Unreadable != "" {
+		d.stall(hivev1.ReasonUnreadable, "The set cannot be served: "+d.Unreadable+": correct it, or delete the set and create another")
+		return
+	}
+	current := ""
+	if len(d.Claims) > 0 {
+		current = d.Claims[0].Pool
+	}
+	target := d.choosePool(current)
+	d.plan.Pool = cmp.Or(target, current)
+	if target == "" {
+		return // choosePool has set the condition
+	}
+	if len(d.Taken) > 0 {
+		slices.Sort(d.Taken)
+		d.stall(v1alpha1.ReasonClaimNameTaken, fmt.Sprintf("ClusterClaim %s exists and does not belong to this set: delete it, or delete the set and create it under another name",
+			strings.Join(d.Taken, ", ")))
+		return
+	}
+	if d.FinalizerMissing {
+		d.addStep(AddFinalizer, "the set must exist until its claims are deleted")
+	}
+	if d.moveClaims(target) {
+		return
+	}
+	d.createClaims(target)
+	d.reportWait(target)
+}
+
+// moveClaims deletes the claims on other pools, and reports whether any is left there. A set has claims in one pool at
+// a time, so that no two sets each keep clusters that the other one needs.
+func (d *draft) moveClaims(target string) bool {
+	left := false
+	for _, c := range d.Claims {
+		if c.Pool == target {
+			continue
+		}
+		left = true
+		if !c.Deleting {
+			d.plan.Steps = append(d.plan.Steps, Step{
+				Verb: DeleteClaim, Claim: c.Name, Waiting: true, Reason: "ClusterPool " + c.Pool + " is short, and ClusterPool " + target + " can serve the set",
+			})
+		}
+	}
+	if left {
+		d.wait(v1alpha1.ReasonSetWaiting, d.describeWait(target))
+	}
+	return left
+}
+
+// createClaims creates the claims that the set lacks. The name of a claim that is being deleted is not free yet.
+func (d *draft) createClaims(target string) {
+	names := map[string]bool{}
+	for _, c := range d.Claims {
+		names[c.Name] = true
+	}
+	for i := range d.Size {
+		if name := ClaimName(d.Name, i); !names[name] {
+			d.plan.Steps = append(d.plan.Steps, Step{Verb: CreateClaim, Claim: name, Pool: target, Reason: fmt.Sprintf("the set needs %s", formatCount(d.Size, "claim"))})
+		}
+	}
+}
+
+// reportWait reports what a set with claims waits for.
+func (d *draft) reportWait(target string) {
+	if d.Refusal != "" {
+		d.stall(v1alpha1.ReasonClaimsRefused, "The hub does not let hotspare create the claims of this set: "+d.Refusal)
+		return
+	}
+	for _, c := range d.liveClaims() {
+		if c.Held != (condition.Value{}) {
+			d.wait(c.Held.Reason, c.Held.Message)
+			d.plan.Stalled = c.Held.Reason != hivev1.ReasonLimitReached
+			return
+		}
+	}
+	d.wait(v1alpha1.ReasonSetWaiting, d.describeWait(target))
+	d.reportPosition(d.liveClaims())
+}
+
+func (d *draft) describeWait(target string) string {
+	text := fmt.Sprintf("The set waits until %s of ClusterPool %s run and can be assigned at once", formatCount(d.Size, "cluster"), target)
+	if p := d.findPool(target); p != nil && p.NoRoom != "" {
+		text += "; the pool creates no more clusters now: " + p.NoRoom
+	}
+	return text
+}
+
+// reportPosition reports the place of the set in the queue, which is that of the first of some claims.
+func (d *draft) reportPosition(claims []Claim) {
+	for _, c := range claims {
+		if c.Position > 0 && (d.plan.Position == 0 || c.Position < d.plan.Position) {
+			d.plan.Position, d.plan.Ready = c.Position, c.Ready
+		}
+	}
+}
+
+// finish reports on a set of which claims have clusters. It creates no claims.
+func (d *draft) finish() {
+	live := d.liveClaims()
+	var waiting, idle, lost []Claim
+	for _, c := range live {
+		switch {
+		case c.Cluster == "":
+			waiting = append(waiting, c)
+		case c.Lost:
+			lost = append(lost, c)
+		case !c.Running:
+			idle = append(idle, c)
+		}
+	}
+	if len(d.Claims) > 0 {
+		d.plan.Pool = d.Claims[0].Pool
+	}
+	if len(waiting) > 0 {
+		d.reportIncomplete(waiting)
+		return
+	}
+	d.plan.Served = true
+	d.plan.Pending = condition.False(v1alpha1.ReasonSetServed, "Every claim of the set has a cluster")
+	switch released := d.Size - len(live); {
+	case len(live) == 0:
+		d.plan.ClustersRunning = condition.False(v1alpha1.ReasonClaimsReleased, "All claims of the set have been released")
+		if len(d.Claims) == 0 {
+			d.addStep(DeleteSet, "all its claims have been released")
+		}
+	case len(lost) > 0:
+		d.plan.ClustersRunning = condition.False(hivev1.ReasonClusterDeleted, "The clusters of these claims were deleted: "+listClaims(lost)+": release the claims, or delete the set")
+	case len(idle) > 0:
+		d.plan.ClustersRunning = condition.False(v1alpha1.ReasonClustersNotRunning, "The clusters of these claims are not running: "+listClaims(idle))
+	case released > 0:
+		d.plan.ClustersRunning = condition.True(v1alpha1.ReasonClaimsReleased, fmt.Sprintf(
+			"All clusters are running; %s of the set %s been released and not replaced", formatCount(released, "claim"), hasOrHave(released)))
+	default:
+		d.plan.ClustersRunning = condition.True(v1alpha1.ReasonClustersRunning, "All clusters are running")
+	}
+}
+
+// reportIncomplete reports on a set that was served in part.
+func (d *draft) reportIncomplete(waiting []Claim) {
+	for _, c := range waiting {
+		if c.Refused != "" {
+			d.stall(hivev1.ReasonAssignmentRefused, c.Refused)
+			return
+		}
+	}
+	d.wait(v1alpha1.ReasonSetIncomplete, "Some claims of the set have clusters; the next running clusters of the pool are for "+listClaims(waiting))
+	d.reportPosition(waiting)
+}
+
+func (d *draft) findPool(name string) *Pool {
+	for i := range d.Pools {
+		if d.Pools[i].Name == name {
+			return &d.Pools[i]
+		}
+	}
+	return nil
+}
+
+// choosePool returns the pool that serves a set that has no cluster; "" if none can: the condition Pending then says
+// why. current is the pool of its claims; empty if it has none.
+func (d *draft) choosePool(current string) string {
+	if d.PoolName != "" {
+		return d.checkPool(d.PoolName)
+	}
+	if d.SelectorProblem != "" {
+		d.stall(v1alpha1.ReasonInvalidSelector, d.SelectorProblem)
+		return ""
+	}
+	chosen := d.chooseByPreference(current)
+	if chosen == "" {
+		d.reportNoPool()
+	}
+	return chosen
+}
+
+// chooseByPreference returns the first pool that can serve the set now; if none can, the current one or, without
+// that, the first one that can serve it later. So claims move only if that serves the set.
+func (d *draft) chooseByPreference(current string) string {
+	var first, ready string // of the pools that can serve it later, and now
+	var currentFits, currentReady bool
+	wait := d.Created
+	for _, p := range d.Preferences {
+		if left := wait.Sub(d.Now); left > 0 && first != "" {
+			d.plan.Next = left // the clock alone makes this preference count
+			break
+		}
+		pools := d.fittingPools(p)
+		for _, q := range pools {
+			first = cmp.Or(first, q.Name)
+			if q.Free >= d.Size {
+				ready = cmp.Or(ready, q.Name)
+			}
+			if q.Name == current {
+				currentFits, currentReady = true, q.Free >= d.Size
+			}
+		}
+		if len(pools) > 0 {
+			wait = wait.Add(p.FallbackAfter)
+		}
+	}
+	switch {
+	case currentReady:
+		return current
+	case ready != "":
+		return ready
+	case currentFits:
+		return current
+	default:
+		return first
+	}
+}
+
+// fittingPools returns the pools of a preference that can serve the set now or later, those with most free clusters
+// first.
+func (d *draft) fittingPools(p Preference) []Pool {
+	var out []Pool
+	for _, name := range p.Pools {
+		if q := d.findPool(name); q != nil && !q.Deleting && (q.Most == nil || *q.Most >= d.Size) {
+			out = append(out, *q)
+		}
+	}
+	slices.SortFunc(out, func(a, b Pool) int { return cmp.Or(cmp.Compare(b.Free, a.Free), cmp.Compare(a.Name, b.Name)) })
+	return out
+}
+
+// checkPool returns the name of the pool if it can serve the set now or later.
+func (d *draft) checkPool(name string) string {
+	p := d.findPool(name)
+	switch {
+	case p == nil:
+		d.stall(hivev1.ReasonPoolNotFound, fmt.Sprintf("ClusterPool %s does not exist in this namespace: create it, or delete the set", name))
+	case p.Deleting:
+		d.stall(hivev1.ReasonPoolDeleting, fmt.Sprintf("ClusterPool %s is being deleted and serves no more claims: delete the set, and create one for another pool", name))
+	case p.Most != nil && *p.Most < d.Size:
+		d.stall(v1alpha1.ReasonSetTooLarge, d.describeTooLarge(*p)+": raise the limit, or delete the set and create a smaller one")
+	default:
+		return name
+	}
+	return ""
+}
+
+func (d *draft) describeTooLarge(p Pool) string {
+	return fmt.Sprintf("The set needs %s at once, and ClusterPool %s has at most %d: %s", formatCount(d.Size, "cluster"), p.Name, *p.Most, p.MostReason)
+}
+
+// reportNoPool reports why no pool of a selector can serve the set.
+func (d *draft) reportNoPool() {
+	var tooLarge []string
+	deleting := false
+	for _, preference := range d.Preferences {
+		for _, name := range preference.Pools {
+			if p := d.findPool(name); p != nil && p.Deleting {
+				deleting = true
+			} else if p != nil {
+				tooLarge = append(tooLarge, fmt.Sprintf("%s (%d: %s)", p.Name, *p.Most, p.MostReason))
+			}
+		}
+	}
+	slices.Sort(tooLarge)
+	tooLarge = slices.Compact(tooLarge)
+	switch {
+	case len(tooLarge) > 0:
+		d.stall(v1alpha1.ReasonSetTooLarge, fmt.Sprintf("The set needs %s at once, and no pool that spec.poolSelector selects can have so many: %s: raise a limit, or delete the set and create a smaller one",
+			formatCount(d.Size, "cluster"), strings.Join(tooLarge, ", ")))
+	case deleting:
+		d.stall(hivev1.ReasonPoolDeleting, "The ClusterPools that spec.poolSelector selects are being deleted: label another pool, or delete the set")
+	default:
+		d.stall(v1alpha1.ReasonNoPoolMatches, "spec.poolSelector selects no ClusterPool in this namespace: label a pool, or delete the set and create one with another selector")
+	}
+}
+
+// maxListedNames limits the names in a message.
+const maxListedNames = 10
+
+func listClaims(claims []Claim) string {
+	var names []string
+	for _, c := range claims {
+		names = append(names, c.Name)
+	}
+	if more := len(names) - maxListedNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListedNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+func formatCount(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func hasOrHave(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}
+
+// FallbackOf parses fallbackAfter of a preference.
+func FallbackOf(p v1alpha1.PoolPreference) (time.Duration, error) {
+	if p.FallbackAfter == nil {
+		return 0, nil
+	}
+	return p.FallbackAfter.Parse()
+}

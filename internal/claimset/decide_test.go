@@ -1,0 +1,195 @@
+package claimset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// claims are written as "0@dev": the index and the pool. "0@dev=c" has cluster c, "+" marks one whose cluster is running,
+// "-" one that is being deleted, and "!" one whose cluster was deleted.
+func claims(text string) []Claim {
+	var out []Claim
+	for _, word := range strings.Fields(text) {
+		marks := strings.TrimLeft(word, "+-!")
+		var c Claim
+		for _, m := range strings.TrimSuffix(word, marks) {
+			c.Running, c.Deleting, c.Lost = c.Running || m == '+', c.Deleting || m == '-', c.Lost || m == '!'
+		}
+		index, rest, _ := strings.Cut(marks, "@")
+		c.Name = "s-" + index
+		c.Pool, c.Cluster, _ = strings.Cut(rest, "=")
+		out = append(out, c)
+	}
+	return out
+}
+
+// pools are written as "dev:2/4": the number of free clusters, and the most that it can have. "-" marks one that is being
+// deleted.
+func pools(text string) []Pool {
+	var out []Pool
+	for _, word := range strings.Fields(text) {
+		name, rest, _ := strings.Cut(word, ":")
+		p := Pool{Name: strings.TrimPrefix(name, "-"), Deleting: strings.HasPrefix(name, "-")}
+		var most int
+		if n, _ := fmt.Sscanf(rest, "%d/%d", &p.Free, &most); n == 2 {
+			p.Most, p.MostReason = &most, "its maxSize"
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in    Snapshot
+		pools string
+		// prefers are pools by preference: "a,b c" prefers a and b, then c.
+		prefers, claims  string
+		steps            string // the verbs and objects of the steps
+		pending, running string // reasons; "!" if a person must act
+	}{
+		"its claims are created":                   {Snapshot{PoolName: "dev"}, "dev:0", "", "", "create s-0@dev, create s-1@dev", "NoClusters", ""},
+		"after its finalizer":                      {Snapshot{PoolName: "dev", FinalizerMissing: true}, "dev:0", "", "", "add finalizer, create s-0@dev, create s-1@dev", "NoClusters", ""},
+		"one that is missing is created":           {Snapshot{PoolName: "dev"}, "dev:0", "", "1@dev", "create s-0@dev", "NoClusters", ""},
+		"not while its name is in use":             {Snapshot{PoolName: "dev"}, "dev:0", "", "-0@dev 1@dev", "", "NoClusters", ""},
+		"none once one has a cluster":              {Snapshot{PoolName: "dev"}, "dev:0", "", "1@dev=c", "", "", "NotRunning"},
+		"a set that is served in part":             {Snapshot{PoolName: "dev"}, "dev:0", "", "0@dev 1@dev=c", "", "AssigningClusters", ""},
+		"a set that is served":                     {Snapshot{PoolName: "dev"}, "dev:0", "", "+0@dev=b +1@dev=c", "", "", "Running"},
+		"one of its claims is released":            {Snapshot{PoolName: "dev", Served: true}, "dev:0", "", "+1@dev=c", "", "", "ClaimsReleased"},
+		"one of its clusters was deleted":          {Snapshot{PoolName: "dev", Served: true}, "dev:0", "", "!0@dev=b +1@dev=c", "", "", "ClusterDeleted"},
+		"its last claim is being released":         {Snapshot{PoolName: "dev", Served: true}, "dev:0", "", "-1@dev=c", "", "", "ClaimsReleased"},
+		"it ends with its last claim":              {Snapshot{PoolName: "dev", Served: true}, "dev:0", "", "", "delete ClaimSet", "", "ClaimsReleased"},
+		"a deleted set releases its claims":        {Snapshot{PoolName: "dev", Deleting: true}, "dev:0", "", "0@dev=b -1@dev=c", "delete s-0", "Releasing", ""},
+		"and then ends":                            {Snapshot{PoolName: "dev", Deleting: true}, "dev:0", "", "", "remove finalizer", "", ""},
+		"a pool that does not exist":               {Snapshot{PoolName: "dev"}, "", "", "", "", "PoolNotFound!", ""},
+		"a pool that is being deleted":             {Snapshot{PoolName: "dev"}, "-dev:0", "", "0@dev 1@dev", "", "PoolDeleting!", ""},
+		"a pool that is too small":                 {Snapshot{PoolName: "dev"}, "dev:0/1", "", "", "", "TooLarge!", ""},
+		"a name that others have":                  {Snapshot{PoolName: "dev", Taken: []string{"s-1"}}, "dev:0", "", "", "", "NameTaken!", ""},
+		"claims that the hub refuses":              {Snapshot{PoolName: "dev", Refusal: "quota"}, "dev:0", "", "", "create s-0@dev, create s-1@dev", "ClaimsRefused!", ""},
+		"a set that cannot be read":                {Snapshot{PoolName: "dev", Unreadable: "x"}, "dev:0", "", "", "", "Unreadable!", ""},
+		"a selector that is not valid":             {Snapshot{SelectorProblem: "x"}, "dev:0", "", "", "", "InvalidSelector!", ""},
+		"a selector that matches nothing":          {Snapshot{}, "dev:2", " ", "", "", "NoPoolMatches!", ""},
+		"the preferred pool":                       {Snapshot{}, "a:2 b:2", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
+		"the one of a preference with more":        {Snapshot{}, "a:2 b:3", "a,b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"the next one if the first is short":       {Snapshot{}, "a:1 b:2", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"not if it is short, too":                  {Snapshot{}, "a:1 b:1", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
+		"nor if that can never serve it":           {Snapshot{}, "a:1 b:9/1", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
+		"the next one if the first never can":      {Snapshot{}, "a:9/1 b:0", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"all are too small":                        {Snapshot{}, "a:9/1 b:0/1", "a b", "", "", "TooLarge!", ""},
+		"all are being deleted":                    {Snapshot{}, "-a:2", "a", "", "", "PoolDeleting!", ""},
+		"it moves to a pool that can serve it":     {Snapshot{}, "a:1 b:2", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"and is created there when it has left":    {Snapshot{}, "a:1 b:2", "a b", "-0@a", "", "NoClusters", ""},
+		"it stays where it waits":                  {Snapshot{}, "a:1 b:1", "a b", "0@b 1@b", "", "NoClusters", ""},
+		"it stays where it can be served":          {Snapshot{}, "a:3 b:2", "a,b", "0@b 1@b", "", "NoClusters", ""},
+		"it moves from a pool that goes":           {Snapshot{}, "-a:1 b:1", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"it never moves once one has a cluster":    {Snapshot{}, "a:0 b:2", "a b", "0@a=c 1@a", "", "AssigningClusters", ""},
+		"it is claimed for claims on two pools":    {Snapshot{}, "a:2 b:0", "a b", "0@b 1@a", "delete s-0", "NoClusters", ""},
+		"a preference for a while":                 {Snapshot{Now: noon.Add(4 * time.Minute)}, "a:1 b:2", "a=5m b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
+		"then the next":                            {Snapshot{Now: noon.Add(5 * time.Minute)}, "a:1 b:2", "a=5m b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"a preference without pools does not last": {Snapshot{Now: noon}, "b:2", "a=5m b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tc.in
+			s.Name, s.Size, s.Created, s.Pools, s.Claims = "s", 2, noon, pools(tc.pools), claims(tc.claims)
+			for _, text := range strings.Fields(tc.prefers) {
+				names, wait, _ := strings.Cut(text, "=")
+				after, _ := time.ParseDuration(wait)
+				s.Preferences = append(s.Preferences, Preference{strings.Split(names, ","), after})
+			}
+			p := Decide(s)
+			if got := describe(p); got != tc.steps {
+				t.Errorf("steps %q, want %q\n%s", got, tc.steps, p)
+			}
+			pending := ""
+			if p.Pending.IsTrue() {
+				pending = p.Pending.Reason
+			}
+			if p.Stalled {
+				pending += "!"
+			}
+			if pending != tc.pending || p.ClustersRunning.Reason != tc.running {
+				t.Errorf("Pending %q, ClustersRunning %q: want %q and %q: %+v", pending, p.ClustersRunning.Reason, tc.pending, tc.running, p)
+			}
+			if wait := strings.Contains(tc.prefers, "=5m") && s.Now.Sub(noon) == 4*time.Minute; wait != (p.Next == time.Minute) {
+				t.Errorf("it looks again in %s", p.Next)
+			}
+		})
+	}
+}
+
+func describe(p Plan) string {
+	var out []string
+	for _, st := range p.Steps {
+		switch st.Verb {
+		case CreateClaim:
+			out = append(out, "create "+st.Claim+"@"+st.Pool)
+		case DeleteClaim:
+			out = append(out, "delete "+st.Claim)
+		default:
+			out = append(out, string(st.Verb))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestAHeldSetSaysWhy(t *testing.T) {
+	s := Snapshot{Name: "s", Size: 2, PoolName: "dev", Pools: pools("dev:0"), Claims: claims("0@dev 1@dev")}
+	for reason, stalled := range map[string]bool{hivev1.ReasonLimitReached: false, hivev1.ReasonLimitTooLow: true, hivev1.ReasonNotPermitted: true} {
+		s.Claims[1].Held = condition.False(reason, "why")
+		p := Decide(s)
+		if p.Pending != condition.True(reason, "why") || p.Stalled != stalled {
+			t.Errorf("%s: %+v", reason, p)
+		}
+	}
+}
+
+func TestMembership(t *testing.T) {
+	set := &v1alpha1.ClaimSet{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "s", UID: "u"}, Spec: v1alpha1.ClaimSetSpec{Size: 11}}
+	other := &v1alpha1.ClaimSet{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "s-1", UID: "v"}, Spec: v1alpha1.ClaimSetSpec{Size: 1}}
+	sets := ByUID([]v1alpha1.ClaimSet{*set, *other})
+	forged := NewOwnerReference(set)
+	forged.UID = "guessed"
+	foreign := NewOwnerReference(set)
+	foreign.APIVersion = "example.com/v1"
+	for name, tc := range map[string]struct {
+		claim    string
+		ref      *metav1.OwnerReference
+		want     string
+		orphaned bool
+	}{
+		"its first claim":                {"s-0", new(NewOwnerReference(set)), "s", false},
+		"its last claim":                 {"s-10", new(NewOwnerReference(set)), "s", false},
+		"one too many":                   {"s-11", new(NewOwnerReference(set)), "", true},
+		"a second name of one":           {"s-01", new(NewOwnerReference(set)), "", true},
+		"a sign":                         {"s-+1", new(NewOwnerReference(set)), "", true},
+		"another name":                   {"x", new(NewOwnerReference(set)), "", true},
+		"a set with the name of a claim": {"s-1-0", new(NewOwnerReference(other)), "s-1", false},
+		"another set's claim":            {"s-1-0", new(NewOwnerReference(set)), "", true},
+		"another UID":                    {"s-0", &forged, "", true},
+		"another group":                  {"s-0", &foreign, "", false},
+		"no owner":                       {"s-0", nil, "", false},
+	} {
+		c := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: tc.claim}}
+		if tc.ref != nil {
+			c.OwnerReferences = []metav1.OwnerReference{*tc.ref}
+		}
+		found, orphaned := sets.FindSet(c)
+		got := ""
+		if found != nil {
+			got = found.Name
+		}
+		if got != tc.want || orphaned != tc.orphaned {
+			t.Errorf("%s: set %q, orphaned %t", name, got, orphaned)
+		}
+	}
+}

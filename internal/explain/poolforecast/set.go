@@ -1,0 +1,84 @@
+package poolforecast
+
+import (
+	"fmt"
+	"time"
+
+	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// A Set explains a ClaimSet that waits for the clusters of a pool.
+type Set struct {
+	// Position is the place of its first claim in the queue, Ready when its clusters are expected.
+	Position int        `json:"position,omitempty"`
+	Ready    *time.Time `json:"ready,omitempty"`
+	Message  string     `json:"message"`
+}
+
+// ExplainSet explains what a set of that name and size waits for in the queue of the pool. It returns an empty message if
+// the set is not in the queue.
+func (f Forecast) ExplainSet(name string, size int) Set {
+	for _, s := range f.Plan.Report.SetsAside {
+		if s.Set == name {
+			return Set{Message: "the pool cannot serve it, and serves the claims behind it: " + s.Reason}
+		}
+	}
+	for _, w := range f.Plan.Report.Queue {
+		if w.Set != name {
+			continue
+		}
+		out := Set{Position: w.Position, Message: f.describeSetWait(w, size)}
+		if !w.Ready.IsZero() {
+			out.Ready = &w.Ready
+		}
+		return out
+	}
+	return Set{}
+}
+
+// describeSetWait describes what a set lacks whose first claim is w.
+func (f Forecast) describeSetWait(w pool.Wait, size int) string {
+	text := fmt.Sprintf("it needs %s at once", humanize.FormatCount(size, "cluster"))
+	if w.Position > 1 {
+		return text + ", and " + humanize.FormatCount(w.Position-1, "claim") + " must be served before it; " + f.describeQueuePosition(w.Position+size-1)
+	}
+	free := f.Plan.Report.Count[pool.Assignable]
+	missing := size
+	for _, other := range f.Plan.Report.Queue {
+		if other.Set == w.Set {
+			missing--
+		}
+	}
+	if missing > 0 {
+		return fmt.Sprintf("it has %d of %d clusters, and gets the next ones; %s", missing, size, f.describeQueuePosition(w.Position))
+	}
+	if free == 0 {
+		return text + ", and is the first in the queue; " + f.describeQueuePosition(size)
+	}
+	return text + fmt.Sprintf(", and is the first in the queue: %d run and are kept for it; ", free) + f.describeComing(size-free)
+}
+
+// describeComing describes the clusters on the way, of which that many are needed.
+func (f Forecast) describeComing(needed int) string {
+	coming := f.upcomingClusters()
+	switch {
+	case len(coming) >= needed:
+		return fmt.Sprintf("%d more are on the way: %s", len(coming), humanize.JoinFirstWords(coming))
+	case f.Plan.Report.Short > 0:
+		return fmt.Sprintf("%d of %d more are on the way, and no more are created: %s", len(coming), needed, f.Plan.Report.Hindrance)
+	default:
+		return fmt.Sprintf("%d of %d more are on the way", len(coming), needed)
+	}
+}
+
+// setOf returns the set with which a claim waits; "" if it waits alone. A claim outside the queue waits with its set for
+// the other claims of the set, or because the pool cannot serve the set.
+func (f Forecast) setOf(claim string) string {
+	for _, c := range f.Facts.Claims {
+		if c.Name == claim {
+			return c.Set.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,204 @@
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hotspare.io/hotspare/internal/claimqueue"
+)
+
+// A ClaimSet is the ClaimSet that a claim belongs to. All claims of a set have an equal one. The zero value means
+// that the claim belongs to none.
+type ClaimSet struct {
+	Name    string
+	Created time.Time
+	// Size is the number of claims of the set. Its claims get no cluster while one of them does not wait on this
+	// pool, unless another one has a cluster.
+	Size int
+}
+
+// A SetAside is a set that waits outside the queue: the claims behind it are served.
+type SetAside struct {
+	Set string
+	// Reason explains why the pool cannot have enough clusters for it.
+	Reason string
+}
+
+// planSets removes the claims of sets that cannot be served from the claims that wait, and sorts the others: a set
+// is in the queue as one claim of its own creation and priority. The claims of a set that was served in part are
+// the first: a process that is killed between two bindings leaves one, and the next pass finishes it. Without sets,
+// the order is that of package claimqueue.
+func (d *draft) planSets(served map[string]bool) {
+	if !slices.ContainsFunc(d.Claims, func(c Claim) bool { return c.Set.Name != "" }) {
+		slices.SortFunc(d.waiting, compareWaitingClaims)
+		return
+	}
+	d.begunSets = d.findBegunSets(served)
+	waiting := map[string]int{}
+	for _, c := range d.waiting {
+		waiting[c.Set.Name]++
+	}
+	d.waiting = slices.DeleteFunc(d.waiting, func(c Claim) bool {
+		return c.Set.Name != "" && !d.begunSets[c.Set.Name] && waiting[c.Set.Name] < c.Set.Size
+	})
+	most, reason := d.mostUnclaimed()
+	d.waiting = slices.DeleteFunc(d.waiting, func(c Claim) bool {
+		if c.Set.Name == "" || d.begunSets[c.Set.Name] || c.Set.Size <= most {
+			return false
+		}
+		d.addSetAside(c.Set, reason)
+		return true
+	})
+	slices.SortFunc(d.setsAside, func(a, b SetAside) int { return strings.Compare(a.Set, b.Set) })
+	slices.SortFunc(d.waiting, d.compareUnits)
+}
+
+// findBegunSets names the sets of which a claim has a cluster. served has the claims that clusters name.
+func (d *draft) findBegunSets(served map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range d.Claims {
+		if c.Set.Name != "" && !c.Deleting && (c.Cluster != "" || served[c.Name]) {
+			out[c.Set.Name] = true
+		}
+	}
+	return out
+}
+
+func (d *draft) addSetAside(set ClaimSet, reason string) {
+	if !slices.ContainsFunc(d.setsAside, func(s SetAside) bool { return s.Set == set.Name }) {
+		d.setsAside = append(d.setsAside, SetAside{set.Name, fmt.Sprintf("it needs %s, and %s", formatCount(set.Size, "cluster"), reason)})
+	}
+}
+
+// mostUnclaimed returns how many unclaimed clusters the pool can have at a time if all its claims are released, as
+// things are now, and explains the limit as text. A larger set would keep the clusters of the pool from all other
+// claims, and never get them.
+func (d *draft) mostUnclaimed() (most int, why string) {
+	usable := len(d.buckets[Installing]) + len(d.buckets[Standby]) + len(d.buckets[Assignable])
+	switch {
+	case d.Settings.Blocked != "":
+		return usable, fmt.Sprintf("the pool has %d that are free, and creates no more: %s", usable, d.Settings.Blocked)
+	case d.isFrozen():
+		return usable, fmt.Sprintf("the pool has %d that are free, and creates no more: maxConcurrent is 0", usable)
+	}
+	most, why = limitOrUnlimited(d.Settings.MaxSize), fmt.Sprintf("maxSize is %d", limitOrUnlimited(d.Settings.MaxSize))
+	exist := len(d.Members) + len(d.Pending)
+	if d.Settings.Inventory {
+		if entries := d.countInventory(); entries < most {
+			most, why = entries, fmt.Sprintf("the inventory has customizations for %d", entries)
+		}
+	}
+	if room := limitOrUnlimited(d.Settings.Room) - len(d.Pending); room < unlimited/2 && exist+max(0, room) < most {
+		most, why = exist+max(0, room), fmt.Sprintf("the platform has room for %d: %s", exist+max(0, room), d.Settings.NoRoom)
+	}
+	return most, why
+}
+
+// countInventory returns the number of clusters that the pool's inventory is enough for, with those that it is used
+// for now.
+func (d *draft) countInventory() int {
+	n := len(d.Settings.Free) + len(d.Pending)
+	for i := range d.Members {
+		if d.Members[i].Withdrawn == "" && d.Members[i].Displaced == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// compareUnits compares waiting claims by the places of their sets in the queue, and within a set by name.
+func (d *draft) compareUnits(a, b Claim) int {
+	return cmp.Or(
+		cmp.Compare(d.rankUnit(a), d.rankUnit(b)),
+		claimqueue.Compare(a.unit(), b.unit()),
+		cmp.Compare(a.Set.Name, b.Set.Name), // a claim may have the name of a set
+		cmp.Compare(len(a.Name), len(b.Name)),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func (d *draft) rankUnit(c Claim) int {
+	if d.begunSets[c.Set.Name] {
+		return 0
+	}
+	return 1
+}
+
+// unit returns the entry of the queue that c is served with: its set or, without one, the claim itself.
+func (c Claim) unit() claimqueue.Entry {
+	if c.Set.Name == "" {
+		return c.entry()
+	}
+	return claimqueue.Entry{Name: c.Set.Name, Created: c.Set.Created, Priority: c.Priority}
+}
+
+// servedTogether returns the number of claims, from the first one in list, that get clusters together or not at
+// all.
+func (d *draft) servedTogether(list []Claim) int {
+	set := list[0].Set.Name
+	if set == "" || d.begunSets[set] {
+		return 1
+	}
+	n := 1
+	for n < len(list) && list[n].Set.Name == set {
+		n++
+	}
+	return n
+}
+
+// servableCount returns how many of the waiting claims, in their order, get one of n clusters now. A set for which
+// n is not enough ends it: the clusters are kept for the set, and no claim behind it gets one.
+func (d *draft) servableCount(n int) int {
+	count := 0
+	for count < len(d.waiting) {
+		together := d.servedTogether(d.waiting[count:])
+		if count+together > n {
+			break
+		}
+		count += together
+	}
+	return count
+}
+
+// bindingReason explains why a waiting claim gets a cluster now.
+func (d *draft) bindingReason(c Claim, hasPriorities bool) string {
+	switch {
+	case d.begunSets[c.Set.Name]:
+		return fmt.Sprintf("other claims of ClaimSet %s have clusters, oldest running cluster", c.Set.Name)
+	case c.Set.Name != "":
+		return fmt.Sprintf("ClaimSet %s is the first in the queue, and enough clusters run for it, oldest running cluster", c.Set.Name)
+	case hasPriorities:
+		return fmt.Sprintf("first claim in the queue, with priority %d, oldest running cluster", c.Priority)
+	default:
+		return "oldest claim, oldest running cluster"
+	}
+}
+
+// describeKept describes how many running clusters are kept for the first set in the queue.
+func (d *draft) describeKept() []string {
+	n := len(d.buckets[Assignable])
+	if n == 0 || len(d.waiting) == 0 || d.Settings.Deleting || d.waiting[0].Set.Name == "" {
+		return nil
+	}
+	set := d.waiting[0].Set
+	return []string{fmt.Sprintf("keeping %d for ClaimSet %s, which needs %d at once", n, set.Name, set.Size)}
+}
+
+// describeSetsAside describes the sets that the pool cannot serve.
+func (d *draft) describeSetsAside() []string {
+	var out []string
+	for _, s := range d.setsAside {
+		out = append(out, fmt.Sprintf("ClaimSet %s cannot be served, and lets the claims behind it pass: %s", s.Set, s.Reason))
+	}
+	return out
+}
+
+// isOutsideQueue reports whether a claim without a cluster waits, with its set, outside the queue.
+func (d *draft) isOutsideQueue(c Claim) bool {
+	isWaiting := slices.ContainsFunc(d.waiting, func(w Claim) bool { return w.Name == c.Name })
+	isBound := slices.ContainsFunc(d.all, func(m *Member) bool { return m.Claim == c.Name })
+	return c.Set.Name != "" && !isWaiting && !isBound && !c.Unreadable
+}
