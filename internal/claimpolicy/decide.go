@@ -313,7 +313,7 @@ func (d *draft) explain(c Claim, l limit) string {
 		return text + ": ask somebody who may write ClaimPolicies here"
 	}
 	if c.Set.Name != "" {
-		return text + fmt.Sprintf(": ClaimSet %s of %s needs %d places at once, and waits until enough of them are released", c.Set.Name, c.Creator.User, c.Set.Size)
+		return text + fmt.Sprintf(": ClaimSet %s of %s gets all its %s at once, and waits until enough of them are released", c.Set.Name, c.Creator.User, formatClaims(c.Set.Size))
 	}
 	return text + ": this claim of " + c.Creator.User + " waits until one of them is released"
 }

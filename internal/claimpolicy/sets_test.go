@@ -23,7 +23,7 @@ func TestSetsAreAdmittedTogether(t *testing.T) {
 	full := func(claim string) string {
 		return "ClaimPolicy p admits at most 2 claims of all its subjects together at a time, and has admitted " + claim
 	}
-	const needs = ": ClaimSet s of alice needs 2 places at once, and waits until enough of them are released"
+	const needs = ": ClaimSet s of alice gets all its 2 claims at once, and waits until enough of them are released"
 	for name, tc := range map[string]struct {
 		policy, claims, want string
 	}{

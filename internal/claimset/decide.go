@@ -79,7 +79,11 @@ func (d *draft) release() {
 		return
 	}
 	d.plan.Pool = d.Claims[0].Pool
-	d.wait(v1alpha1.ReasonSetReleasing, "The set is being deleted, and waits until the clusters of its claims are destroyed: "+listClaims(d.Claims))
+	text := "The set is being deleted, and waits until the clusters of its claims are destroyed: " + listClaims(d.Claims)
+	if d.Refusal != "" {
+		text += "; the hub does not let hotspare release the claims: " + d.Refusal
+	}
+	d.wait(v1alpha1.ReasonSetReleasing, text)
 }
 
 // completeClaims keeps the claims of a set that has no cluster complete, in the pool that serves it.

@@ -32,7 +32,7 @@ type Snapshot struct {
 	Claims []Claim
 	// Taken are the names of its claims that claims of others have.
 	Taken []string
-	// Refusal is the answer of the hub that has just refused to create its claims; empty if it did not.
+	// Refusal is the answer of the hub that has just refused to create or delete its claims; empty if it did not.
 	Refusal string
 }
 

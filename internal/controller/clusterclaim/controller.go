@@ -89,6 +89,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPool), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, poolDeletionChanged()))).
 		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPolicy), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ClaimSet{}, handler.EnqueueRequestsFromMapFunc(claimsOfSet), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})).
 		Complete(r.Metrics.WrapReconciler("clusterclaim", r))
 }

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/rbac"
 )
 
@@ -65,6 +67,15 @@ func (r *Reconciler) claimsOfPolicy(ctx context.Context, o client.Object) []reco
 	var out []reconcile.Request
 	for i := range list.Items {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// claimsOfSet returns the claims of a ClaimSet: they have its priority.
+func claimsOfSet(_ context.Context, o client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for i := range o.(*v1alpha1.ClaimSet).Spec.Size {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: claimset.ClaimName(o.GetName(), int(i))}})
 	}
 	return out
 }
