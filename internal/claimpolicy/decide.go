@@ -74,7 +74,7 @@ func Decide(s Snapshot) Plan {
 	decided := map[string]bool{}
 	for _, c := range d.claims {
 		switch {
-		case c.Set.Name == "" || c.keepsAdmission():
+		case c.Set.Name == "" || c.keepsAdmission() || len(d.policies) == 0:
 			d.admitted[c.Name] = d.decideClaim(c)
 		case !decided[c.setOnPool()]:
 			decided[c.setOnPool()] = true

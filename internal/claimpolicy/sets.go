@@ -35,8 +35,8 @@ func (d *draft) decideSet(one Claim) {
 	}
 	if v == (condition.Value{}) {
 		if full := d.fullLimits(limits, len(rest)); len(full) > 0 {
-			d.wait(rest, limits, full)
 			v = condition.False(hivev1.ReasonLimitReached, d.explain(one, full[0]))
+			d.wait(rest, limits, full)
 		}
 	}
 	if v == (condition.Value{}) {

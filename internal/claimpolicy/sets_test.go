@@ -48,6 +48,12 @@ func TestSetsAreAdmittedTogether(t *testing.T) {
 
 var tooLow = fmt.Sprintf("hold s.0: ClaimPolicy p admits at most 1 claim at a time of %s, and ClaimSet s needs 2 at once: ask somebody who may write ClaimPolicies here, or create a smaller set", "all its subjects together")
 
+func TestWithoutPoliciesSetsHaveNoCondition(t *testing.T) {
+	if got := Decide(Snapshot{Claims: inSets(claims("s.0=@dev +s.1=@dev"), 3)}).String(); got != "remove condition Admitted of s.1" {
+		t.Error(got)
+	}
+}
+
 func TestAnOrphanedClaimIsNotAdmitted(t *testing.T) {
 	list := claims("x=alice@dev y=alice@dev")
 	list[0].Orphaned = true

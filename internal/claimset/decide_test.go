@@ -101,6 +101,9 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tc.in
 			s.Name, s.Size, s.Created, s.Pools, s.Claims = "s", 2, noon, pools(tc.pools), claims(tc.claims)
+			if s.Now.IsZero() {
+				s.Now = noon
+			}
 			for _, text := range strings.Fields(tc.prefers) {
 				names, wait, _ := strings.Cut(text, "=")
 				after, _ := time.ParseDuration(wait)

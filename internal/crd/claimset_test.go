@@ -51,3 +51,41 @@ func TestClaimSetsWithBadInput(t *testing.T) {
 		})
 	}
 }
+
+// Only hotspare makes a claim part of a set. Everybody may take it out, as the garbage collector does.
+func TestNobodyMakesAClaimPartOfASet(t *testing.T) {
+	p := policyNamed(t, "clusterclaim-set.hotspare.io")
+	claim := func(refs ...map[string]any) map[string]any {
+		metadata := map[string]any{"name": "s-0"}
+		if refs != nil {
+			var list []any
+			for _, r := range refs {
+				list = append(list, r)
+			}
+			metadata["ownerReferences"] = list
+		}
+		return map[string]any{"metadata": metadata, "spec": map[string]any{"clusterPoolName": "dev"}}
+	}
+	ref := func(kind, uid string) map[string]any {
+		return map[string]any{"apiVersion": "hotspare.io/v1alpha1", "kind": kind, "name": "s", "uid": uid}
+	}
+	for name, tc := range map[string]struct {
+		object, old map[string]any
+		may         bool
+	}{
+		"a new claim":                       {claim(), nil, true},
+		"a new claim of another owner":      {claim(ref("Team", "u")), nil, true},
+		"a new claim of a set":              {claim(ref("ClaimSet", "u")), nil, false},
+		"a claim that is put into a set":    {claim(ref("ClaimSet", "u")), claim(), false},
+		"a claim that stays in its set":     {claim(ref("ClaimSet", "u")), claim(ref("ClaimSet", "u")), true},
+		"a claim that gets another owner":   {claim(ref("ClaimSet", "u"), ref("Team", "v")), claim(ref("ClaimSet", "u")), true},
+		"a claim that changes its set":      {claim(ref("ClaimSet", "v")), claim(ref("ClaimSet", "u")), false},
+		"a claim that gets a second set":    {claim(ref("ClaimSet", "u"), ref("ClaimSet", "v")), claim(ref("ClaimSet", "u")), false},
+		"a claim that is taken out of one":  {claim(), claim(ref("ClaimSet", "u")), true},
+		"a claim whose owner becomes a set": {claim(ref("ClaimSet", "u")), claim(ref("Team", "u")), false},
+	} {
+		if said := p.judge(t, tc.object, tc.old); (len(said) == 0) != tc.may {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+}

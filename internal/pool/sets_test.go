@@ -142,7 +142,7 @@ func TestSetsAreServedTogether(t *testing.T) {
 		"one that was served in part is first":            {nil, "m:claimed=s-0 a:assignable", "x s/3!", "bind s-1 to a, create, create", ""},
 		"one larger than maxSize lets others pass":        {maxSize(2), "a:assignable b:assignable", "s/3 x", "bind x to a", "s: it needs 3 clusters, and maxSize is 2"},
 		"one as large as maxSize waits":                   {maxSize(2), "a:assignable b:claimed=y", "s/2 y=b x", "", ""},
-		"one larger than the inventory":                   {func(s *pool.Settings) { s.Inventory, s.Free = true, []string{"f"} }, "a:assignable", "s/3 x", "bind x to a, create with f", "s: it needs 3 clusters, and the inventory has customizations for 2"},
+		"one larger than the inventory":                   {func(s *pool.Settings) { s.Inventory, s.Free = true, []string{"f"} }, "a:assignable", "s/3 x", "bind x to a", "s: it needs 3 clusters, and the inventory has customizations for 2"},
 		"one larger than the platform":                    {func(s *pool.Settings) { s.Room, s.NoRoom = new(int), "no memory" }, "a:assignable", "s/2 x", "bind x to a", "s: it needs 2 clusters, and the platform has room for 1: no memory"},
 		"a pool that cannot create clusters":              {func(s *pool.Settings) { s.Blocked = "no image set" }, "a:assignable", "s/2 x", "bind x to a", "s: it needs 2 clusters, and the pool has 1 that are free, and creates no more: no image set"},
 		"a frozen pool":                                   {func(s *pool.Settings) { s.MaxConcurrent = new(int) }, "a:assignable", "s/2 x", "bind x to a", "s: it needs 2 clusters, and the pool has 1 that are free, and creates no more: maxConcurrent is 0"},
@@ -290,8 +290,12 @@ func TestNoSetStarves(t *testing.T) {
 					}
 				}
 			}
+			unserved := map[string]bool{} // a job waits for all clusters of its set, and then releases them
+			for _, c := range s.Claims {
+				unserved[unit(c)] = unserved[unit(c)] || c.Cluster == ""
+			}
 			s.Claims = slices.DeleteFunc(s.Claims, func(c pool.Claim) bool {
-				if c.Cluster == "" || pass-since[c.Name] < held {
+				if unserved[unit(c)] || pass-since[c.Name] < held {
 					return false
 				}
 				s.Members = slices.DeleteFunc(s.Members, func(m pool.Member) bool { return m.Claim == c.Name })
