@@ -159,7 +159,7 @@ func code(words []string) string { return "`" + strings.Join(words, "`, `") + "`
 // hub; pool admins read those of their own namespaces.
 func TestOnlyHotspareHasStrongRights(t *testing.T) {
 	allowed := map[string][]string{
-		"A subject of a binding to `hive-cluster-pool-admin`": {"read `secrets`", "everything `claimpolicies`", "everything `clusterclaims`", "everything `clusterpools`", "everything `clusterbootstraps`", "everything `poolpolicies`", "everything `powerschedules`"},
+		"A subject of a binding to `hive-cluster-pool-admin`": {"read `secrets`", "everything `claimpolicies`", "everything `claimsets`", "everything `clusterclaims`", "everything `clusterpools`", "everything `clusterbootstraps`", "everything `poolpolicies`", "everything `powerschedules`"},
 		"A subject of a claim":                                {"everything `*` of `hive.openshift.io`"},
 		"The agent of a data plane":                           {"write `namespaces`", "write `deployments`"},
 	}
