@@ -169,7 +169,7 @@ func (d *draft) reportWait(target string) {
 }
 
 func (d *draft) describeWait(target string) string {
-	text := fmt.Sprintf("The set waits until %s of ClusterPool %s run and can be assigned at once", formatCount(d.Size, "cluster"), target)
+	text := fmt.Sprintf("The set waits until ClusterPool %s has %s for it at once", target, formatCount(d.Size, "running cluster"))
 	if p := d.findPool(target); p != nil && p.NoRoom != "" {
 		text += "; the pool creates no more clusters now: " + p.NoRoom
 	}

@@ -23,7 +23,6 @@ func TestTheProbeAsksForEachKindThatAPolicyChanges(t *testing.T) {
 		got = append(got, r.Resource+"."+r.Version+"."+r.Group)
 	}
 	want := []string{
-		"claimsets.v1alpha1.hotspare.io",
 		"clusterclaims.v1.hive.openshift.io",
 		"clusterdeploymentcustomizations.v1.hive.openshift.io",
 		"clusterdeployments.v1.hive.openshift.io",
@@ -31,6 +30,7 @@ func TestTheProbeAsksForEachKindThatAPolicyChanges(t *testing.T) {
 		"clusterpools.v1.hive.openshift.io",
 		"clusterprovisions.v1.hive.openshift.io",
 		"machinepools.v1.hive.openshift.io",
+		"claimsets.v1alpha1.hotspare.io",
 		"poolpolicies.v1alpha1.hotspare.io",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

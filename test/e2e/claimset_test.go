@@ -158,7 +158,8 @@ func TestClaimSetsGiveNobodyMoreThanClaims(t *testing.T) {
 	alice.recordsCreators(t, pool)
 
 	makes := func(p person, set *v1alpha1.ClaimSet) result {
-		return p.run(t, manifest(t, "ClaimSet", set), "kubectl", "--as", p.name, "create", "--validate=false", "-f", "-")
+		text := strings.Replace(manifest(t, "ClaimSet", set), hivev1.GroupVersion.String(), v1alpha1.GroupVersion.String(), 1)
+		return p.run(t, text, "kubectl", "--as", p.name, "create", "--validate=false", "-f", "-")
 	}
 	refused(t, makes(eve, claimSet(ns, "eves", 1, "dev")), "ask somebody who may create them there")
 	mine := claimSet(ns, "mine", 2, "dev")

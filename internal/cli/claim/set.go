@@ -18,6 +18,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
 // maxCount is the largest number of claims that a command creates, as that of a ClaimSet.
@@ -141,7 +142,7 @@ func (a commands) writeClaimSetCreated(w io.Writer, set *v1alpha1.ClaimSet) erro
 }
 
 func (a commands) writeClaimSetServed(w io.Writer, set *v1alpha1.ClaimSet, took string) error {
-	if _, err := fmt.Fprintf(w, "ClaimSet %s has %d clusters of pool %s after %s\n\n", set.Name, set.Status.Assigned, set.Status.ClusterPoolName, took); err != nil {
+	if _, err := fmt.Fprintf(w, "ClaimSet %s has %s of pool %s after %s\n\n", set.Name, humanize.FormatCount(int(set.Status.Assigned), "cluster"), set.Status.ClusterPoolName, took); err != nil {
 		return err
 	}
 	t := base.NewTable("CLAIM", "CLUSTER")

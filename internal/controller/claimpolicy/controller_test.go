@@ -98,7 +98,7 @@ func TestCrashWhileClaimsAreAdmitted(t *testing.T) {
 	pools := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}}
 	pool := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "p"}}
 	crashtest.Run(t, crashtest.Scenario{
-		Scheme: scheme, Kinds: []client.Object{&corev1.Namespace{}, &v1alpha1.ClaimPolicy{}, &hivev1.ClusterClaim{}, &hivev1.ClusterPool{}}, Indexes: &chaos.Indexes{},
+		Scheme: scheme, Kinds: []client.Object{&corev1.Namespace{}, &v1alpha1.ClaimPolicy{}, &v1alpha1.ClaimSet{}, &hivev1.ClusterClaim{}, &hivev1.ClusterPool{}}, Indexes: &chaos.Indexes{},
 		Acts: []act{
 			create(pools, pool, newClaim("a")), is(" a"),
 			create(newPolicy(2), newClaim("b"), newClaim("c"), newClaim("d")), is(" +a +b -c -d"),

@@ -29,7 +29,7 @@ import (
 var cached = []client.Object{
 	&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterImageSet{}, &corev1.Namespace{},
 	&rbacv1.Role{}, &rbacv1.RoleBinding{}, &hivev1.ClusterDeploymentCustomization{},
-	&v1alpha1.PoolPolicy{}, &v1alpha1.ClusterBootstrap{},
+	&v1alpha1.PoolPolicy{}, &v1alpha1.ClusterBootstrap{}, &v1alpha1.ClaimSet{},
 }
 
 // allKinds are all kinds that the API has.
