@@ -30,7 +30,7 @@ func TestSetsAreAdmittedTogether(t *testing.T) {
 		"all at once":                       {two, "s.0=alice(ci)@dev s.1=alice(ci)@dev", "admit s.0\nadmit s.1"},
 		"none if one place is taken":        {two, "*x=bob(ci)@dev s.0=alice(ci)@dev s.1=alice(ci)@dev", "hold s.0: " + full("x of bob") + needs + "\nhold s.1: " + full("x of bob") + needs},
 		"the place that is left is kept":    {two, "*x=bob(ci)@dev s.0=alice(ci)@dev s.1=alice(ci)@dev y=bob(ci)@dev", "hold s.0: " + full("x of bob") + needs + "\nhold s.1: " + full("x of bob") + needs + "\nhold y: " + full("x of bob; a place is reserved for s.0 of alice, s.1 of alice: this claim of bob waits until one of them is released")},
-		"the rest of one is first":          {two, "y^100=bob(ci)@dev +s.0=alice(ci)@dev s.1=alice(ci)@dev", "admit s.1\nhold y: " + full("s.0 of alice, s.1 of alice: this claim of bob waits until one of them is released")},
+		"the rest of one is first":          {"p: g:ci;;2;;100", "y^100=bob(ci)@dev +s.0=alice(ci)@dev s.1=alice(ci)@dev", "admit s.1\nhold y: " + full("s.0 of alice, s.1 of alice: this claim of bob waits until one of them is released")},
 		"or all of it waits":                {two, "*x=bob(ci)@dev +s.0=alice(ci)@dev s.1=alice(ci)@dev", "hold s.0: " + full("s.0 of alice, x of bob") + needs + "\nhold s.1: " + full("s.0 of alice, x of bob") + needs},
 		"one that has a cluster keeps it":   {two, "*x=bob(ci)@dev *s.0=alice(ci)@dev s.1=alice(ci)@dev", "hold s.1: " + full("s.0 of alice, x of bob") + needs},
 		"not before all exist":              {two, "s.0=alice(ci)@dev x=bob(ci)@dev", "hold s.0: ClaimSet s does not have all its claims yet: they are admitted together\nadmit x"},

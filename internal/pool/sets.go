@@ -198,7 +198,9 @@ func (d *draft) describeSetsAside() []string {
 
 // isOutsideQueue reports whether a claim without a cluster waits, with its set, outside the queue.
 func (d *draft) isOutsideQueue(c Claim) bool {
+	if c.Set.Name == "" || c.Unreadable {
+		return false
+	}
 	isWaiting := slices.ContainsFunc(d.waiting, func(w Claim) bool { return w.Name == c.Name })
-	isBound := slices.ContainsFunc(d.all, func(m *Member) bool { return m.Claim == c.Name })
-	return c.Set.Name != "" && !isWaiting && !isBound && !c.Unreadable
+	return !isWaiting && !slices.ContainsFunc(d.all, func(m *Member) bool { return m.Claim == c.Name })
 }

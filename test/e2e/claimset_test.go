@@ -104,7 +104,7 @@ func TestClaimSetsGetTheirClustersTogether(t *testing.T) {
 	if n := h.countServed(t, second); n != 0 {
 		t.Errorf("%d claims of the second set have clusters", n)
 	}
-	says(t, h.run(t, "", "explain", "claimset", "second", "-n", ns).out, "1 run and are kept for it")
+	says(t, h.run(t, "", "explain", "claimset", "second", "-n", ns).out, "running clusters kept for it: 1")
 
 	t.Log("the rest becomes free: the set is served, and then the claim")
 	if r := h.run(t, "", "claimset", "release", "first", "-n", ns, "--wait"); r.code != 0 {

@@ -80,7 +80,7 @@ func (f Forecast) describeWaitForCluster(c *hivev1.ClusterClaim, position int) s
 		set := f.setOf(c.Name)
 		return "it is served together with ClaimSet " + set + ": see explain claimset " + set
 	default:
-		return f.describeClaimsBefore(position) + f.describeQueuePosition(position)
+		return f.describeClaimsBefore(position) + f.describeKept() + f.describeQueuePosition(position)
 	}
 }
 

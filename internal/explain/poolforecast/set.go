@@ -56,7 +56,7 @@ func (f Forecast) describeSetWait(w pool.Wait, size int) string {
 	if free == 0 {
 		return text + ", and is the first in the queue; " + f.describeQueuePosition(size)
 	}
-	return text + fmt.Sprintf(", and is the first in the queue: %d run and are kept for it; ", free) + f.describeComing(size-free)
+	return text + fmt.Sprintf(", and is the first in the queue; running clusters kept for it: %d; ", free) + f.describeComing(size-free)
 }
 
 // describeComing describes the clusters on the way, of which that many are needed.
@@ -64,11 +64,11 @@ func (f Forecast) describeComing(needed int) string {
 	coming := f.upcomingClusters()
 	switch {
 	case len(coming) >= needed:
-		return fmt.Sprintf("%d more are on the way: %s", len(coming), humanize.JoinFirstWords(coming))
+		return "on the way: " + humanize.JoinFirstWords(coming)
 	case f.Plan.Report.Short > 0:
-		return fmt.Sprintf("%d of %d more are on the way, and no more are created: %s", len(coming), needed, f.Plan.Report.Hindrance)
+		return fmt.Sprintf("on the way: %d of %d more, and no more are created: %s", len(coming), needed, f.Plan.Report.Hindrance)
 	default:
-		return fmt.Sprintf("%d of %d more are on the way", len(coming), needed)
+		return fmt.Sprintf("on the way: %d of %d more", len(coming), needed)
 	}
 }
 
@@ -81,4 +81,13 @@ func (f Forecast) setOf(claim string) string {
 		}
 	}
 	return ""
+}
+
+// describeKept describes the running clusters that are kept for the first set in the queue; "" if there are none.
+func (f Forecast) describeKept() string {
+	n, queue := f.Plan.Report.Count[pool.Assignable], f.Plan.Report.Queue
+	if n == 0 || len(queue) == 0 || queue[0].Set == "" {
+		return ""
+	}
+	return fmt.Sprintf("running clusters kept for ClaimSet %s, which is before it: %d; ", queue[0].Set, n)
 }
