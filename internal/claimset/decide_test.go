@@ -194,5 +194,8 @@ func TestMembership(t *testing.T) {
 		if got != tc.want || orphaned != tc.orphaned {
 			t.Errorf("%s: set %q, orphaned %t", name, got, orphaned)
 		}
+		if Contains(set, c) != (tc.want == "s") { // a claim of an earlier set of that name is not one of this set
+			t.Errorf("%s: Contains is %t", name, Contains(set, c))
+		}
 	}
 }
