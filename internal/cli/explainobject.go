@@ -7,8 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/explain/poolforecast"
@@ -27,6 +29,8 @@ type objectExplanation struct {
 	ToDo      []poolforecast.Action `json:"toDo"`
 	// NextAttempt is when the next attempt of a cluster's install starts, after one that has failed.
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
+	// Use is when a claimed cluster was used, if its pool hibernates clusters that nobody uses.
+	Use *clusterstate.Use `json:"use,omitempty"`
 
 	expires string // time until the claim's lifetime ends
 }
@@ -89,6 +93,7 @@ func (a commands) explainClusterCommand() *cobra.Command {
 				about.AddRow("Cluster", cd.Namespace+"/"+cd.Name)
 				about.AddRow("State", clusterstate.DescribeCluster(cd))
 				about.AddRow("Power", base.DescribePower(cd))
+				about.AddRow("Use", t.Use.InWords(t.Now))
 				if t.NextAttempt != nil {
 					about.AddRow("Next attempt", base.DescribeNextAttempt(*t.NextAttempt, t.Now))
 				}
@@ -186,6 +191,7 @@ func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.Cl
 	}
 	var p *hivev1.ClusterPool
 	if ref.PoolName != "" {
+		t.Use = clusterstate.UseOf(cd, findInactivityLimit(ctx, h, ref))
 		if p, err = findPool(ctx, h, ref.Namespace, ref.PoolName); err != nil {
 			return t, err
 		}
@@ -198,6 +204,21 @@ func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.Cl
 		t.explainMember(f, cd, a.FormatCommandIn)
 	}
 	return t, err
+}
+
+// findInactivityLimit returns after how much inactivity claimed clusters of a pool hibernate; 0 if that is not known, as to
+// users who may not read the PoolPolicy.
+func findInactivityLimit(ctx context.Context, h *base.Hub, ref hivev1.ClusterPoolReference) time.Duration {
+	var policy v1alpha1.PoolPolicy
+	err := h.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.PoolName}, &policy)
+	if err != nil || policy.Spec.ClaimedClusters == nil {
+		return 0
+	}
+	limit, err := policy.Spec.ClaimedClusters.HibernateAfterInactivity.Parse()
+	if err != nil {
+		return 0 // condition Hibernating says so
+	}
+	return limit
 }
 
 // explainMember explains the phase of a cluster in its pool.

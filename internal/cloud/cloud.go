@@ -212,6 +212,19 @@ type ResumeCompleter interface {
 	CompleteResume(ctx context.Context, ref Ref, readyNodes []string) error
 }
 
+// AddressHolder is an optional interface of a platform, in addition to Actuator (ADR 0039): it keeps the address of the
+// API of a cluster whose machines sleep, and reports that a client connects.
+type AddressHolder interface {
+	// HoldAddress makes the platform accept the connections to the API of the cluster, and hold them, whenever its
+	// control plane does not run, and pass them to the API when it runs. It is idempotent, and does not start
+	// machines. A platform that is a ChangeNotifier reports a change when a connection waits.
+	HoldAddress(ctx context.Context, ref Ref) error
+	// DropAddress ends HoldAddress: it closes the connections that wait. It is idempotent.
+	DropAddress(ctx context.Context, ref Ref) error
+	// CountWaiting returns the number of connections that wait.
+	CountWaiting(ref Ref) int
+}
+
 // Secrets reads the data of a Secret of the hub. For a Secret that does not exist it returns
 // fault.Denied; the message names the Secret and says how to create it. Actuators keep credentials
 // no longer than one call, or than the Secret remains unchanged.

@@ -208,6 +208,9 @@ func setPowerState(ctx context.Context, v Viewer, r *http.Request, want hivev1.P
 	}
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = want
+	if want == hivev1.PowerHibernating {
+		delete(cd.Annotations, hivev1.AnnotationInactivity) // a connection does not end what a person wants
+	}
 	if err := v.Patch(ctx, cd, client.MergeFrom(before)); err != nil {
 		return "", fmt.Errorf("setting the power state of cluster %s: %w", cd.Name, err)
 	}

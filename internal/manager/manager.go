@@ -78,6 +78,8 @@ type Platforms struct {
 	Hub dataplane.Hub
 	// Diagnostics says where bundles about failed clusters are stored; nil collects none.
 	Diagnostics *Diagnostics
+	// HubIdentity is how the hub authenticates to clusters; nil always uses the administrator's kubeconfig.
+	HubIdentity remote.HubIdentity
 	// News receives clusters whose executor reports a change; nil if there is no such executor.
 	News <-chan event.GenericEvent
 }
@@ -168,6 +170,7 @@ func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, record
 	}
 	spokes := remote.New(live, p.CertificateAuthorities)
 	spokes.RenderChart = renderprocess.Render
+	spokes.UseHubIdentity(p.HubIdentity)
 	powers := &power.Reconciler{
 		Client: c, Actuators: p.Actuators, Remote: spokes, Clock: now,
 		Events: recorder("power"), Metrics: counts,

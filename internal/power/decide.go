@@ -15,7 +15,7 @@ func Decide(s Snapshot, now time.Time) Plan {
 	if s.SpecProblem != "" && s.Installed {
 		d.Hibernating.Message += " " + s.SpecProblem
 	}
-	return s.applyHibernateAfter(d, now)
+	return s.applyInactivity(s.applyHibernateAfter(d, now), now)
 }
 
 func (s Snapshot) decidePower(now time.Time) Plan {

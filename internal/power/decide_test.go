@@ -140,7 +140,7 @@ func operators(readyFor time.Duration, text string) with {
 
 // brief is a decision in one line: action, word, reason of Hibernating, record.
 func brief(d Plan) string {
-	act := [...]string{"keep", "start", "stop", "hibernate"}[d.Action]
+	act := [...]string{"keep", "start", "stop", "hibernate", "hibernate inactive", "wake"}[d.Action]
 	s := fmt.Sprintf("%s, %s, %s", act, d.PowerState, d.Hibernating.Reason)
 	if d.Record == nil {
 		return s

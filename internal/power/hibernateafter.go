@@ -15,7 +15,7 @@ const resumeAllowance = 2 * time.Hour
 // schedules the pass in which it will have passed. The pass in which a cluster
 // becomes Running only reports that, however short hibernateAfter is.
 func (s Snapshot) applyHibernateAfter(d Plan, now time.Time) Plan {
-	if s.Limits.HibernateAfter == 0 || !s.hibernateAfterApplies() {
+	if s.Limits.HibernateAfter == 0 || !s.mayHibernateItself() {
 		return d
 	}
 	left := s.runningSince(d.Record).Add(s.Limits.HibernateAfter).Sub(now)
@@ -31,9 +31,9 @@ func (s Snapshot) applyHibernateAfter(d Plan, now time.Time) Plan {
 	return d
 }
 
-// hibernateAfterApplies reports whether hibernateAfter applies. In a pool, unclaimed
+// mayHibernateItself reports whether a time limit may end the running of the cluster. In a pool, unclaimed
 // clusters run for as long as the pool wants (HIVE-1576).
-func (s Snapshot) hibernateAfterApplies() bool {
+func (s Snapshot) mayHibernateItself() bool {
 	if !s.WantsRunning() || s.Deleted || !s.Installed || s.Paused {
 		return false
 	}

@@ -23,13 +23,20 @@ const (
 	Stop
 	// Hibernate sets spec.powerState to Hibernating, and does nothing else.
 	Hibernate
+	// HibernateInactive is Hibernate for a cluster that nobody uses.
+	HibernateInactive
+	// Wake sets spec.powerState to Running, because a client connects, and does nothing else.
+	Wake
 )
+
+// SetsPowerState reports whether the action is a write of spec.powerState.
+func (a Action) SetsPowerState() bool { return a >= Hibernate }
 
 // String returns the action as text.
 func (a Action) String() string {
 	return [...]string{
 		"leave the machines alone", "start the machines", "stop the machines",
-		"request hibernation: hibernateAfter has passed",
+		"request hibernation: hibernateAfter has passed", "request hibernation: nobody uses it", "request running: a client connects",
 	}[a]
 }
 
@@ -57,13 +64,16 @@ type Plan struct {
 	Version Version
 	// Unreachable is zero when nothing new is known about it.
 	Unreachable condition.Value
+	// Inactivity is the new record of the inactivity. HoldAddress keeps the address of the cluster.
+	Inactivity  InactivityRecord
+	HoldAddress bool
 	// Next is the delay until the next pass; 0 means that only a change triggers one.
 	Next time.Duration
 }
 
 // String returns the plan as text.
 func (d Plan) String() string {
-	if d.Action == Hibernate {
+	if d.Action.SetsPowerState() {
 		return d.Action.String()
 	}
 	powerState := d.PowerState

@@ -53,6 +53,12 @@ type Snapshot struct {
 	Depths      []cloud.DepthSupport
 	// Spoke is what the cluster's own API reports.
 	Spoke Spoke
+	// HoldsAddresses reports whether the platform keeps the address of a sleeping cluster, and WaitingConnections how
+	// many clients wait there.
+	HoldsAddresses     bool
+	WaitingConnections int
+	// Inactivity is what was recorded about the inactivity of the cluster.
+	Inactivity InactivityRecord
 	// LeaveRequests disables the approval of nodes' certificate requests.
 	LeaveRequests bool
 	// SkipOperators makes readiness independent of the cluster operators.
@@ -70,6 +76,8 @@ type Snapshot struct {
 // Limits are the durations that a user has set; zero means none.
 type Limits struct {
 	ToRunning, ToHibernating, HibernateAfter time.Duration
+	// Inactivity is how long nobody uses a claimed cluster before it hibernates.
+	Inactivity time.Duration
 }
 
 // Spoke is what a cluster's own API reports.
@@ -89,6 +97,8 @@ type Spoke struct {
 	ResumeProbe ResumeProbe
 	// SpotMachines is nil unless the spot machines were requested.
 	SpotMachines []SpotMachine
+	// Activity is nil unless it was requested and the cluster reports it.
+	Activity *Activity
 	// Requests is nil unless the certificate requests were requested and listed.
 	Requests *CertificateRequests
 }

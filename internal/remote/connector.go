@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -29,6 +30,8 @@ type ObserveOptions struct {
 	Version bool
 	// SpotMachines reads the Machines of spot machines, if the cluster has Machines.
 	SpotMachines bool
+	// Activity reads whether anybody uses the cluster, if its API server reports that.
+	Activity bool
 }
 
 // Connector accesses clusters with their admin kubeconfigs. It keeps one client for each Secret
@@ -39,6 +42,7 @@ type Connector struct {
 
 	secrets     client.Reader
 	authorities *cabundle.Source
+	hub         HubIdentity
 	// retryDelay is the delay between two attempts.
 	retryDelay time.Duration
 
@@ -53,6 +57,14 @@ type spoke struct {
 	authorities cabundle.Bundle
 	*spokeClient
 }
+
+// HubIdentity returns the client certificate and key, both in PEM, with which the hub authenticates to a cluster instead
+// of with the administrator's, so that the cluster can tell their requests apart; none if it has none for this cluster.
+// It may return one only if config proves that its owner has at least the rights of the returned one.
+type HubIdentity func(config *rest.Config) (certificate, key []byte)
+
+// UseHubIdentity makes all clients that are created from now on authenticate as identify says.
+func (c *Connector) UseHubIdentity(identify HubIdentity) { c.hub = identify }
 
 // New returns a Connector that reads kubeconfigs with secrets. Every connection trusts the
 // certificates of authorities in addition to those of the kubeconfig.
@@ -128,7 +140,7 @@ func (c *Connector) cachedClient(name types.NamespacedName, secret *corev1.Secre
 	if ok && old.version == version && old.authorities.Equal(authorities) {
 		return old.spokeClient, nil
 	}
-	a, err := newSpokeClient(hivev1.KubeconfigOf(secret.Data), authorities)
+	a, err := newSpokeClientAs(c.hub, hivev1.KubeconfigOf(secret.Data), authorities)
 	if err != nil {
 		return nil, err
 	}

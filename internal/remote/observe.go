@@ -36,9 +36,19 @@ type spokeClient struct {
 // newSpokeClient returns a client for a kubeconfig, which also trusts authorities. Its errors are
 // fixed phrases.
 func newSpokeClient(kubeconfig []byte, authorities cabundle.Bundle) (*spokeClient, error) {
+	return newSpokeClientAs(nil, kubeconfig, authorities)
+}
+
+// newSpokeClientAs is newSpokeClient for a client that authenticates as identify says, unless that is nil.
+func newSpokeClientAs(identify HubIdentity, kubeconfig []byte, authorities cabundle.Bundle) (*spokeClient, error) {
 	config, err := parseKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
+	}
+	if identify != nil {
+		if cert, key := identify(config); cert != nil {
+			config.CertData, config.KeyData = cert, key
+		}
 	}
 	h, err := newHTTPClient(config, authorities)
 	if err != nil {
@@ -85,6 +95,9 @@ func (a *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (pow
 	}
 	if err == nil && ask.Version {
 		s.Version = a.readVersion(ctx)
+	}
+	if err == nil && ask.Activity {
+		s.Activity = a.readActivity(ctx)
 	}
 	if err == nil && ask.SpotMachines {
 		s.SpotMachines, err = a.listSpotMachines(ctx)

@@ -17,7 +17,8 @@ const (
 )
 
 // connections is the maximum number of open connections of each server.
-type connections struct{ api, console, metrics int }
+// held are those to sleeping clusters, which need two open files each.
+type connections struct{ api, console, metrics, held int }
 
 // raiseFileLimit raises the soft limit on open files to the hard limit, and returns it.
 func raiseFileLimit() (uint64, error) {
@@ -45,5 +46,6 @@ func divideConnections(files uint64) (connections, error) {
 		api:     int(min(spare/2, 4096)),
 		console: int(min(spare/8, 512)),
 		metrics: int(min(spare/8, 128)),
+		held:    int(min(spare/16, 4096)),
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -73,7 +74,8 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 			Folder:   folder.Folder{Dir: DiagnosticsPath(o.Dir), Limits: retention.DefaultLimits},
 			FindLogs: newLogFinder(o.Dir),
 		},
-		News: news,
+		News:        news,
+		HubIdentity: func(c *rest.Config) (certificate, key []byte) { return installlocal.IssueHubIdentity(store, c) },
 
 		GlobalPullSecret:       o.GlobalPullSecret,
 		CertificateAuthorities: others.CertificateAuthorities,

@@ -269,7 +269,7 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)
 		return runHubOnly(ctx, o, h, admin, objects, ready)
 	}
 	o.Progress("starting the local platform and the controllers")
-	store, err := local.Open(filepath.Join(o.Dir, "machines"), o.Machine)
+	store, err := local.Open(filepath.Join(o.Dir, "machines"), o.Machine, local.WithHeldConnections(o.connections.held))
 	if err != nil {
 		return err
 	}

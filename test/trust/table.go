@@ -76,8 +76,8 @@ var table = []section{
 			"`metadata`, `spec` and `status` as a whole", owner, "As their fields.",
 		},
 		{
-			[]string{"AnnotationPowerPause", "AnnotationRemove", "AnnotationRemoveLegacy", "AnnotationLeaveRequests", "AnnotationShelve", "AnnotationSleepDepth", "LabelSkipClusterOperators"},
-			"annotations `powerstate-pause`, `remove-cluster-from-pool`, `leave-certificate-requests`, `shelve`, `sleep-depth`; label `resume-skips-cluster-operators`", subject + "; " + owner,
+			[]string{"AnnotationPowerPause", "AnnotationRemove", "AnnotationRemoveLegacy", "AnnotationLeaveRequests", "AnnotationShelve", "AnnotationSleepDepth", "AnnotationInactivity", "LabelSkipClusterOperators"},
+			"annotations `powerstate-pause`, `remove-cluster-from-pool`, `leave-certificate-requests`, `shelve`, `sleep-depth`, `inactivity`; label `resume-skips-cluster-operators`", subject + "; " + owner,
 			"They control the power of that one cluster, reduce approvals for it, or have it destroyed.",
 		},
 		{
@@ -187,6 +187,13 @@ var table = []section{
 			[]string{"PowerSchedule*.*", "Window.*", "TakenSlot.*", "record.*", "planInputs.*", "AnnotationSlot"},
 			"all fields", owner,
 			"Policy `powerschedule-reach`: only users who may change the power of these clusters can write a schedule for them.",
+		},
+	}},
+	{"ClaimedClusters", []row{
+		{
+			[]string{"PoolPolicySpec.ClaimedClusters", "ClaimedClusters.*"},
+			"`spec.claimedClusters` of a PoolPolicy", "users who may write PoolPolicies in that namespace",
+			"Policy `poolpolicy-inactivity`: only users who may patch the pool can set or change it. What a cluster reports about its use is its users' own: it affects when that one cluster sleeps.",
 		},
 	}},
 	{"ClusterBootstrap", []row{

@@ -412,6 +412,14 @@ type PowerTransition struct {
 	// or stop. While the target is Running, it is the depth from which the cluster was resumed.
 	// +optional
 	Depth string `json:"depth,omitempty"`
+	// LastRequestAt is when the last request ended that shows that somebody uses the cluster, as far as it is
+	// known; while one is open, it is when hotspare saw it last. It is known on platforms that report
+	// requests, while the target is Running.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	LastRequestAt *metav1.Time `json:"lastRequestAt,omitempty"`
 	// RefusedDepths are the depths of sleep that the platform refused in this hibernation. hotspare
 	// tries them again in the next one.
 	// +optional

@@ -140,6 +140,10 @@ const (
 	// means one at depth freeze and the others at depth stop. hotspare then sets AnnotationSleepDepth of the
 	// spares. A PoolPolicy with spec.sleep writes it.
 	AnnotationSleepLadder = "hotspare.io/sleep-ladder"
+	// AnnotationInactivity is hotspare's record of the inactivity of a claimed cluster: Hibernating while it
+	// hibernates because nobody used it, and Woken while it runs because a client connected and no request of
+	// anybody has followed. A number after it counts the wakes in a row that no request has followed.
+	AnnotationInactivity = "hotspare.io/inactivity"
 	// AnnotationProtectedDelete makes the API server reject the deletion of a ClusterDeployment.
 	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
 	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.

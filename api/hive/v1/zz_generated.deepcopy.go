@@ -1977,6 +1977,10 @@ func (in *PowerTransition) DeepCopyInto(out *PowerTransition) {
 		in, out := &in.FinishedAt, &out.FinishedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.LastRequestAt != nil {
+		in, out := &in.LastRequestAt, &out.LastRequestAt
+		*out = (*in).DeepCopy()
+	}
 	if in.RefusedDepths != nil {
 		in, out := &in.RefusedDepths, &out.RefusedDepths
 		*out = make([]RefusedDepth, len(*in))

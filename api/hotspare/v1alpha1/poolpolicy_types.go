@@ -86,6 +86,10 @@ type PoolPolicySpec struct {
 	// permission to patch the pool.
 	// +optional
 	BootstrapRef *BootstrapReference `json:"bootstrapRef,omitempty"`
+	// ClaimedClusters says what the clusters of the pool do while they are claimed. If unset, hotspare leaves
+	// them to spec.hibernateAfter and to their users.
+	// +optional
+	ClaimedClusters *ClaimedClusters `json:"claimedClusters,omitempty"`
 	// TimeZone is the IANA name of the time zone of the hours of the week and of the calendar, such as
 	// Europe/Berlin.
 	// +optional
@@ -99,6 +103,16 @@ type PoolPolicySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	Calendar []CalendarEntry `json:"calendar,omitempty"`
+}
+
+// ClaimedClusters says what claimed clusters do.
+type ClaimedClusters struct {
+	// HibernateAfterInactivity is how long nobody uses a claimed cluster before it hibernates, such as 30m: at
+	// least 10s. Requests to its API by anyone but the system count as use, and open watches, exec sessions and
+	// port-forwards last until they end. A connection to its API wakes it. On platforms that do not report requests,
+	// it has no effect, and condition Hibernating of the cluster says so.
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9.hmsunµ]+$') || duration(self) >= duration('10s')",message="it is shorter than 10s: write at least 10s, or remove claimedClusters for no limit"
+	HibernateAfterInactivity hivev1.Duration `json:"hibernateAfterInactivity"`
 }
 
 // BootstrapReference names a ClusterBootstrap.

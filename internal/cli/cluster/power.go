@@ -115,6 +115,9 @@ func (a commands) setPowerState(ctx context.Context, h *base.Hub, name string, w
 	}
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = want.state
+	if want.state == hivev1.PowerHibernating {
+		delete(cd.Annotations, hivev1.AnnotationInactivity) // a connection does not end what a person wants
+	}
 	if want.depth != "" {
 		metav1.SetMetaDataAnnotation(&cd.ObjectMeta, hivev1.AnnotationSleepDepth, want.depth)
 	}

@@ -18,6 +18,7 @@ import (
 // without machines is success.
 func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
 	s.ReleaseResources(infraID)
+	s.DropAddress(ctx, infraID)
 	for {
 		if err := s.StopCluster(infraID); err != nil {
 			return err

@@ -106,6 +106,7 @@ func (s *Store) recordFreeze(ctx context.Context, p *process, tree *processtree.
 		return
 	}
 	p.phase = phaseFrozen
+	s.updateAddress(ctx, p.InfraID)
 	s.notifyRunStateChange(p.InfraID)
 	s.broadcastChange()
 	s.enqueueCluster(p.InfraID)
@@ -140,6 +141,7 @@ func (p *process) thawTree(ctx context.Context) {
 func (s *Store) startThaw(ctx context.Context, p *process) {
 	p.thawTree(ctx)
 	p.phase = phaseThawing
+	s.updateAddress(ctx, p.InfraID)
 	s.broadcastChange()
 	s.runningProcesses.Go(func() {
 		if err := s.wakeControlPlane(context.WithoutCancel(ctx), p); err != nil {
@@ -151,6 +153,7 @@ func (s *Store) startThaw(ctx context.Context, p *process) {
 			return
 		}
 		p.phase = phaseRunning
+		s.updateAddress(ctx, p.InfraID)
 		s.notifyRunStateChange(p.InfraID)
 		s.broadcastChange()
 		s.enqueueCluster(p.InfraID)

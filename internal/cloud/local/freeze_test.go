@@ -202,3 +202,26 @@ func stop(t *testing.T, pid int) {
 		t.Fatal(err)
 	}
 }
+
+func TestTheAddressOfAFrozenClusterIsHeldOrRefusesConnections(t *testing.T) {
+	s, _ := frozen(t)
+	s.refuses(t)
+	if err := s.HoldAddress(t.Context(), infraID); err != nil {
+		t.Fatal(err)
+	}
+	s.begin(t)
+	s.awaitWaiting(t, 1)
+	s.DropAddress(t.Context(), infraID)
+	s.refuses(t)
+	if err := s.HoldAddress(t.Context(), infraID); err != nil {
+		t.Fatal(err)
+	}
+	s.begin(t)
+	s.awaitWaiting(t, 1)
+	s.mustStart(t, infraID)
+	s.await(t, infraID, allRun)
+	s.awaitWaiting(t, 0)
+	if _, err := s.dialAPI(t); err != nil {
+		t.Errorf("a thawed cluster refuses a connection: %v", err)
+	}
+}

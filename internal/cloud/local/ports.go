@@ -5,8 +5,8 @@ import (
 	"hash/fnv"
 	"net"
 	"strconv"
+	"strings"
 
-	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -108,12 +108,19 @@ func isLoopbackPortFree(port int) bool {
 	return l.Close() == nil
 }
 
-// checkAPIPortFree returns an error if the machine serves the API and another program uses its
-// port.
-func checkAPIPortFree(c machine.Config) error {
-	if c.Role != machine.ControlPlane || isLoopbackPortFree(c.APIPort) {
-		return nil
+// FindClusterByServer returns the infraID of the cluster whose API has a URL, as in https://127.0.0.1:20000; "" if there
+// is none.
+func (s *Store) FindClusterByServer(url string) string {
+	port, found := strings.CutPrefix(url, "https://127.0.0.1:")
+	number, err := strconv.Atoi(port)
+	if !found || err != nil {
+		return ""
 	}
-	return fault.NewDenied("port %d of 127.0.0.1, on which %s serves the API, is taken by another program: "+
-		"find it with `ss -ltnp` or `lsof -i :%d`, stop it, then start the cluster again", c.APIPort, c.InfraID, c.APIPort)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners, err := s.readAPIPortOwners()
+	if err != nil {
+		return "" // the client authenticates as the administrator
+	}
+	return owners[number]
 }

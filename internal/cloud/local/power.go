@@ -18,6 +18,7 @@ var (
 	_ cloud.Actuator       = Actuator{}
 	_ cloud.ChangeNotifier = Actuator{}
 	_ cloud.DepthReporter  = Actuator{}
+	_ cloud.AddressHolder  = Actuator{}
 )
 
 // Changes returns a channel that receives the infraID of a cluster when one of its machines has
@@ -86,3 +87,26 @@ func (p Actuator) ReportDepths(hivev1.Platform) []cloud.DepthSupport {
 	}
 	return []cloud.DepthSupport{freeze}
 }
+
+// HoldAddress implements cloud.AddressHolder.
+func (p Actuator) HoldAddress(ctx context.Context, ref cloud.Ref) error {
+	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+		return err
+	}
+	return p.Store.HoldAddress(ctx, ref.InfraID)
+}
+
+// DropAddress implements cloud.AddressHolder.
+func (p Actuator) DropAddress(ctx context.Context, ref cloud.Ref) error {
+	if !p.Store.IsAddressHeld(ref.InfraID) {
+		return nil
+	}
+	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+		return err
+	}
+	p.Store.DropAddress(ctx, ref.InfraID)
+	return nil
+}
+
+// CountWaiting implements cloud.AddressHolder.
+func (p Actuator) CountWaiting(ref cloud.Ref) int { return p.Store.CountWaiting(ref.InfraID) }

@@ -77,6 +77,7 @@ func (s *Store) recordProcessExit(ctx context.Context, p *process, end exitResul
 		s.freezeObstacles[p.dir] = "its process was killed while it was frozen"
 	}
 	p.thawTree(ctx) // the others of its processes end with it, if they can
+	s.updateAddress(ctx, p.InfraID)
 	if ctx.Err() == nil {
 		s.lastExits[p.dir] = end
 		logr.FromContextOrDiscard(ctx).Info("ended unexpectedly", "machine", p.Name, "state", end.state, "reason", end.reason)
@@ -110,6 +111,9 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 		return newFailedResult(err)
 	}
 	cmd := s.machineCommand(ctx, p)
+	if err := s.passAPISocket(cmd, p); err != nil {
+		return newFailedResult(err)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	commands, err := cmd.StdinPipe() // cmd keeps the pipe open until the process ends
 	if err != nil {
@@ -119,7 +123,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 		return newFailedResult(err)
 	}
 	s.recordStarted(p, cmd.Process.Pid, commands)
-	ran, err := s.waitForProcessExit(cmd, p)
+	ran, err := s.waitForProcessExit(ctx, cmd, p)
 	s.removeControlGroups(ctx, p)
 	end := p.classifyExit(ran, err, readLastLogLine(log.Name(), before.Size()))
 	_, err = fmt.Fprintf(log, "%s hotspare: the process of %s ended: %v\n", time.Now().UTC().Format(time.RFC3339), p.Name, cmd.ProcessState)
@@ -178,7 +182,7 @@ func (s *Store) removeControlGroups(ctx context.Context, p *process) {
 
 // waitForProcessExit waits until a started process ends and records when it acquires its machine's
 // lock. It returns whether the process ever held the lock.
-func (s *Store) waitForProcessExit(cmd *exec.Cmd, p *process) (bool, error) {
+func (s *Store) waitForProcessExit(ctx context.Context, cmd *exec.Cmd, p *process) (bool, error) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	tick := time.NewTicker(lockPollInterval)
@@ -192,7 +196,7 @@ func (s *Store) waitForProcessExit(cmd *exec.Cmd, p *process) (bool, error) {
 			if flock.ReadHolder(machine.LockPath(p.dir)) == cmd.Process.Pid {
 				ran = true
 				tick.Stop()
-				s.recordRunning(p)
+				s.recordRunning(ctx, p)
 			}
 		}
 	}
@@ -206,13 +210,14 @@ func (s *Store) recordStarted(p *process, pid int, commands io.Writer) {
 }
 
 // recordRunning records that the process holds its machine's lock.
-func (s *Store) recordRunning(p *process) {
+func (s *Store) recordRunning(ctx context.Context, p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.phase != phaseStarting {
 		return
 	}
 	p.phase = phaseRunning
+	s.updateAddress(ctx, p.InfraID)
 	s.notifyRunStateChange(p.InfraID)
 	s.broadcastChange()
 	s.enqueueCluster(p.InfraID)
@@ -224,7 +229,7 @@ func checkStartable(p *process) error {
 	if _, err := os.Stat(disk); err != nil {
 		return fmt.Errorf("its disk is missing: %w: delete the cluster, or restore the folder", err)
 	}
-	return checkAPIPortFree(p.Config)
+	return nil
 }
 
 // classifyExit distinguishes a machine that could not start from one that stopped because it

@@ -82,6 +82,7 @@ func (s *Store) reconcileUntilDone(ctx context.Context) {
 		}
 	}
 	s.stopAllMachines(ctx)
+	s.closeAddresses(ctx)
 }
 
 // stopAllMachines stops all machines and waits until their processes have ended.

@@ -39,6 +39,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/local/apiaddress"
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -57,6 +58,7 @@ type Store struct {
 	lastExits        map[string]exitResult // by machine folder: how its last process ended on its own
 	freezeObstacles  map[string]string     // by machine folder: why it was stopped and not frozen
 	reserved         map[string]need       // by infraID
+	addresses        map[string]*address   // by infraID: the addresses of APIs that are open here
 	changed          chan struct{}         // closed and replaced when a process has started, changed or ended
 	changes          chan string           // infraIDs, see cloud.ChangeNotifier
 	dirty            map[string]struct{}   // infraIDs that Run must reconcile
@@ -70,11 +72,18 @@ type options struct {
 	grace         time.Duration
 	freezeTimeout time.Duration
 	measure       func(dir string) (Resources, error)
+	held          *apiaddress.Budget
 }
 
 // WithGrace sets how long a machine may take to stop before it is killed. The default is 15
 // seconds.
 func WithGrace(d time.Duration) Option { return func(o *options) { o.grace = d } }
+
+// WithHeldConnections sets how many connections to sleeping clusters the store holds or passes at the same time, which
+// need two open files each. The default is 1000.
+func WithHeldConnections(n int) Option {
+	return func(o *options) { o.held = apiaddress.NewBudget(n) }
+}
 
 // WithResources sets the function that measures the available resources of this computer. The
 // default is MeasureResources.
@@ -98,11 +107,12 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 	s := &Store{
 		dir:       dir,
 		command:   command,
-		options:   options{grace: 15 * time.Second, freezeTimeout: defaultFreezeTimeout, measure: MeasureResources},
+		options:   options{grace: 15 * time.Second, freezeTimeout: defaultFreezeTimeout, measure: MeasureResources, held: apiaddress.NewBudget(1000)},
 		wake:      make(chan struct{}, 1),
 		procs:     map[string]*process{},
 		lastExits: map[string]exitResult{},
 		reserved:  map[string]need{},
+		addresses: map[string]*address{},
 		changed:   make(chan struct{}),
 		changes:   make(chan string, 100),
 		dirty:     map[string]struct{}{},

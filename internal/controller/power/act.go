@@ -69,17 +69,32 @@ func (r *Reconciler) completeResume(ctx context.Context, cd *hivev1.ClusterDeplo
 	return d
 }
 
-// requestHibernation sets spec.powerState to Hibernating, as a user would. The watch triggers the
+// requestPowerState sets spec.powerState as the plan says, as a user would, and records why. The watch triggers the
 // pass that acts on it.
-func (r *Reconciler) requestHibernation(ctx context.Context, cd *hivev1.ClusterDeployment) error {
+func (r *Reconciler) requestPowerState(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) error {
 	before := cd.DeepCopy()
-	cd.Spec.PowerState = hivev1.PowerHibernating
+	setInactivityRecord(cd, d.Inactivity)
+	reason, note := "", ""
+	switch d.Action {
+	case power.HibernateInactive:
+		cd.Spec.PowerState = hivev1.PowerHibernating
+		reason, note = "HibernatedForInactivity", "nobody has used it for "+s.Limits.Inactivity.String()
+		if d.Inactivity.UnusedWakes > s.Inactivity.UnusedWakes {
+			note = "no request has followed the connection that woke it"
+		}
+	case power.Wake:
+		cd.Spec.PowerState = hivev1.PowerRunning
+		reason, note = "WokenByConnection", "a client connected to its API"
+	default:
+		cd.Spec.PowerState = hivev1.PowerHibernating
+		reason, note = "HibernateAfter", "spec.hibernateAfter has passed"
+	}
 	wrote, err := patch.Object(ctx, r.Client, before, cd)
 	if err != nil {
-		return fmt.Errorf("hibernating %s: %w", client.ObjectKeyFromObject(cd), err)
+		return fmt.Errorf("setting the power state of %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
 	if wrote {
-		r.Events.Eventf(cd, nil, corev1.EventTypeNormal, "HibernateAfter", "SetPower", "spec.hibernateAfter has passed: set spec.powerState to Hibernating")
+		r.Events.Eventf(cd, nil, corev1.EventTypeNormal, reason, "SetPower", "%s: set spec.powerState to %s", note, cd.Spec.PowerState)
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
 // Package power keeps the machines of clusters in the state that spec.powerState asks for.
 //
 // A pass over one ClusterDeployment is observe, power.Decide, act, report. It ends with at most
-// one write: the status, or, if hibernateAfter has passed, the specification. Passes are
-// triggered by changes of the cluster's specification, labels and annotations, by platforms that
-// report changes of their machines, and by the timer that the plan sets: nothing notifies the hub
-// of changes in spokes.
+// one write: the status, or, if a time limit has passed or a client connects, the specification or the
+// annotation that records why. Passes are triggered by changes of the cluster's specification, labels and
+// annotations and of the PoolPolicy of its pool, by platforms that report changes of their machines, and by the
+// timer that the plan sets: nothing notifies the hub of changes in spokes.
 package power
 
 import (
@@ -34,6 +34,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Remote accesses a cluster's own API. remote.Connector implements it.
@@ -94,8 +95,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, fmt.Errorf("creating the resume probe of %s: %w", req.NamespacedName, err))
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("decided", "decision", d.String())
-	if d.Action == power.Hibernate {
-		return fault.Requeue(0, r.requestHibernation(ctx, &cd))
+	d = r.applyAddress(ctx, &cd, seen, d)
+	switch {
+	case d.Action.SetsPowerState():
+		return fault.Requeue(0, r.requestPowerState(ctx, &cd, seen, d))
+	case d.Inactivity != seen.Inactivity:
+		return fault.Requeue(0, r.patchInactivityRecord(ctx, &cd, d.Inactivity)) // the watch triggers the next pass
 	}
 	d = r.applyPower(ctx, &cd, seen, d)
 	if d, err = r.approveRequests(ctx, &cd, d); err != nil {
@@ -128,6 +133,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
 		})
+	r.watchPolicies(b)
 	if err := r.watchPlatforms(ctx, mgr, b); err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	if p, ok := actuator.(cloud.DepthReporter); ok {
 		s.Depths = p.ReportDepths(cd.Spec.Platform)
 	}
+	if err := r.observeInactivity(ctx, actuator, cd, &s); err != nil {
+		return s, err
+	}
 	if s.Deleted {
 		r.Remote.ForgetClient(kubeconfigSecret(cd))
 	}
@@ -49,6 +52,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	var err error
 	s.Spoke, err = r.Remote.ObserveSpoke(ctx, kubeconfigSecret(cd), remote.ObserveOptions{
 		Operators: s.NeedsOperators(), ResumeProbe: s.NeedsResumeProbe(), SpotMachines: s.NeedsSpotMachines(), RetryOnce: s.HasComeUp(), Version: s.NeedsVersion(),
+		Activity: s.NeedsActivity(),
 	})
 	if err == nil && len(s.Spoke.SpotMachines) > 0 {
 		s.SpotFailure = power.NewFailure(markGoneSpots(ctx, actuator, cd, &s))

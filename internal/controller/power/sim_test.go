@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/ownership"
@@ -236,7 +237,7 @@ func newHub(t *testing.T, changes ...func(*hivev1.ClusterDeployment)) *hub {
 		change(cd)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(hivev1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(hivev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	h.Reconciler = Reconciler{

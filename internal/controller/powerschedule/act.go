@@ -57,6 +57,9 @@ func (r *Reconciler) setPowerState(ctx context.Context, ps *v1alpha1.PowerSchedu
 	if after.Annotations == nil {
 		after.Annotations = map[string]string{}
 	}
+	if st.Slot.Power == hivev1.PowerHibernating {
+		delete(after.Annotations, hivev1.AnnotationInactivity) // from now on the schedule wants it to sleep: a connection does not wake it
+	}
 	after.Annotations[v1alpha1.AnnotationSlot] = fmt.Sprintf("%s %s", st.Slot, client.ObjectKeyFromObject(ps))
 	if _, err := patch.Object(ctx, r.Client, before, after); err != nil {
 		return fmt.Errorf("setting the power state of cluster %s: %w", st.Cluster, err)

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
 	"hotspare.io/hotspare/internal/embedded/controlplane/loopbacktoken"
+	"hotspare.io/hotspare/internal/embedded/controlplane/requestcounter"
 	"hotspare.io/hotspare/internal/embedded/controlplane/resourcemetrics"
 	"hotspare.io/hotspare/internal/embedded/pki"
 )
@@ -52,7 +54,13 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 		&config.ApiExtensions.GenericConfig.Config,
 	} {
 		c.EffectiveVersion = releaseVersion{c.EffectiveVersion}
+		if o.Requests != nil {
+			c.Authentication.Authenticator = o.Requests.WrapAuthenticator(c.Authentication.Authenticator)
+		}
 		c.Authentication.Authenticator = clients.WrapAuthenticator(c.Authentication.Authenticator)
+	}
+	if o.Requests != nil {
+		countRequests(&config.Aggregator.GenericConfig.Config, o.Requests)
 	}
 	if custom := config.ApiExtensions.GenericConfig; o.Untracked != nil {
 		custom.AdmissionControl = untrackedAdmission{custom.AdmissionControl, o.Untracked}
@@ -76,6 +84,14 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 		return fmt.Errorf("preparing: %w", err)
 	}
 	return prepared.Run(ctx)
+}
+
+// countRequests counts the requests to the aggregator, by which all requests come.
+func countRequests(aggregator *genericapiserver.Config, requests *requestcounter.Counter) {
+	build := aggregator.BuildHandlerChainFunc
+	aggregator.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		return requests.WrapHandler(build(requests.ServeReport(api), c))
+	}
 }
 
 func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL string) (options.CompletedOptions, error) {

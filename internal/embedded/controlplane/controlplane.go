@@ -22,6 +22,7 @@ import (
 
 	"hotspare.io/hotspare/internal/embedded/controlplane/loopbacktoken"
 	"hotspare.io/hotspare/internal/embedded/controlplane/readyz"
+	"hotspare.io/hotspare/internal/embedded/controlplane/requestcounter"
 	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
@@ -75,6 +76,9 @@ type Options struct {
 	IsMeasured func(*corev1.Node) bool
 	// Names are more names and addresses at which clients reach the API, for its certificate.
 	Names []string
+	// Requests, if not nil, counts the requests to the API, except those of clients in this process, and the
+	// API server reports them at activity.Path.
+	Requests *requestcounter.Counter
 	// Scheduler enables kube-scheduler.
 	Scheduler bool
 	// Log receives the log of the components.

@@ -24,7 +24,8 @@
 //	DIR/faults/             an empty file for each fault of the machine; see AddInjection and RemoveInjection
 //	DIR/disk.lost/          the disk, while the machine has the fault disk-lost
 //
-// The store writes commands to the standard input of a control plane, a line for each.
+// The store writes commands to the standard input of a control plane, a line for each, and passes it the socket of its
+// API: see APISocketVariable.
 //
 // Faults are for demonstrations and tests. The program in the machine applies them, from its start
 // and while it runs; the store does not know about them and observes what it would observe of a
@@ -60,6 +61,13 @@ const (
 	// CommandThaw undoes CommandFreeze, after the process was thawed: when the API can be used, the control plane
 	// removes the file.
 	CommandThaw = "thaw"
+)
+
+// APISocketVariable is an environment variable. The value 1 means that the file descriptor APISocketFile of a control
+// plane is the socket on which it serves the API. The store of machines keeps the socket, too.
+const (
+	APISocketVariable = "HOTSPARE_API_SOCKET"
+	APISocketFile     = 3
 )
 
 // SimulatedPods is the type of a condition of nodes whose pods are not containers: its message says

@@ -71,19 +71,16 @@ const idleGCPercent = 25
 
 // runControlPlane runs a control plane and its node until ctx ends.
 func runControlPlane(ctx context.Context, m *runningMachine) error {
-	first, err := controlplane.Listen(m.APIPort)
+	f, err := newFreezer(m, m.listenAPI)
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", m.Name, err)
-	}
-	f, err := newFreezer(m, first)
-	if err != nil {
-		return fmt.Errorf("starting machine %s: %w", m.Name, errors.Join(err, first.Close()))
 	}
 	keys := machine.PKIPath(m.dir)
 	options := controlplane.Options{
 		Dir:             machine.DiskPath(m.dir),
 		PKI:             keys,
-		Listener:        m.faults.WrapListener(ctx, f.api),
+		Listener:        f.requests.WrapListener(m.faults.WrapListener(ctx, f.api)),
+		Requests:        f.requests,
 		Controllers:     controllers,
 		ControllerFlags: controllerFlags(keys),
 		Supervise:       f.supervise(m.faults.SuspendWhileInjected(machine.ControllerManagerDead)),

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"hotspare.io/hotspare/internal/embedded/controlplane"
+	"hotspare.io/hotspare/internal/embedded/controlplane/requestcounter"
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/spoke/quiesce"
 )
@@ -28,10 +28,17 @@ type freezer struct {
 	// gate is where the parts run that must not be frozen: kube-controller-manager, the load balancer, and what
 	// holds locks of the image cache.
 	gate quiesce.Gate
+	// requests counts the requests to the API.
+	requests *requestcounter.Counter
 }
 
-func newFreezer(m *runningMachine, api net.Listener) (*freezer, error) {
-	f := &freezer{dir: m.dir, api: quiesce.NewListener(api, func() (net.Listener, error) { return controlplane.Listen(m.APIPort) })}
+// newFreezer returns the freezer of a control plane whose API listens by listen.
+func newFreezer(m *runningMachine, listen func() (net.Listener, error)) (*freezer, error) {
+	api, err := listen()
+	if err != nil {
+		return nil, err
+	}
+	f := &freezer{dir: m.dir, api: quiesce.NewListener(api, listen), requests: requestcounter.New()}
 	return f, f.markAwake() // a process that was killed while it was frozen leaves the file
 }
 
@@ -86,11 +93,14 @@ func (f *freezer) rest(ctx context.Context) error {
 	if err := f.api.Suspend(); err != nil {
 		return fmt.Errorf("closing the port of the API: %w", err)
 	}
+	f.requests.CloseUnused()
 	return os.WriteFile(machine.QuiescedPath(f.dir), nil, 0o600)
 }
 
-// wake ends the rest, if there was one.
+// wake ends the rest, if there was one. A cluster that wakes up counts as just used: its clock went on while it was
+// frozen.
 func (f *freezer) wake() error {
+	f.requests.Restart()
 	if err := f.api.Resume(); err != nil {
 		return fmt.Errorf("opening the port of the API again: %w", err)
 	}

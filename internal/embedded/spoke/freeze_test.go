@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"hotspare.io/hotspare/internal/embedded/controlplane"
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/spoke/quiesce"
 )
@@ -28,7 +29,14 @@ func newTestFreezer(t *testing.T) (*freezer, chan string) {
 		t.Fatal(err)
 	}
 	m := &runningMachine{dir: dir, Config: machine.Config{APIPort: l.Addr().(*net.TCPAddr).Port}}
-	f, err := newFreezer(m, l)
+	first := l
+	f, err := newFreezer(m, func() (net.Listener, error) {
+		if first == nil {
+			return controlplane.Listen(m.APIPort)
+		}
+		defer func() { first = nil }()
+		return first, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func Run(ctx context.Context, dir string) error {
 	faults := faultinject.New(dir)
 	ctx, cancel := faults.WithHangOnStop(ctx)
 	defer cancel()
-	m := &runningMachine{dir: dir, Config: config, faults: faults, commands: make(chan string, 1)}
+	m := &runningMachine{dir: dir, Config: config, faults: faults, commands: make(chan string, 1), socket: takeAPISocket()}
 	if os.Getenv(ParentPipe) == "1" {
 		if err := processtree.ContinueWhenParentDies(); err != nil {
 			return fmt.Errorf("starting machine %s: %w", config.Name, errors.Join(err, lock.Release()))
@@ -72,6 +72,8 @@ type runningMachine struct {
 	faults *faultinject.Watcher
 	// commands receives the last command that was not taken yet.
 	commands chan string
+	// socket is the socket of the API that the parent has passed; nil if it has passed none.
+	socket *os.File
 }
 
 // simulationCause returns why the pods of the machine are not containers; "" if that was requested.

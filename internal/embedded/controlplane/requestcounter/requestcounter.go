@@ -1,0 +1,192 @@
+// Package requestcounter counts the requests to an API server that show that somebody uses the cluster: those of
+// users that activity.CountsAsUse.
+//
+// A request is open from its authentication until its handler returns, which for watches, exec, attach, port-forward
+// and proxied connections is when they end. The user is the one who authenticated: impersonation neither hides nor
+// fakes use.
+package requestcounter
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+
+	"hotspare.io/hotspare/internal/activity"
+)
+
+// Counter counts requests. It is safe for concurrent use.
+type Counter struct {
+	now func() time.Time // with a monotonic reading
+
+	mu       sync.Mutex
+	last     time.Time
+	open     int
+	requests int64
+	// conns are the accepted connections, by the address of the client.
+	conns map[string]*countedConn
+}
+
+// New returns a Counter for an API server that starts now.
+func New() *Counter { return newCounter(time.Now) }
+
+func newCounter(now func() time.Time) *Counter {
+	return &Counter{now: now, last: now(), conns: map[string]*countedConn{}}
+}
+
+// Restart forgets earlier requests, as if the API server started now. Requests that are open stay open.
+func (c *Counter) Restart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.requests = c.now(), int64(c.open)
+}
+
+// Report returns the current activity.
+func (c *Counter) Report() activity.Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := activity.Report{OpenRequests: c.open, Requests: c.requests}
+	if c.open == 0 {
+		r.IdleSeconds = max(c.now().Sub(c.last), 0).Seconds()
+	}
+	return r
+}
+
+// request is one request that the API server handles.
+type request struct {
+	counter *Counter
+	client  string // the address
+	counted bool
+	conn    *countedConn // nil if it is not known
+}
+
+type requestKey struct{}
+
+// WrapHandler returns a handler around the whole handler chain of the API server, which calls WrapAuthenticator's
+// authenticator. It ends the counting of each request.
+func (c *Counter) WrapHandler(chain http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one := &request{counter: c, client: r.RemoteAddr}
+		defer one.end()
+		chain.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, one)))
+	})
+}
+
+// WrapAuthenticator returns an authenticator that begins to count the requests whose users count.
+func (c *Counter) WrapAuthenticator(next authenticator.Request) authenticator.Request {
+	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		answer, ok, err := next.AuthenticateRequest(r)
+		if ok && err == nil && activity.CountsAsUse(answer.User.GetName()) {
+			if one, found := r.Context().Value(requestKey{}).(*request); found {
+				one.begin()
+			}
+		}
+		return answer, ok, err
+	})
+}
+
+func (r *request) begin() {
+	c := r.counter
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.counted {
+		return
+	}
+	r.counted = true
+	c.open++
+	c.requests++
+	if r.conn = c.conns[r.client]; r.conn != nil {
+		r.conn.used = true
+		r.conn.open++
+	}
+}
+
+func (r *request) end() {
+	c := r.counter
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !r.counted {
+		return
+	}
+	r.counted = false
+	c.open--
+	c.last = c.now()
+	if r.conn != nil {
+		r.conn.open--
+	}
+}
+
+// ServeReport returns a handler that answers requests for activity.Path, and passes the others to next. It belongs
+// behind authorization.
+func (c *Counter) ServeReport(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != activity.Path {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(c.Report()) // the client is gone
+	})
+}
+
+// WrapListener returns a listener whose connections CloseUsed can close.
+func (c *Counter) WrapListener(l net.Listener) net.Listener { return &countedListener{l, c} }
+
+// CloseUnused closes the connections by which counted requests came, and none is open now. Before the process is
+// frozen, it makes clients connect anew at their next request, instead of waiting for an answer.
+func (c *Counter) CloseUnused() {
+	c.mu.Lock()
+	var unused []*countedConn
+	for _, conn := range c.conns {
+		if conn.used && conn.open == 0 {
+			unused = append(unused, conn)
+		}
+	}
+	c.mu.Unlock()
+	for _, conn := range unused {
+		_ = conn.Close() // the client may have closed it
+	}
+}
+
+type countedListener struct {
+	net.Listener
+	counter *Counter
+}
+
+// Accept implements net.Listener.
+func (l *countedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	one := &countedConn{Conn: conn, counter: l.counter, client: conn.RemoteAddr().String()}
+	l.counter.mu.Lock()
+	defer l.counter.mu.Unlock()
+	l.counter.conns[one.client] = one
+	return one, nil
+}
+
+type countedConn struct {
+	net.Conn
+	counter *Counter
+	client  string
+	// used is set if a counted request came by it, and open is the number of those that are open. The counter's
+	// mutex guards both.
+	used bool
+	open int
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	c.counter.mu.Lock()
+	if c.counter.conns[c.client] == c {
+		delete(c.counter.conns, c.client)
+	}
+	c.counter.mu.Unlock()
+	return c.Conn.Close()
+}
