@@ -25,7 +25,12 @@ type Limits struct {
 var DefaultLimits = Limits{Connections: 1000, Hello: 5 * time.Second, Wait: time.Minute}
 
 // A Budget limits the connections of all Holders that share it, which need two open files each.
-type Budget struct{ left atomic.Int64 }
+type Budget struct {
+	left atomic.Int64
+	// unanswered are the addresses of connections of Holders to APIs that have not answered yet. An API that ends
+	// before it accepts such a connection leaves it in the kernel, where a Holder must not take it for a client's.
+	unanswered sync.Map
+}
 
 // NewBudget returns a Budget of n connections.
 func NewBudget(n int) *Budget {
@@ -171,7 +176,7 @@ func (h *Holder) accept(l net.Listener) {
 // serve holds one connection until the API is up, and then passes its bytes.
 func (h *Holder) serve(client net.Conn) {
 	defer client.Close() //nolint:errcheck // both sides have ended
-	if !h.budget.take() {
+	if _, own := h.budget.unanswered.Load(client.RemoteAddr().String()); own || !h.budget.take() {
 		return
 	}
 	defer h.budget.giveBack()
@@ -193,7 +198,10 @@ func (h *Holder) serve(client net.Conn) {
 	defer api.Close() //nolint:errcheck // both sides have ended
 	h.addPassed(1)
 	defer h.addPassed(-1)
-	if !h.exchangeFirst(client, api, hello) {
+	h.budget.unanswered.Store(api.LocalAddr().String(), nil)
+	answered := h.exchangeFirst(client, api, hello)
+	h.budget.unanswered.Delete(api.LocalAddr().String())
+	if !answered {
 		refuse(client)
 		return
 	}
