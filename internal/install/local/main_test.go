@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -53,12 +52,13 @@ func work(ctx context.Context, dir string) error {
 	}
 	clients := x509.NewCertPool()
 	clients.AppendCertsFromPEM(ca.CertPEM())
-	l, err := tls.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", config.APIPort), &tls.Config{
-		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
-	})
+	socket, err := net.FileListener(os.NewFile(machine.APISocketFile, "the API's socket"))
 	if err != nil {
 		return err
 	}
+	l := tls.NewListener(socket, &tls.Config{
+		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
+	})
 	server := &http.Server{Handler: api(dir, config), BaseContext: func(net.Listener) context.Context { return ctx }}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // the process ends anyway
 	go func() { _ = server.Serve(l) }()                   // until Close
