@@ -88,6 +88,7 @@ func newClusterClient(f folder) (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	c.Timeout = requestTimeout
+	c.QPS = -1 // a wait in the client would be reported as one for the API
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the new cluster: %w", err)
