@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,8 +79,8 @@ func renderWith(ctx context.Context, limit time.Duration, r helmchart.Request, p
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	out, failure := limitedBuffer{max: maxOutput}, limitedBuffer{max: 64 << 10}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), &out, &failure
+	out := limitedBuffer{max: maxOutput}
+	cmd.Stdin, cmd.Stdout = bytes.NewReader(request), &out
 	cmd.Env = []string{"GOMAXPROCS=1", "PATH=" + os.Getenv("PATH")}
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
@@ -92,10 +91,8 @@ func renderWith(ctx context.Context, limit time.Duration, r helmchart.Request, p
 		return nil, ctx.Err()
 	case errors.Is(out.err, errTooLarge):
 		return nil, fmt.Errorf("the chart renders more than %d MiB", maxOutput>>20)
-	case err != nil && strings.Contains(failure.String(), "out of memory"):
-		return nil, fmt.Errorf("the chart needs more than %d MiB of memory to render", maxMemory>>20)
-	case err != nil:
-		return nil, fmt.Errorf("the process that renders charts has failed: %w", err)
+	case err != nil: // its last words may quote values
+		return nil, fmt.Errorf("the process that renders the chart has failed: %w: it can use %d MiB of memory and %s of processor time", err, maxMemory>>20, timeout)
 	}
 	var a answer
 	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
