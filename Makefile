@@ -36,7 +36,7 @@ DECIDERS := ./internal/fleet/agent/plan ./internal/fleet/instance ./internal/fle
 	./internal/power/... ./internal/sizing/...
 
 # These compute in one goroutine, and the race detector makes that ten times slower.
-COMPUTING := ./internal/cli/simulate ./internal/crd ./internal/simulate
+COMPUTING := ./internal/cli/simulate ./internal/controller/claimset ./internal/crd ./internal/simulate
 
 # make verify runs the checks of go vet. test/e2e comes last and alone: its clusters keep two processors busy.
 .PHONY: test

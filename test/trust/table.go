@@ -203,7 +203,7 @@ var table = []section{
 			"Policy `poolpolicy-bootstrap`: only users who may patch the pool can set, change or remove it, and only users who may delete the pool can delete such a PoolPolicy. While it names nothing that exists, no claim gets a spare.",
 		},
 		{
-			[]string{"ClusterBootstrap*.*", "BootstrapStep.*", "BootstrapManifests.*", "BootstrapJob.*", "ManifestSource.*", "ManifestReference.*", "Gate.*", "GateObjectCheck.*", "GatePod.*"},
+			[]string{"ClusterBootstrap*.*", "BootstrapStep.*", "BootstrapManifests.*", "BootstrapJob.*", "BootstrapChart.*", "ManifestSource.*", "ManifestReference.*", "Gate.*", "GateObjectCheck.*", "GatePod.*"},
 			"all fields", owner,
 			"Policy `clusterbootstrap-reach`: only users who may patch the pools of that namespace can write the spec, and only users who may read the Secrets there can write steps that refer to a Secret. Steps are taken and gates are checked in unclaimed clusters only, in namespaces that hotspare created for clusters of that pool. Messages contain names of objects, and no values of Secrets. A forged status delays claims, and lets none have a cluster.",
 		},
