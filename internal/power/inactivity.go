@@ -108,22 +108,30 @@ func (s Snapshot) hibernateIfInactive(d Plan, now time.Time) Plan {
 	if d.Inactivity.State == InactiveHibernating || activity != nil && activity.isUsed() {
 		d.Inactivity = InactivityRecord{} // somebody has woken it, or uses it
 	}
-	d.HoldAddress = s.HoldsAddresses && d.Record != nil && d.Record.FinishedAt == nil &&
-		(s.inactivityApplies() || s.Inactivity.State != "")
+	d.HoldAddress = s.needsHeldAddress(d.Record)
 	if !s.inactivityApplies() || d.Action.SetsPowerState() || d.Record == nil || d.Record.FinishedAt == nil {
 		return d
 	}
-	if !s.HasComeUp() { // this pass reports that it has; the next one asks for the activity
+	switch {
+	case !s.HasComeUp(): // this pass reports that it has; the next one asks for the activity
 		d.Next = nextPassDelay
-		return d
+	case activity != nil:
+		d.Record = recordLastRequest(d.Record, *activity, now)
+		return s.hibernateWhenDue(d, now)
+	case d.Hibernating.Reason == hivev1.ReasonRunning:
+		d.Hibernating.Message += " " + s.unknownActivityMessage()
 	}
-	if activity == nil {
-		if d.Hibernating.Reason == hivev1.ReasonRunning {
-			d.Hibernating.Message += " " + s.unknownActivityMessage()
-		}
-		return d
-	}
-	d.Record = recordLastRequest(d.Record, *activity, now)
+	return d
+}
+
+// needsHeldAddress reports whether connections to the API of a cluster that resumes are held until it runs.
+func (s Snapshot) needsHeldAddress(r *hivev1.PowerTransition) bool {
+	return s.HoldsAddresses && r != nil && r.FinishedAt == nil && (s.inactivityApplies() || s.Inactivity.State != "")
+}
+
+// hibernateWhenDue requests hibernation if the cluster was not used for long enough, and otherwise schedules the pass in
+// which that may be so.
+func (s Snapshot) hibernateWhenDue(d Plan, now time.Time) Plan {
 	left := s.timeUntilInactive(d, now)
 	switch {
 	case left <= 0:

@@ -59,7 +59,7 @@ type spoke struct {
 }
 
 // HubIdentity returns the client certificate and key, both in PEM, with which the hub authenticates to a cluster instead
-// of with the administrator's, so that the cluster can tell their requests apart; none if it has none for this cluster.
+// of with the administrator's, so that the cluster can distinguish their requests; none if it has none for this cluster.
 // It may return one only if config proves that its owner has at least the rights of the returned one.
 type HubIdentity func(config *rest.Config) (certificate, key []byte)
 

@@ -79,13 +79,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if err = r.observeClusters(ctx, key, s); err != nil {
 		return nil, err
 	}
-	if s.claims, err = r.observeClaims(ctx, key); err != nil {
-		return nil, err
-	}
-	if s.policies, err = r.listPolicies(ctx, key.Namespace); err != nil {
-		return nil, err
-	}
-	if s.sets, err = r.listSets(ctx, key.Namespace, s.claims); err != nil {
+	if err = r.observeQueue(ctx, key, s); err != nil {
 		return nil, err
 	}
 	reader := spares.Reader{Cached: r.Client, Live: r.Live}
@@ -120,6 +114,19 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 		return nil, err
 	}
 	return s, r.observePendingNames(ctx, s)
+}
+
+// observeQueue reads the claims of the pool, and what determines their places in the queue.
+func (r *Reconciler) observeQueue(ctx context.Context, key types.NamespacedName, s *observation) error {
+	var err error
+	if s.claims, err = r.observeClaims(ctx, key); err != nil {
+		return err
+	}
+	if s.policies, err = r.listPolicies(ctx, key.Namespace); err != nil {
+		return err
+	}
+	s.sets, err = r.listSets(ctx, key.Namespace, s.claims)
+	return err
 }
 
 func (r *Reconciler) observeClusters(ctx context.Context, key types.NamespacedName, s *observation) error {

@@ -337,7 +337,7 @@ const (
 // handshake.
 var internalErrorAlert = []byte{21, 3, 3, 0, 2, 2, 80}
 
-// refuse tells a TLS client that the server cannot serve it.
+// refuse sends a TLS client the alert that the server cannot serve it.
 func refuse(client net.Conn) {
 	if client.SetDeadline(time.Now().Add(time.Second)) != nil {
 		return
