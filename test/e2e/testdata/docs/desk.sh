@@ -5,7 +5,7 @@ running() { hotspare status >/dev/null 2>&1 || hotspare up --detach >/dev/null; 
 
 # tidy takes away what is there, so that the next commands find an empty hub.
 tidy() {
-  hotspare kubectl delete serviceinstances,fleetregions,dataplanes,clusterclaims,clusterpools,powerschedules,poolpolicies,clusterbootstraps --all -A --timeout=180s >/dev/null
+  hotspare kubectl delete serviceinstances,fleetregions,dataplanes,claimsets,clusterclaims,clusterpools,powerschedules,poolpolicies,clusterbootstraps --all -A --timeout=180s >/dev/null
   hotspare kubectl delete clusterdeploymentcustomizations,machinepools --all -A --timeout=60s >/dev/null
 }
 

@@ -1,2 +1,2 @@
-### Tekton
+### The script
 kubectl create namespace ci >/dev/null 2>&1 || true
