@@ -351,7 +351,8 @@ func (d *draft) reportNoPool() {
 	tooLarge = slices.Compact(tooLarge)
 	switch {
 	case len(tooLarge) > 0:
-		d.stall(v1alpha1.ReasonSetTooLarge, fmt.Sprintf("The set needs %s at once, and no pool that spec.poolSelector selects can have so many: %s: raise a limit, or delete the set and create a smaller one",
+		d.stall(v1alpha1.ReasonSetTooLarge, fmt.Sprintf("The set needs %s at once, and no pool that spec.poolSelector selects can have so many: %s: "+
+			"raise a limit, or delete the set and create a smaller one",
 			formatCount(d.Size, "cluster"), strings.Join(tooLarge, ", ")))
 	case deleting:
 		d.stall(hivev1.ReasonPoolDeleting, "The ClusterPools that spec.poolSelector selects are being deleted: label another pool, or delete the set")

@@ -219,7 +219,10 @@ func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, re
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts, Policies: claimpolicy.NewLister(c), Sets: claimset.NewLister(c)}
+	claims := &clusterclaim.Reconciler{
+		Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts,
+		Policies: claimpolicy.NewLister(c), Sets: claimset.NewLister(c),
+	}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}

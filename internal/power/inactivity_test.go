@@ -273,7 +273,8 @@ func TestHistoriesOfInactivity(t *testing.T) {
 		}
 		// A user connects, and it wakes, once for all who connect. Only a pause after scans may delay that.
 		c.settle(t, longestWakePause+c.setBack+time.Minute, func() bool { return c.held })
-		if !c.connect(false) || !c.connect(false) {
+		first, second := c.connect(false), c.connect(false)
+		if !first || !second {
 			c.fail(t, seed, "the address is not held")
 		}
 		if !c.settle(t, time.Minute, func() bool { return c.isUp() && c.requests == 2 }) {

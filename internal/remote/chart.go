@@ -178,10 +178,10 @@ func (a manifestApplier) readChartRecord(ctx context.Context, name string) (*cha
 	}
 	out := &chartRecord{}
 	if out.installed, err = strconv.Atoi(string(s.Data[chartInstalledKey])); err != nil {
-		return nil, fmt.Errorf("Secret %s/%s has no number of installed phases: delete it", bootstrap.JobNamespace, name)
+		return nil, fmt.Errorf("no number of installed phases is in Secret %s/%s: delete it", bootstrap.JobNamespace, name)
 	}
 	if out.phases, err = decodePhases(s.Data[chartPhasesKey]); err != nil {
-		return nil, fmt.Errorf("Secret %s/%s has no rendered chart: delete it", bootstrap.JobNamespace, name)
+		return nil, fmt.Errorf("no rendered chart is in Secret %s/%s: delete it", bootstrap.JobNamespace, name)
 	}
 	return out, nil
 }
@@ -226,7 +226,8 @@ func encodePhases(phases []helmchart.Phase) ([]byte, error) {
 		return nil, fmt.Errorf("encoding what was rendered: %w", err)
 	}
 	if out.Len() > maxChartRecord {
-		return nil, fmt.Errorf("its objects have %d KiB when they are compressed, and at most %d KiB can be recorded: install it in parts, or with a Job", out.Len()>>10, maxChartRecord>>10)
+		return nil, fmt.Errorf("its objects have %d KiB when they are compressed, and at most %d KiB can be recorded: install it in parts, or with a Job",
+			out.Len()>>10, maxChartRecord>>10)
 	}
 	return out.Bytes(), nil
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/helmchart"
 )
 
@@ -72,7 +71,7 @@ func newChartAPI(t *testing.T, phases []helmchart.Phase, err error) (*chartAPI, 
 	a := &chartAPI{applyAPI: &applyAPI{refusals: map[string]metav1.Status{}, statuses: map[string]map[string]any{}}}
 	server := httptest.NewTLSServer(a)
 	t.Cleanup(server.Close)
-	c, problem := newSpokeClient([]byte(kubeconfig(server, token(secret))), cabundle.Bundle{})
+	c, problem := newSpokeClient([]byte(kubeconfig(server, token(secret))))
 	if problem != nil {
 		t.Fatal(problem)
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/gate"
 )
 
@@ -84,7 +83,7 @@ func newGateAPI(t *testing.T) (*gateAPI, *spokeClient) {
 	}}
 	server := httptest.NewTLSServer(a)
 	t.Cleanup(server.Close)
-	client, err := newSpokeClient([]byte(kubeconfig(server, token(secret))), cabundle.Bundle{})
+	client, err := newSpokeClient([]byte(kubeconfig(server, token(secret))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +155,7 @@ func TestTheClusterOfAGateDoesNotAnswer(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	text := []byte(kubeconfig(server, token(secret)))
 	server.Close()
-	client, err := newSpokeClient(text, cabundle.Bundle{})
+	client, err := newSpokeClient(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // hanging is a network that swallows packets.
@@ -37,7 +35,7 @@ func TestD20AClusterThatSwallowsPacketsHoldsAWorkerForTenSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := newAPI(t)
 			synctest.Test(t, func(t *testing.T) {
-				a, err := newSpokeClient([]byte(kubeconfig(server.Server, token(secret))), cabundle.Bundle{})
+				a, err := newSpokeClient([]byte(kubeconfig(server.Server, token(secret))))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,8 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // Where an OpenShift cluster reports its infrastructure, and any API server what its user may do.
@@ -36,7 +34,7 @@ type Identity struct {
 // ReadIdentity asks the cluster that a kubeconfig reaches. Like a Connector, it refuses kubeconfigs that
 // would run programs or read files. Errors are fixed phrases without the kubeconfig's content.
 func ReadIdentity(ctx context.Context, kubeconfig []byte) (Identity, error) {
-	a, err := newSpokeClient(kubeconfig, cabundle.Bundle{})
+	a, err := newSpokeClient(kubeconfig)
 	if err != nil {
 		return Identity{}, err
 	}

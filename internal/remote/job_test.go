@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // jobAPI is the API of a cluster in which Job x runs.
@@ -45,7 +44,7 @@ func newJobAPI(t *testing.T) (*jobAPI, manifestApplier, bootstrap.Job) {
 	a := &jobAPI{applyAPI: &applyAPI{refusals: map[string]metav1.Status{}, statuses: map[string]map[string]any{}}}
 	server := httptest.NewTLSServer(a)
 	t.Cleanup(server.Close)
-	c, err := newSpokeClient([]byte(kubeconfig(server, token(secret))), cabundle.Bundle{})
+	c, err := newSpokeClient([]byte(kubeconfig(server, token(secret))))
 	if err != nil {
 		t.Fatal(err)
 	}

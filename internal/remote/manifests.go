@@ -28,8 +28,8 @@ const maxMessageLength = 300
 
 // TakeStep attempts a step of a bootstrap in the cluster whose admin kubeconfig is in the Secret: it applies the
 // manifests of the step in their order, and reports whether every object is current, runs its Job, and reports
-// whether it is complete, or installs its chart. It may be repeated. A cluster that does not answer yields an Outcome that says so; an error is the hub's own. secrets are texts that the
-// message must not contain.
+// whether it is complete, or installs its chart. It may be repeated. A cluster that does not answer yields an Outcome
+// that says so; an error is the hub's own. secrets are texts that the message must not contain.
 func (c *Connector) TakeStep(ctx context.Context, secret types.NamespacedName, step bootstrap.Step, secrets []string) (bootstrap.Outcome, error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil {

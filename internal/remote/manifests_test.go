@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"hotspare.io/hotspare/internal/bootstrap"
-	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // applyAPI is the API of a cluster to which manifests are applied.
@@ -79,7 +78,7 @@ func newApplyAPI(t *testing.T) (*applyAPI, manifestApplier) {
 	a := &applyAPI{refusals: map[string]metav1.Status{}, statuses: map[string]map[string]any{}}
 	server := httptest.NewTLSServer(a)
 	t.Cleanup(server.Close)
-	c, err := newSpokeClient([]byte(kubeconfig(server, token(secret))), cabundle.Bundle{})
+	c, err := newSpokeClient([]byte(kubeconfig(server, token(secret))))
 	if err != nil {
 		t.Fatal(err)
 	}

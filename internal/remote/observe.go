@@ -33,13 +33,13 @@ type spokeClient struct {
 	kube   client.Client
 }
 
-// newSpokeClient returns a client for a kubeconfig, which also trusts authorities. Its errors are
-// fixed phrases.
-func newSpokeClient(kubeconfig []byte, authorities cabundle.Bundle) (*spokeClient, error) {
-	return newSpokeClientAs(nil, kubeconfig, authorities)
+// newSpokeClient returns a client for a kubeconfig. Its errors are fixed phrases.
+func newSpokeClient(kubeconfig []byte) (*spokeClient, error) {
+	return newSpokeClientAs(nil, kubeconfig, cabundle.Bundle{})
 }
 
-// newSpokeClientAs is newSpokeClient for a client that authenticates as identify says, unless that is nil.
+// newSpokeClientAs is newSpokeClient for a client that authenticates as identify says, unless that is nil, and also
+// trusts authorities.
 func newSpokeClientAs(identify HubIdentity, kubeconfig []byte, authorities cabundle.Bundle) (*spokeClient, error) {
 	config, err := parseKubeconfig(kubeconfig)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // Reader reads paths of a cluster's API.
@@ -20,7 +18,7 @@ type Reader struct {
 // NewReader returns a Reader of the cluster that a kubeconfig reaches. Like a Connector, it refuses kubeconfigs
 // that would run programs or read files. The caller must call Close.
 func NewReader(kubeconfig []byte) (*Reader, error) {
-	a, err := newSpokeClient(kubeconfig, cabundle.Bundle{})
+	a, err := newSpokeClient(kubeconfig)
 	if err != nil {
 		return nil, err
 	}

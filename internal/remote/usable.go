@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // CheckUsable returns why a hub would not serve a cluster whose kubeconfig it has to a claim: its API does not
@@ -14,7 +12,7 @@ import (
 // Like a Connector, it refuses kubeconfigs that would run programs or read files. Errors are fixed phrases
 // without the kubeconfig's content.
 func CheckUsable(ctx context.Context, kubeconfig []byte, expectNodes bool) error {
-	a, err := newSpokeClient(kubeconfig, cabundle.Bundle{})
+	a, err := newSpokeClient(kubeconfig)
 	if err != nil {
 		return err
 	}

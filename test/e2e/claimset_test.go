@@ -107,7 +107,7 @@ func TestClaimSetsGetTheirClustersTogether(t *testing.T) {
 	says(t, h.run(t, "", "explain", "claimset", "second", "-n", ns).out, "running clusters kept for it: 1")
 
 	t.Log("the rest becomes free: the set is served, and then the claim")
-	if r := h.run(t, "", "claimset", "release", "first", "-n", ns, "--wait"); r.code != 0 {
+	if r = h.run(t, "", "claimset", "release", "first", "-n", ns, "--wait"); r.code != 0 {
 		t.Fatal(r.all())
 	}
 	h.setIs(t, second, v1alpha1.ReasonSetServed)

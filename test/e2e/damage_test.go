@@ -14,7 +14,7 @@ import (
 // quickly is how soon a start that cannot succeed ends, and one that is told to stop.
 const quickly = time.Minute
 
-func TestADamagedHubSaysSo(t *testing.T) {
+func TestADamagedHubSaysSo(t *testing.T) { //nolint:tparallel // each is short
 	h := own(t)
 	if err := h.down(); err != nil {
 		t.Fatal(err)

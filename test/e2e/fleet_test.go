@@ -35,7 +35,7 @@ func (f *fleet) note(t *testing.T, format string, args ...any) {
 // The story of docs/fleet.md, on local clusters: a region fills up and grows before it is
 // full, real instances take the warm nodes and more are made, what is not needed goes,
 // and what fails is told of.
-func TestAFleetGrowsBeforeItIsFull(t *testing.T) {
+func TestAFleetGrowsBeforeItIsFull(t *testing.T) { //nolint:tparallel // its parts are one story
 	f := &fleet{hub: own(t), began: time.Now()}
 	f.hotspare(t, "kubectl", "apply", "-f", filepath.Join("..", "..", "docs", "examples", "fleet.yaml"))
 	first := f.plane(t, nil)

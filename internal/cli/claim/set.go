@@ -142,7 +142,8 @@ func (a commands) writeClaimSetCreated(w io.Writer, set *v1alpha1.ClaimSet) erro
 }
 
 func (a commands) writeClaimSetServed(w io.Writer, set *v1alpha1.ClaimSet, took string) error {
-	if _, err := fmt.Fprintf(w, "ClaimSet %s has %s of pool %s after %s\n\n", set.Name, humanize.FormatCount(int(set.Status.Assigned), "cluster"), set.Status.ClusterPoolName, took); err != nil {
+	if _, err := fmt.Fprintf(w, "ClaimSet %s has %s of pool %s after %s\n\n", set.Name,
+		humanize.FormatCount(int(set.Status.Assigned), "cluster"), set.Status.ClusterPoolName, took); err != nil {
 		return err
 	}
 	t := base.NewTable("CLAIM", "CLUSTER")

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/plugin"
 	"k8s.io/kubectl/pkg/cmd/util"
 
-	_ "hotspare.io/hotspare/internal/cli/kubectl/english"
+	_ "hotspare.io/hotspare/internal/cli/kubectl/english" // it works by being imported
 )
 
 // Streams are kubectl's input and outputs.

@@ -148,7 +148,7 @@ func (s *Store) applyAddress(ctx context.Context, infraID string, a *address) er
 		a.closeHolder()
 		return a.socket.Suspend()
 	case phase == phaseAbsent, phase == phaseFrozen:
-		return s.startHolding(infraID, a)
+		return s.startHolding(ctx, infraID, a)
 	case phase == phaseRunning:
 		if a.holder != nil {
 			a.holder.Release()
@@ -164,13 +164,14 @@ func (s *Store) applyAddress(ctx context.Context, infraID string, a *address) er
 	}
 }
 
-func (s *Store) startHolding(infraID string, a *address) error {
+func (s *Store) startHolding(ctx context.Context, infraID string, a *address) error {
 	if err := a.open(infraID); err != nil {
 		return err
 	}
 	if a.holder == nil {
+		dialer, lasting := &net.Dialer{Timeout: dialTimeout}, context.WithoutCancel(ctx)
 		dial := func() (net.Conn, error) {
-			return net.DialTimeout("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.port)), dialTimeout)
+			return dialer.DialContext(lasting, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.port)))
 		}
 		a.holder = apiaddress.NewHolder(apiaddress.DefaultLimits, s.held, dial, func() { s.notifyRunStateChange(infraID) })
 	}

@@ -63,7 +63,8 @@ func NewEvents(list []corev1.Event, now time.Time) []Event {
 // kindNames are the plain names of kinds.
 var kindNames = map[string]string{
 	"ClusterPool": "pool", "ClusterClaim": "claim", "ClusterDeployment": "cluster", "ClusterProvision": "install",
-	"ClusterDeploymentCustomization": "customization", "MachinePool": "machine pool", "PowerSchedule": "schedule", "PoolPolicy": "policy", "ClaimPolicy": "claim policy", "ClaimSet": "claim set",
+	"ClusterDeploymentCustomization": "customization", "MachinePool": "machine pool", "PowerSchedule": "schedule", "PoolPolicy": "policy",
+	"ClaimPolicy": "claim policy", "ClaimSet": "claim set",
 	"FleetRegion": "region", "DataPlane": "data plane", "DataPlaneAgent": "agent", "ServiceInstance": "instance", "InstanceType": "instance type",
 }
 

@@ -74,7 +74,7 @@ func (r *Reconciler) completeResume(ctx context.Context, cd *hivev1.ClusterDeplo
 func (r *Reconciler) requestPowerState(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) error {
 	before := cd.DeepCopy()
 	setInactivityRecord(cd, d.Inactivity)
-	reason, note := "", ""
+	var reason, note string
 	switch d.Action {
 	case power.HibernateInactive:
 		cd.Spec.PowerState = hivev1.PowerHibernating

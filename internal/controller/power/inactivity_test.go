@@ -138,7 +138,7 @@ func TestAConnectionDoesNotEndASleepThatAUserWanted(t *testing.T) {
 }
 
 func TestWhatPreventsInactivityIsReported(t *testing.T) {
-	h, s := usedHub(t, "soon")
+	h, _ := usedHub(t, "soon")
 	says := func(want string) {
 		t.Helper()
 		h.pass()
@@ -148,6 +148,7 @@ func TestWhatPreventsInactivityIsReported(t *testing.T) {
 	}
 	says(`spec.claimedClusters.hibernateAfterInactivity of PoolPolicy ci/dev is ignored: "soon" is not a duration`)
 
+	var s *usedSim
 	h, s = usedHub(t, "30m")
 	s.activity = nil
 	says("It does not hibernate for inactivity: its API server does not report requests.")

@@ -17,7 +17,7 @@ import (
 // Creator and priority of a claim of a set are those of the set, whatever is written into the claim.
 func TestTheSetOfAClaim(t *testing.T) {
 	created := metav1.NewTime(noon.Add(-time.Hour))
-	set := v1alpha1.ClaimSet{
+	original := v1alpha1.ClaimSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: "s", UID: "u", CreationTimestamp: created, Annotations: map[string]string{hivev1.AnnotationCreator: "alice"},
 		},
@@ -46,7 +46,7 @@ func TestTheSetOfAClaim(t *testing.T) {
 			o.Policies, set.Annotations = policies, nil
 		}, want, true, 0},
 	} {
-		o, set := objects(nil), *set.DeepCopy()
+		o, set := objects(nil), *original.DeepCopy()
 		c := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: tc.claim, OwnerReferences: []metav1.OwnerReference{claimset.NewOwnerReference(&set)},
 			Annotations: map[string]string{hivev1.AnnotationCreator: "bob", hivev1.AnnotationPriority: "100"},

@@ -152,7 +152,7 @@ func TestAThousandConnectionsWaitForOneWake(t *testing.T) {
 		all.Go(func() {
 			want := fmt.Sprint("CLIENT ", i)
 			if got, err := r.ask(strings.ToLower(want)); err != nil || got != want {
-				errs <- fmt.Errorf("client %d: %q, %v", i, got, err)
+				errs <- fmt.Errorf("client %d: %q, %w", i, got, err)
 			}
 		})
 	}
