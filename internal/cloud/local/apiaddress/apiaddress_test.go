@@ -180,8 +180,8 @@ func TestNoConnectionIsRefusedAtTheHandovers(t *testing.T) {
 	end := r.serve()
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
-	var asked atomic.Int64
-	for range 4 {
+	served := make([]atomic.Bool, 4) // since the API is up
+	for i := range served {
 		clients.Go(func() {
 			for {
 				select {
@@ -193,15 +193,27 @@ func TestNoConnectionIsRefusedAtTheHandovers(t *testing.T) {
 					t.Errorf("got %q, %v", got, err)
 					return
 				}
-				asked.Add(1)
+				served[i].Store(true)
 			}
 		})
 	}
+	allServed := func() bool {
+		for i := range served {
+			if !served[i].Load() {
+				return false
+			}
+		}
+		return true
+	}
 	for range 20 { // it sleeps, and wakes when a client waits
-		r.eventually("clients are served", func() bool { return asked.Swap(0) > 0 })
+		// An API that ends while a connection is passed to it ends that connection, too.
+		r.eventually("all clients are served", allServed)
 		end()
 		r.hold()
 		r.eventually("a client waits", func() bool { return r.holder.CountWaiting() > 0 })
+		for i := range served {
+			served[i].Store(false)
+		}
 		end = r.serve()
 		r.holder.Release()
 	}
