@@ -45,6 +45,8 @@ type chartRecord struct {
 	phases    []helmchart.Phase
 	installed int
 	done      bool
+	// damage says what is wrong with a record that hotspare has not written; empty if nothing is.
+	damage string
 }
 
 // installChart installs the phases of a chart, each after every object of the one before is current. It continues where
@@ -56,6 +58,9 @@ func (a manifestApplier) installChart(ctx context.Context, c bootstrap.Chart) bo
 	}
 	if record == nil {
 		return a.renderChart(ctx, c)
+	}
+	if record.damage != "" {
+		return bootstrap.Outcome{Failed: true, Message: record.damage}
 	}
 	for i := record.installed; i < len(record.phases) && !record.done; i++ {
 		phase := record.phases[i]
@@ -178,10 +183,10 @@ func (a manifestApplier) readChartRecord(ctx context.Context, name string) (*cha
 	}
 	out := &chartRecord{}
 	if out.installed, err = strconv.Atoi(string(s.Data[chartInstalledKey])); err != nil {
-		return nil, fmt.Errorf("no number of installed phases is in Secret %s/%s: delete it", bootstrap.JobNamespace, name)
+		return &chartRecord{damage: fmt.Sprintf("Secret %s/%s has no number of installed phases: delete it", bootstrap.JobNamespace, name)}, nil
 	}
 	if out.phases, err = decodePhases(s.Data[chartPhasesKey]); err != nil {
-		return nil, fmt.Errorf("no rendered chart is in Secret %s/%s: delete it", bootstrap.JobNamespace, name)
+		return &chartRecord{damage: fmt.Sprintf("Secret %s/%s has no rendered chart: delete it", bootstrap.JobNamespace, name)}, nil
 	}
 	return out, nil
 }
@@ -249,7 +254,7 @@ func decodePhases(raw []byte) ([]helmchart.Phase, error) {
 func (a manifestApplier) discoverAPIs(ctx context.Context) (version string, apis []string, err error) {
 	version = a.readAPIVersion(ctx).Desired
 	if version == "" {
-		return "", nil, errors.New("it does not tell its version")
+		return "", nil, errors.New("its version cannot be read")
 	}
 	groups := metav1.APIGroupList{}
 	if err := a.readWithTimeout(ctx, "/apis", &groups); err != nil {

@@ -131,6 +131,17 @@ func TestAChartGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+func TestADamagedRecordOfAChartIsNamed(t *testing.T) {
+	for key, want := range map[string]string{"installed": "has no number of installed phases: delete it", "phases.json.gz": "has no rendered chart: delete it"} {
+		a, applier, _ := newChartAPI(t, []helmchart.Phase{{Name: "one", Manifests: []string{configMapNamed("one")}}}, nil)
+		applier.installChart(t.Context(), chart)
+		a.record.Data[key] = []byte("x")
+		if got := applier.installChart(t.Context(), chart); !got.Failed || got.Message != "Secret hotspare-bootstrap/x "+want {
+			t.Errorf("%s: got %+v", key, got)
+		}
+	}
+}
+
 func TestWhatAChartWaitsFor(t *testing.T) {
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate}\n"
 	condition := func(typ, reason string) map[string]any {
