@@ -13,6 +13,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -74,12 +75,18 @@ type Reconciler struct {
 	// Workers is the number of clusters reconciled concurrently; 0 means 20. Each worker may wait
 	// for a platform or a spoke.
 	Workers int
+
+	// claimReports spreads the writes that only report claims.
+	claimReports reportQueue
 }
 
 // Reconcile does one pass over the cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cd hivev1.ClusterDeployment
 	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.claimReports.removeCluster(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) || cd.Unreadable != "" {

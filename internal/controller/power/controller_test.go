@@ -412,3 +412,40 @@ func (b blurred) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 	}
 	return err
 }
+
+func TestTheReportOfAClaimIsForgottenWithItsWriteOrItsCluster(t *testing.T) {
+	claimedHub := func() *hub {
+		h := newHub(t, func(cd *hivev1.ClusterDeployment) {
+			cd.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "p", PoolName: "p"}
+		})
+		h.until("Running")
+		at := metav1.NewTime(h.sim.clock.Now().Truncate(time.Second))
+		h.edit(func(cd *hivev1.ClusterDeployment) {
+			cd.Spec.ClusterPoolRef.ClaimName, cd.Spec.ClusterPoolRef.ClaimedTimestamp = "x", &at
+		})
+		h.sim.clock.Step(h.pass())
+		if len(h.claimReports.due) != 1 {
+			t.Errorf("before the write, the queue has %v", h.claimReports.due)
+		}
+		return h
+	}
+	t.Run("write", func(t *testing.T) {
+		h := claimedHub()
+		h.pass()
+		writes := h.writes
+		h.pass() // nothing changes
+		if len(h.claimReports.due) != 0 || h.writes != writes {
+			t.Errorf("after the write, the queue has %v", h.claimReports.due)
+		}
+	})
+	t.Run("deletion", func(t *testing.T) {
+		h := claimedHub()
+		if err := h.Client.Delete(t.Context(), h.get()); err != nil {
+			t.Fatal(err)
+		}
+		h.pass()
+		if len(h.claimReports.due) != 0 {
+			t.Errorf("after the deletion, the queue has %v", h.claimReports.due)
+		}
+	})
+}

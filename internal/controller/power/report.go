@@ -29,44 +29,46 @@ func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDep
 		cd.Status.ObservedGeneration = cd.Generation // before the install, package provision reports it
 	}
 	kstatus.ReportClusterDeployment(cd, now)
-	if left := reportDelay(before, cd, now); left > 0 {
+	if left := r.reportDelay(before, cd, now); left > 0 {
 		return fault.SoonerDelay(d.Next, left), nil
 	}
 	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {
 		return d.Next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
+	r.claimReports.removeCluster(client.ObjectKeyFromObject(cd))
 	r.recordPowerEvent(before, cd)
 	r.recordDrift(cd, d)
 	r.Metrics.RecordPowerTransition(before, cd)
 	return d.Next, r.patchVersionLabels(ctx, cd, d.Version)
 }
 
-// maxReportDelay is the maximum delay of a write to the status.
-const maxReportDelay = 3 * time.Second
+// newClusterReportDelay is the maximum delay of the write of the power conditions of a new cluster.
+const newClusterReportDelay = 3 * time.Second
 
 // reportDelay returns how long the status of after need not be written because another write that
 // includes its changes is probably near; 0 or less if it must be written now:
 //   - The cluster is new and not installed: its power conditions say only that.
-//   - The cluster was just claimed, and only the claim caused the changes. When many claims arrive at
-//     once, one such write for each would delay the claims that still wait.
-func reportDelay(before, after *hivev1.ClusterDeployment, now time.Time) time.Duration {
-	var left time.Duration
+//   - The cluster was just claimed, and only the claim caused the changes. When many claims arrive,
+//     one such write for each would delay the claims that still wait: see reportQueue.
+func (r *Reconciler) reportDelay(before, after *hivev1.ClusterDeployment, now time.Time) time.Duration {
 	switch {
 	case !after.Spec.Installed && after.DeletionTimestamp == nil:
-		left = after.CreationTimestamp.Add(maxReportDelay).Sub(now)
+		left := after.CreationTimestamp.Add(newClusterReportDelay).Sub(now)
+		if left > newClusterReportDelay {
+			return 0 // the clock was wrong
+		}
+		return left
 	case changesOnlyByClaim(before, after):
-		left = after.Spec.ClusterPoolRef.ClaimedTimestamp.Add(maxReportDelay).Sub(now)
+		return r.claimReports.timeOf(client.ObjectKeyFromObject(after), after.Spec.ClusterPoolRef.ClaimedTimestamp.Time, now).Sub(now)
 	}
-	if left > maxReportDelay {
-		return 0
-	}
-	return left
+	return 0
 }
 
-// changesOnlyByClaim reports whether the status of after differs from that of before only by what
-// follows from a claim.
+// changesOnlyByClaim reports whether the status of after differs from that of before, and only by
+// what follows from a claim.
 func changesOnlyByClaim(before, after *hivev1.ClusterDeployment) bool {
-	if after.Spec.ClusterPoolRef == nil || after.Spec.ClusterPoolRef.ClaimedTimestamp == nil {
+	if after.Spec.ClusterPoolRef == nil || after.Spec.ClusterPoolRef.ClaimedTimestamp == nil ||
+		before.Status.ObservedGeneration == after.Status.ObservedGeneration && before.Status.ClaimedTimestamp.Equal(after.Status.ClaimedTimestamp) {
 		return false
 	}
 	status := after.Status
