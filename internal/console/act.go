@@ -108,6 +108,12 @@ func createClaim(ctx context.Context, v Viewer, r *http.Request) (string, error)
 		}
 		c.Spec.Lifetime = &lifetime
 	}
+	if text := strings.TrimSpace(r.PostFormValue("priority")); text != "" {
+		if _, err := hivev1.ParsePriority(text); err != nil {
+			return "", fmt.Errorf("priority %w: enter one such as 30, or none", err)
+		}
+		c.Annotations = map[string]string{hivev1.AnnotationPriority: text}
+	}
 	err := v.Create(ctx, c)
 	switch {
 	case apierrors.IsAlreadyExists(err):

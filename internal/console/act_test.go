@@ -18,15 +18,18 @@ func (h *hub) get(key string, o client.Object) error {
 
 func TestClaiming(t *testing.T) {
 	for name, c := range map[string]struct {
-		form url.Values
-		said string
-		life hivev1.Duration
+		form     url.Values
+		said     string
+		life     hivev1.Duration
+		priority string
 	}{
-		"with a name":                  {url.Values{"claim": {" x "}}, "Claim x created.", ""},
-		"with a lifetime":              {url.Values{"claim": {"x"}, "lifetime": {"8h"}}, "Claim x created.", "8h"},
-		"with what is no lifetime":     {url.Values{"claim": {"x"}, "lifetime": {"long"}}, `Failed: lifetime "long" is not a duration: enter one such as 8h or 90m`, ""},
-		"with a lifetime that is over": {url.Values{"claim": {"x"}, "lifetime": {"-1h"}}, `Failed: lifetime "-1h" is not a duration`, ""},
-		"with a name that is taken":    {url.Values{"claim": {"mine"}}, `Failed: namespace default already has a claim "mine": choose another name`, ""},
+		"with a name":                  {url.Values{"claim": {" x "}}, "Claim x created.", "", ""},
+		"with a lifetime":              {url.Values{"claim": {"x"}, "lifetime": {"8h"}}, "Claim x created.", "8h", ""},
+		"with what is no lifetime":     {url.Values{"claim": {"x"}, "lifetime": {"long"}}, `Failed: lifetime "long" is not a duration: enter one such as 8h or 90m`, "", ""},
+		"with a lifetime that is over": {url.Values{"claim": {"x"}, "lifetime": {"-1h"}}, `Failed: lifetime "-1h" is not a duration`, "", ""},
+		"with a priority":              {url.Values{"claim": {"x"}, "priority": {"-30"}}, "Claim x created.", "", "-30"},
+		"with what is no priority":     {url.Values{"claim": {"x"}, "priority": {"2000"}}, `Failed: priority "2000" is not a whole number from -1000 to 1000: enter one such as 30, or none`, "", ""},
+		"with a name that is taken":    {url.Values{"claim": {"mine"}}, `Failed: namespace default already has a claim "mine": choose another name`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := poolOf("default", "dev")
@@ -42,6 +45,9 @@ func TestClaiming(t *testing.T) {
 			}
 			if err == nil && (made.Spec.ClusterPoolName != "dev" || (c.life == "") != (made.Spec.Lifetime == nil) || c.life != "" && *made.Spec.Lifetime != c.life) {
 				t.Errorf("made %+v", made.Spec)
+			}
+			if got := made.Annotations[hivev1.AnnotationPriority]; got != c.priority {
+				t.Errorf("its priority is %q, want %q", got, c.priority)
 			}
 		})
 	}

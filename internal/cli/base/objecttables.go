@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/explain/remedy"
@@ -19,7 +18,10 @@ func (a *App) BuildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *Ta
 	if places {
 		t.Header = append(t.Header, "PLACE")
 	}
-	priorities := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool { return claimpolicy.ReadClaim(&c).Priority != 0 })
+	priorities := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool {
+		effective, asked := clusterstate.ClaimPriority(&c)
+		return effective != 0 || asked != 0
+	})
 	if priorities {
 		t.Header = append(t.Header, "PRIORITY")
 	}
@@ -46,13 +48,13 @@ func (a *App) BuildClaimTable(claims []hivev1.ClusterClaim, namespaces bool) *Ta
 	return t
 }
 
-// formatPriority returns the priority of a claim, and the one in effect if a ClaimPolicy limits it.
+// formatPriority returns the priority in effect of a claim, and its own if a ClaimPolicy limits it.
 func formatPriority(c *hivev1.ClusterClaim) string {
-	own := claimpolicy.ReadClaim(c).Priority
-	if s := c.Status.Priority; s != nil && int(*s) < own {
-		return fmt.Sprintf("%d (of %d)", *s, own)
+	effective, asked := clusterstate.ClaimPriority(c)
+	if effective < asked {
+		return fmt.Sprintf("%d (of %d)", effective, asked)
 	}
-	return FormatNumber(own)
+	return FormatNumber(effective)
 }
 
 // BuildTaskTable lists the actions for the user, then the problems that resolve without action.

@@ -6,6 +6,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 )
@@ -17,7 +18,11 @@ type Claim struct {
 	// Cluster is the cluster of the claim. Position is the claim's position among the waiting
 	// claims, such as 2nd.
 	Cluster, Position string
-	Age               Moment
+	// Priority is the priority in effect of a waiting claim; 0 if it has none. Set is the ClaimSet
+	// whose clusters are given together, this claim's among them; empty if the claim is alone.
+	Priority int
+	Set      string
+	Age      Moment
 	// Expected is when the claim is likely to get a cluster, Ends when its lifetime ends.
 	Expected, Ends Moment
 	Problem        string
@@ -32,6 +37,12 @@ func newClaim(c *hivev1.ClusterClaim, now time.Time) Claim {
 	out := Claim{
 		Namespace: c.Namespace, Name: c.Name, State: clusterstate.OfClaim(c), Cluster: c.Spec.Namespace,
 		Age: PastMoment(c.CreationTimestamp.Time, now), Problem: claimProblem(c), Releasing: c.DeletionTimestamp != nil,
+	}
+	if owner := claimset.FindOwner(c); owner != nil {
+		out.Set = owner.Name
+	}
+	if out.State == clusterstate.Waiting {
+		out.Priority, _ = clusterstate.ClaimPriority(c)
 	}
 	if c.Status.Position != nil {
 		out.Position = humanize.Ordinal(int(*c.Status.Position))

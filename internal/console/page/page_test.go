@@ -193,6 +193,21 @@ func TestClaimsSayWhenTheyAreServedAndEnd(t *testing.T) {
 		"one whose cluster is gone": {
 			claim("x", "dev", time.Minute, served(hivev1.ReasonClusterDeleted)), "Lost on cluster-of-x: It is ClusterDeleted.",
 		},
+		"one with a priority, of a set": {
+			claim("x", "dev", time.Minute, func(c *hivev1.ClusterClaim) {
+				priority, position := int32(10), int32(2)
+				c.Annotations = map[string]string{hivev1.AnnotationPriority: "30"}
+				c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "hotspare.io/v1alpha1", Kind: "ClaimSet", Name: "four"}}
+				c.Status.Priority, c.Status.Position = &priority, &position
+			}),
+			"Waiting 2nd priority 10 of four",
+		},
+		"one with a priority that it no longer needs": {
+			claim("x", "dev", time.Minute, served(hivev1.ReasonRunning), func(c *hivev1.ClusterClaim) {
+				c.Annotations = map[string]string{hivev1.AnnotationPriority: "30"}
+			}),
+			"Running on cluster-of-x awake",
+		},
 		"one that is released": {
 			claim("x", "dev", time.Minute, served(hivev1.ReasonRunning), func(c *hivev1.ClusterClaim) {
 				at := ago(0)
@@ -221,6 +236,12 @@ func viewRegions(c page.Claim) string {
 		if w.word != "" {
 			b.WriteString(" " + w.before + w.word)
 		}
+	}
+	if c.Priority != 0 {
+		fmt.Fprintf(&b, " priority %d", c.Priority)
+	}
+	if c.Set != "" {
+		b.WriteString(" of " + c.Set)
 	}
 	if c.CanHibernate {
 		b.WriteString(" awake")
