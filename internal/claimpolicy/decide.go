@@ -173,9 +173,10 @@ func (d *draft) decideClaim(c Claim) condition.Value {
 		return obstacle
 	}
 	limits := limitsOf(apply, c.Creator.User)
-	if full := d.fullLimits(limits, 1); len(full) > 0 && !c.keepsAdmission() {
-		d.wait([]Claim{c}, limits, full)
-		return condition.False(hivev1.ReasonLimitReached, d.explain(c, full[0]))
+	if !c.keepsAdmission() {
+		if v := d.findFull(c, limits); v != (condition.Value{}) {
+			return v
+		}
 	}
 	// An admission that is withdrawn counts until that is written, so that no two claims have its place.
 	d.count(c, apply, limits)
@@ -183,6 +184,22 @@ func (d *draft) decideClaim(c Claim) condition.Value {
 		return obstacle
 	}
 	return condition.True(hivev1.ReasonAdmitted, "The claim is admitted")
+}
+
+// findFull puts a claim in line for the limits that have no place for it, and returns the condition that says so; the zero
+// value if all have one. A claim that a limit of 0 never admits is not in line: it would keep places of other policies from
+// other claims for ever.
+func (d *draft) findFull(c Claim, limits []limit) condition.Value {
+	if closed := slices.DeleteFunc(slices.Clone(limits), func(l limit) bool { return l.most > 0 }); len(closed) > 0 {
+		d.countWaiting(1, closed)
+		return condition.False(hivev1.ReasonLimitReached, d.explain(c, closed[0]))
+	}
+	full := d.fullLimits(limits, 1)
+	if len(full) == 0 {
+		return condition.Value{}
+	}
+	d.wait([]Claim{c}, limits, full)
+	return condition.False(hivev1.ReasonLimitReached, d.explain(c, full[0]))
 }
 
 // findApplying returns the policies that apply to a claim.
@@ -270,18 +287,12 @@ func (d *draft) fullLimits(limits []limit, places int) []limit {
 // places for the set has some for the claims behind it.
 func (d *draft) wait(claims []Claim, limits, full []limit) {
 	c, isFirst := claims[0], true
-	counted := map[string]bool{}
+	counted := d.countWaiting(len(claims), full)
 	for _, l := range full {
 		if d.first[l] == "" {
 			d.first[l] = c.Name
 		}
 		isFirst = isFirst && d.first[l] == c.Name
-		if !counted[l.policy] {
-			counted[l.policy] = true
-			n := d.plan.Counts[l.policy]
-			n.Waiting += len(claims)
-			d.plan.Counts[l.policy] = n
-		}
 	}
 	if !isFirst {
 		return
@@ -291,6 +302,21 @@ func (d *draft) wait(claims []Claim, limits, full []limit) {
 			d.reserved[l] = append(d.reserved[l], claims...)
 		}
 	}
+}
+
+// countWaiting counts claims that wait because of limits, and returns the policies of these limits.
+func (d *draft) countWaiting(claims int, limits []limit) map[string]bool {
+	counted := map[string]bool{}
+	for _, l := range limits {
+		if counted[l.policy] {
+			continue
+		}
+		counted[l.policy] = true
+		n := d.plan.Counts[l.policy]
+		n.Waiting += claims
+		d.plan.Counts[l.policy] = n
+	}
+	return counted
 }
 
 // explain says which limit a claim waits for, and which claims have its places.

@@ -116,6 +116,10 @@ func TestDecide(t *testing.T) {
 		"a cluster outlives its pool":                     {[]string{"p: g:ci;;1"}, "*x=alice(ci)@gone", ""},
 		"a claim that cannot be read":                     {[]string{"p: g:ci;;1"}, "?x=alice(ci)@dev y=bob(ci)@dev", "hold x: The claim cannot be read: it is admitted once it can get a cluster\nadmit y"},
 		"the first in line reserves in other policies":    {[]string{"p: g:ci;;2", "q: u:alice;;;1"}, "*x=alice(ci)@dev y=alice(ci)@dev z=bob(ci)@dev", "hold y: ClaimPolicy q admits at most 1 claim of alice at a time, and has admitted x: this claim of alice waits until one of them is released\nhold z: ClaimPolicy p admits at most 2 claims of all its subjects together at a time, and has admitted x of alice; a place is reserved for y of alice: this claim of bob waits until one of them is released"},
+		"a claim that is never admitted does not reserve": {[]string{"p: g:ci;;1", "q: u:alice;;0"}, "y=alice(ci)@dev z=bob(ci)@dev", "hold y: ClaimPolicy q admits no claims of all its subjects together: ask somebody who may write ClaimPolicies here\nadmit z"},
+		"nor is it in line for other limits": {[]string{"p: g:ci;;1", "q: u:alice;;0", "r: g:dev;;1"}, "*x=bob(ci)@dev y=alice(ci)@dev z=carol(ci,dev)@dev v=dave(dev)@dev", "hold y: ClaimPolicy q admits no claims of all its subjects together: ask somebody who may write ClaimPolicies here\n" +
+			"hold z: ClaimPolicy p admits at most 1 claim of all its subjects together at a time, and has admitted x of bob: this claim of carol waits until one of them is released\n" +
+			"hold v: ClaimPolicy r admits at most 1 claim of all its subjects together at a time; a place is reserved for z of carol: this claim of dave waits until one of them is released"},
 		"others in line do not reserve":                   {[]string{"p: g:ci;;3", "q: u:alice;;;1"}, "*x=alice(ci)@dev y=alice(ci)@dev y2=alice(ci)@dev z=bob(ci)@dev", "hold y: ClaimPolicy q admits at most 1 claim of alice at a time, and has admitted x: this claim of alice waits until one of them is released\nhold y2: ClaimPolicy q admits at most 1 claim of alice at a time, and has admitted x: this claim of alice waits until one of them is released\nadmit z"},
 		"nobody reserves in the policy whose limit it is": {[]string{"p: g:ci;;2;1"}, "*x=alice(ci)@dev y=alice(ci)@dev z=bob(ci)@dev", "hold y: ClaimPolicy p admits at most 1 claim of alice at a time, and has admitted x: this claim of alice waits until one of them is released\nadmit z"},
 	} {
@@ -164,7 +168,7 @@ func newHistory(seed uint64) *history {
 			if h.rng.IntN(3) == 0 {
 				return nil
 			}
-			n := int32(1 + h.rng.IntN(3))
+			n := int32((1 + h.rng.IntN(9)) / 3) // seldom 0
 			return &n
 		}
 		p.Spec.MaxClaims, p.Spec.MaxClaimsPerUser = number(), number()
@@ -212,10 +216,10 @@ func (h *history) ofSet(c Claim) (all []Claim, admitted, served int) {
 }
 
 // canBeAdmitted reports whether the set of a claim has all its claims, or was served in part, and its limits are large
-// enough for it. It is true for a claim without a set.
+// enough for it. It is true for a claim without a set, unless a limit is 0.
 func (h *history) canBeAdmitted(c Claim) bool {
 	if c.Set.Name == "" {
-		return true
+		return !slices.ContainsFunc(h.limits(c), func(l limit) bool { return l.most == 0 })
 	}
 	all, _, served := h.ofSet(c)
 	return (served > 0 || len(all) == c.Set.Size) && !slices.ContainsFunc(h.limits(c), func(l limit) bool { return l.most < c.Set.Size })
