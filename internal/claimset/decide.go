@@ -268,7 +268,7 @@ func (d *draft) choosePool(current string) string {
 // that, the first one that can serve it later. So claims move only if that serves the set.
 func (d *draft) chooseByPreference(current string) string {
 	var first, ready string // of the pools that can serve it later, and now
-	var currentFits, currentReady bool
+	currentFits, currentReady := d.canServe(current)
 	wait := d.Created
 	for _, p := range d.Preferences {
 		if left := wait.Sub(d.Now); left > 0 && first != "" {
@@ -280,9 +280,6 @@ func (d *draft) chooseByPreference(current string) string {
 			first = cmp.Or(first, q.Name)
 			if q.Free >= d.Size {
 				ready = cmp.Or(ready, q.Name)
-			}
-			if q.Name == current {
-				currentFits, currentReady = true, q.Free >= d.Size
 			}
 		}
 		if len(pools) > 0 {
@@ -299,6 +296,20 @@ func (d *draft) chooseByPreference(current string) string {
 	default:
 		return first
 	}
+}
+
+// canServe reports whether a pool that a preference selects can serve the set later, and now. The time of the preference does
+// not matter: the claims may be there because no pool that is preferred could serve them then, and they do not move to one that
+// is short.
+func (d *draft) canServe(pool string) (later, now bool) {
+	for _, p := range d.Preferences {
+		for _, q := range d.fittingPools(p) {
+			if q.Name == pool {
+				return true, q.Free >= d.Size
+			}
+		}
+	}
+	return false, false
 }
 
 // fittingPools returns the pools of a preference that can serve the set now or later, those with most free clusters

@@ -96,6 +96,9 @@ func TestDecide(t *testing.T) {
 		"it is claimed for claims on two pools":    {Snapshot{}, "a:2 b:0", "a b", "0@b 1@a", "delete s-0", "NoClusters", ""},
 		"a preference for a while":                 {Snapshot{Now: noon.Add(4 * time.Minute)}, "a:1 b:2", "a=5m b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
 		"then the next":                            {Snapshot{Now: noon.Add(5 * time.Minute)}, "a:1 b:2", "a=5m b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"nor to one that came later and is short":  {Snapshot{Now: noon.Add(time.Minute)}, "a:1 b:1", "a=5m b", "0@b 1@b", "", "NoClusters", ""},
+		"nor from one that can serve it":           {Snapshot{Now: noon.Add(time.Minute)}, "a:2 b:2", "a=5m b", "0@b 1@b", "", "NoClusters", ""},
+		"but to one that can":                      {Snapshot{Now: noon.Add(time.Minute)}, "a:2 b:1", "a=5m b", "0@b 1@b", "delete s-0, delete s-1", "NoClusters", ""},
 		"a preference without pools does not last": {Snapshot{Now: noon}, "b:2", "a=5m b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
