@@ -130,8 +130,9 @@ house: ## Measure names, functions, comments and errors of the code; WORST=20 li
 HISTORY_STEPS ?= 1000000
 
 .PHONY: nightly
-nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, and fleets. Then try random install-configs.
+nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, sets with policies and gates, and fleets. Then try random install-configs.
 	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
+	go test -run Histories -timeout 120m -v ./test/history -history.steps=$(HISTORY_STEPS)
 	go test -run Histories -timeout 120m -v ./internal/fleet/scaling -scaling.seed=0 -scaling.steps=$(HISTORY_STEPS)
 	go test -timeout 60m ./internal/install/config -config.rounds=50000
 

@@ -1,0 +1,223 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/crashtest/chaos"
+)
+
+// creator is who created a claim or a set.
+type creator struct {
+	user   string
+	groups []string
+}
+
+func creatorOf(annotations map[string]string) creator {
+	return creator{annotations[hivev1.AnnotationCreator], strings.Split(annotations[hivev1.AnnotationCreatorGroups], "\n")}
+}
+
+// applies reports whether a policy applies to claims of a creator on a pool. No policy of these histories has a
+// ServiceAccount.
+func applies(p *v1alpha1.ClaimPolicy, who creator, pool string) bool {
+	if who.user == "" || len(p.Spec.Pools) > 0 && !slices.Contains(p.Spec.Pools, pool) {
+		return false
+	}
+	for _, s := range p.Spec.Subjects {
+		if s.Kind == "User" && s.Name == who.user || s.Kind == "Group" && slices.Contains(who.groups, s.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// limitPriority returns the priority in effect: the lowest limit of the policies that apply and set one, and 0 if there are
+// policies and none of them sets one (ADR 0037).
+func limitPriority(policies []*v1alpha1.ClaimPolicy, who creator, pool string, own int) int {
+	if len(policies) == 0 {
+		return own
+	}
+	var most *int32
+	for _, p := range policies {
+		if m := p.Spec.MaxPriority; m != nil && applies(p, who, pool) && (most == nil || *m < *most) {
+			most = m
+		}
+	}
+	if most == nil {
+		return min(own, 0)
+	}
+	return min(own, int(*most))
+}
+
+// place is a limit of a policy: of all its subjects, or of one user.
+type place struct {
+	policy *v1alpha1.ClaimPolicy
+	user   string
+	most   int
+}
+
+// placesOf returns the limits that a claim of a creator on a pool needs a place of.
+func placesOf(policies []*v1alpha1.ClaimPolicy, who creator, pool string) []place {
+	var out []place
+	for _, p := range policies {
+		if !applies(p, who, pool) {
+			continue
+		}
+		if n := p.Spec.MaxClaims; n != nil {
+			out = append(out, place{p, "", int(*n)})
+		}
+		if n := p.Spec.MaxClaimsPerUser; n != nil {
+			out = append(out, place{p, who.user, int(*n)})
+		}
+	}
+	return out
+}
+
+// countHolders returns how many claims have a place of a limit.
+func (j *judge) countHolders(l place) int {
+	sets := list[*v1alpha1.ClaimSet](j)
+	return count(list[*hivev1.ClusterClaim](j), func(c *hivev1.ClusterClaim) bool {
+		who := creatorOfClaim(sets, c)
+		return hasPlace(c) && applies(l.policy, who, c.Spec.ClusterPoolName) && (l.user == "" || l.user == who.user)
+	})
+}
+
+// hasPlace reports whether a claim counts against limits.
+func hasPlace(c *hivev1.ClusterClaim) bool {
+	return c.DeletionTimestamp == nil && (c.Spec.Namespace != "" || condition.IsTrue(c.Status.Conditions, hivev1.ClaimAdmitted))
+}
+
+// creatorOfClaim returns the creator of the claim's set, or that of the claim.
+func creatorOfClaim(sets []*v1alpha1.ClaimSet, c *hivev1.ClusterClaim) creator {
+	if set := findSet(sets, c); set != nil {
+		return creatorOf(set.Annotations)
+	}
+	return creatorOf(c.Annotations)
+}
+
+// policiesOf returns the policies that are not being deleted, as a list that a task has read.
+func policiesOf(items []v1alpha1.ClaimPolicy) []*v1alpha1.ClaimPolicy {
+	var out []*v1alpha1.ClaimPolicy
+	for i := range items {
+		if items[i].DeletionTimestamp == nil {
+			out = append(out, &items[i])
+		}
+	}
+	return out
+}
+
+// checkAdmission checks that a claim that has just been admitted is permitted, and that no limit is passed.
+func (j *judge) checkAdmission(c *hivev1.ClusterClaim, by *chaos.Task) {
+	j.h.counts["admissions"]++
+	policies := j.readsOf(by).policies
+	who := creatorOfClaim(list[*v1alpha1.ClaimSet](j), c)
+	if !slices.ContainsFunc(policies, func(p *v1alpha1.ClaimPolicy) bool { return applies(p, who, c.Spec.ClusterPoolName) }) {
+		j.report("%s admits claim %s, which no policy permits", by.Name, c.Name)
+	}
+	for _, l := range placesOf(policies, who, c.Spec.ClusterPoolName) {
+		if n := j.countHolders(l); n > l.most {
+			j.report("%s admits claim %s: ClaimPolicy %s then has %d claims of %q, and admits at most %d", by.Name, c.Name, l.policy.Name, n, l.user, l.most)
+		}
+	}
+}
+
+// line is the first claim, or set, that waits for a place of a limit, and the claims that had places when it became the
+// first.
+type line struct {
+	head, policies string
+	holders        []string
+	// cleared counts the passes after which no holder was left.
+	cleared int
+}
+
+// checkLine checks the bound of ADR 0035: the first that waits is admitted once the claims are gone that were admitted
+// before it became the first. It is called at the end of a pass with a cache that is not behind.
+func (j *judge) checkLine() {
+	policies := slices.DeleteFunc(list[*v1alpha1.ClaimPolicy](j), func(p *v1alpha1.ClaimPolicy) bool { return p.DeletionTimestamp != nil })
+	head := j.findHead(policies)
+	holders := j.listHolders()
+	signature := ""
+	for _, p := range policies {
+		signature += fmt.Sprint(p.UID, "/", p.Generation, " ")
+	}
+	if head == nil || head.id != j.line.head || signature != j.line.policies {
+		j.line = line{policies: signature, holders: holders}
+		if head != nil {
+			j.line.head = head.id
+		}
+		return
+	}
+	if j.keepsWaiting(policies, *head, holders) {
+		j.line.cleared = 0
+		return
+	}
+	if j.line.cleared++; j.line.cleared > 2 {
+		j.report("%s is the first that waits for places of limits, all claims that had places before are gone, and it is not admitted", *head)
+	}
+}
+
+// keepsWaiting reports whether a claim has a place that was admitted before the head became the first, or that is before the
+// head in line: a set that was not complete yet, for example.
+func (j *judge) keepsWaiting(policies []*v1alpha1.ClaimPolicy, head unit, holders []string) bool {
+	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: list[*v1alpha1.ClaimSet](j), policies: policies}
+	return slices.ContainsFunc(all.claims, func(c *hivev1.ClusterClaim) bool {
+		u := all.unitOf(c, findSet(all.sets, c))
+		return slices.Contains(holders, string(c.UID)) && (slices.Contains(j.line.holders, string(c.UID)) || u.isBefore(head))
+	})
+}
+
+// listHolders returns the UIDs of the claims that have places.
+func (j *judge) listHolders() []string {
+	var out []string
+	for _, c := range list[*hivev1.ClusterClaim](j) {
+		if hasPlace(c) {
+			out = append(out, string(c.UID))
+		}
+	}
+	return out
+}
+
+// findHead returns the first unit that waits for a limit which is large enough for it; nil if none does.
+func (j *judge) findHead(policies []*v1alpha1.ClaimPolicy) *unit {
+	var head *unit
+	for _, u := range j.heldUnits(policies) {
+		if j.isLimitLargeEnough(policies, u) && (head == nil || u.isBefore(*head)) {
+			head = &u
+		}
+	}
+	return head
+}
+
+// heldUnits returns the units that wait because a limit is reached.
+func (j *judge) heldUnits(policies []*v1alpha1.ClaimPolicy) map[string]unit {
+	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: list[*v1alpha1.ClaimSet](j), policies: policies}
+	out := map[string]unit{}
+	for _, c := range all.claims {
+		admitted := condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted)
+		if admitted == nil || admitted.Status != corev1.ConditionFalse || admitted.Reason != hivev1.ReasonLimitReached || c.DeletionTimestamp != nil || c.Spec.Namespace != "" {
+			continue
+		}
+		u := all.unitOf(c, findSet(all.sets, c))
+		if known, ok := out[u.id]; ok {
+			u.claims = append(known.claims, c)
+		}
+		out[u.id] = u
+	}
+	return out
+}
+
+// isLimitLargeEnough reports whether every limit that applies to a unit is large enough for it, if nobody else has a place.
+func (j *judge) isLimitLargeEnough(policies []*v1alpha1.ClaimPolicy, u unit) bool {
+	c := u.claims[0]
+	need := 1
+	if u.set != nil {
+		need = int(u.set.Spec.Size)
+	}
+	return !slices.ContainsFunc(placesOf(policies, creatorOfClaim(list[*v1alpha1.ClaimSet](j), c), c.Spec.ClusterPoolName), func(l place) bool { return l.most < need })
+}
