@@ -159,7 +159,7 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 		CertificateAuthorities: set.CertificateAuthorities, News: news.events,
 	}
 	if f.diagnostics != "" {
-		deps.Diagnostics = &manager.Diagnostics{Folder: folder.Folder{Dir: f.diagnostics, Limits: retention.DefaultLimits}}
+		deps.Diagnostics = &manager.Diagnostics{Store: folder.Folder{Dir: f.diagnostics, Limits: retention.DefaultLimits}}
 	}
 	if recipes != nil {
 		deps.Recipes, deps.Room = recipes.Catalog, map[string]clusterpool.Room{"exec": recipes.Executor.CountFits}

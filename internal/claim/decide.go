@@ -84,6 +84,10 @@ func planDeleted(f Snapshot) Plan {
 			"Assigned cluster waits to be deleted: its ClusterPool deletes at most maxConcurrent clusters at a time; its status.plan lists the clusters that are being deleted")}
 	}
 	v := Plan{ClusterRunning: clusterDeletingCondition}
+	if f.Cluster.AwaitsBundle {
+		v.ClusterRunning.Message = "Assigned cluster has been marked for deletion, and is destroyed when a bundle of diagnostics is stored, or two minutes after its deletion: " +
+			"remove annotation " + hivev1.AnnotationDiagnoseAtRelease + " to have no bundle"
+	}
 	if !f.PoolExists && !f.Cluster.Deleting {
 		v.Steps = []Step{{DeleteCluster, PoolNotFound}}
 	}

@@ -169,6 +169,15 @@ func TestAReleasedClaimSaysThatItsClusterWaits(t *testing.T) {
 	}
 }
 
+func TestAReleasedClaimSaysThatItsClusterAwaitsABundle(t *testing.T) {
+	f := served(func(f *Snapshot) {
+		f.Deleting, f.DeletedAt, f.Cluster.Deleting, f.Cluster.AwaitsBundle = true, noon.Add(-time.Minute), true, true
+	})
+	if v := Decide(f); !strings.Contains(v.ClusterRunning.Message, "is destroyed when a bundle of diagnostics is stored") || len(v.Steps) > 0 {
+		t.Errorf("it says %q and takes steps %v", v.ClusterRunning.Message, v.Steps)
+	}
+}
+
 func TestALifetimeThatIsNoneIsExplained(t *testing.T) {
 	v := Decide(served(func(f *Snapshot) { f.Lifetime = span("1w") }))
 	if !strings.Contains(v.Pending.Message, `"1w"`) {

@@ -228,3 +228,65 @@ func TestRunSaysHowToReleaseWhatItCouldNot(t *testing.T) {
 		t.Errorf("stderr is %q, want it to end in %q", got, want)
 	}
 }
+
+// recordReleases records the annotation that requests a bundle of each claim that is deleted.
+func recordReleases(with *interceptor.Funcs, out *[]string) {
+	with.Delete = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+		var claim hivev1.ClusterClaim
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), &claim); err == nil {
+			*out = append(*out, claim.Annotations[hivev1.AnnotationDiagnoseAtRelease])
+		}
+		return c.Delete(ctx, o, opts...)
+	}
+}
+
+// The request is there from the beginning, so that it holds if this process is killed, and is withdrawn on success.
+func TestRunRequestsABundleUnlessItsCommandSucceeds(t *testing.T) {
+	for _, c := range []struct{ flag, script, begin, end string }{
+		{"--diagnose-on-failure", "true", "true", ""},
+		{"--diagnose-on-failure", "exit 3", "true", "true"},
+		{"--diagnose-on-failure=false", "exit 3", "", ""},
+	} {
+		var begin string
+		var end []string
+		with := served(t, "dev-1aaaa")
+		recordReleases(&with, &end)
+		create := with.Create
+		with.Create = func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if claim, ok := o.(*hivev1.ClusterClaim); ok {
+				begin = claim.Annotations[hivev1.AnnotationDiagnoseAtRelease]
+			}
+			if create != nil {
+				return create(ctx, w, o, opts...)
+			}
+			return w.Create(ctx, o, opts...)
+		}
+		r := newRig(t, with, world()...)
+		r.run("claim", "run", "dev", c.flag, "--", "sh", "-c", c.script)
+		if begin != c.begin || len(end) != 1 || end[0] != c.end {
+			t.Errorf("%+v: created with %q, released with %q; stderr: %s", c, begin, end, r.stderr.String())
+		}
+	}
+}
+
+func TestReleaseRequestsABundleBeforeItDeletes(t *testing.T) {
+	for flag, want := range map[string]string{"--diagnose": "true", "--diagnose=false": ""} {
+		var end []string
+		with := served(t, "dev-1aaaa")
+		recordReleases(&with, &end)
+		if code := newRig(t, with, world()...).run("claim", "release", "alice", flag); code != 0 || len(end) != 1 || end[0] != want {
+			t.Errorf("%s: exit code %d, released with %q", flag, code, end)
+		}
+	}
+	t.Log("a request that is refused releases nothing")
+	var end []string
+	with := served(t, "dev-1aaaa")
+	recordReleases(&with, &end)
+	with.Patch = func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return errors.New("you may not")
+	}
+	r := newRig(t, with, world()...)
+	if code := r.run("claim", "release", "alice", "--diagnose"); code != 1 || len(end) > 0 || !strings.Contains(r.stderr.String(), "release it without a bundle: hotspare claim release alice") {
+		t.Errorf("exit code %d, released %q: %s", code, end, r.stderr.String())
+	}
+}

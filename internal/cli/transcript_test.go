@@ -53,6 +53,7 @@ func TestTranscripts(t *testing.T) {
 		"claim-set-bad":         {"claim create dev --count 2", "claim create dev --count 0 --all-or-none", "claim create dev --count 101 --all-or-none", "claim create dev --pool-selector a=b", "claim create --all-or-none", "claim create --pool-selector =", "claim create --pool-selector a=b --fallback-after 5m", "claim create nope --all-or-none", "claimset release"},
 		"claim-extend":          {"claim extend alice --by 2h", "claim extend alice --until 2026-11-22T00:00:00Z", "claim extend alice --lifetime 24h -o name", "claim extend alice --by 1m", "claim extend bob --lifetime 25h", "claim extend bob --by 1h30m", "claim extend bob --until 2026-11-22T00:00:00Z", "claim extend nope --by 1h", "claim extend alice", "claim extend alice --by 1h --lifetime 2h", "claim extend alice --until noon"},
 		"claim-release":         {"claim release alice clusterclaim.hive.openshift.io/bob", "claim release alice", "claim release bob -o name"},
+		"claim-release-diagnose": {"claim release alice --diagnose", "claim release alice --diagnose"},
 		"claim-release-formats": {"claim release alice -o yaml", "claim release bob nope -o name"},
 		"cluster-list":          {"cluster list", "cluster list -A -o name", "cluster list -n empty"},
 		"cluster-describe":      {"cluster describe alice", "cluster describe pet", "cluster describe dev-4dddd", "cluster describe bob", "cluster describe nope"},

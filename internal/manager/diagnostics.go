@@ -12,14 +12,13 @@ import (
 	diagnosticscontroller "hotspare.io/hotspare/internal/controller/diagnostics"
 	"hotspare.io/hotspare/internal/diagnostics"
 	"hotspare.io/hotspare/internal/diagnostics/collect"
-	"hotspare.io/hotspare/internal/diagnostics/folder"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/remote"
 )
 
 // Diagnostics says where bundles about failed clusters are stored, and what they hold in addition.
 type Diagnostics struct {
-	Folder folder.Folder
+	Store diagnosticscontroller.Store
 	// FindLogs returns logs of a cluster that are files of this computer; nil finds none.
 	FindLogs func(ctx context.Context, cd *hivev1.ClusterDeployment) ([]collect.Log, error)
 }
@@ -41,7 +40,7 @@ func setUpDiagnostics(mgr ctrl.Manager, d *Diagnostics, spokes *remote.Connector
 		},
 	}
 	r := &diagnosticscontroller.Reconciler{
-		Client: newFieldOwnerClient(mgr), Collect: collector.Bundle, Store: d.Folder,
+		Client: newFieldOwnerClient(mgr), Collect: collector.Bundle, Store: d.Store,
 		Clock: clock.RealClock{}, Events: recorder, Metrics: counts,
 	}
 	return r.SetupWithManager(mgr)

@@ -159,7 +159,7 @@ func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, record
 	provisions := &provision.Reconciler{
 		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
 		Events: recorder("provision"), Wake: p.News, Metrics: counts, GlobalPullSecret: p.GlobalPullSecret,
-		CertificateAuthorities: p.CertificateAuthorities.SecretNames(),
+		CertificateAuthorities: p.CertificateAuthorities.SecretNames(), StoresBundles: p.Diagnostics != nil,
 	}
 	if err := provisions.SetupWithManager(mgr); err != nil {
 		return err

@@ -71,6 +71,12 @@ func installed(s *Snapshot)         { s.Cluster.Installed = true }
 func opened(s *Snapshot)            { s.Deprovision.Exists = true }
 func lacking(s *Snapshot)           { s.Needs.ImageSet.Found = false }
 func powerless(s *Snapshot)         { s.Cluster.Executor = false }
+func awaiting(left time.Duration) func(*Snapshot) {
+	return func(s *Snapshot) { s.Cluster.BundleDue = now.Add(left) }
+}
+func noBundle(s *Snapshot)  { s.Cluster.BundleRefused = true }
+func foreign(s *Snapshot)   { s.Cluster.Foreign = true }
+func preserved(s *Snapshot) { s.Cluster.Preserved = true }
 func failing(ago time.Duration) func(*Snapshot) {
 	return func(s *Snapshot) { s.Cluster.DestroyFailedAt = now.Add(-ago) }
 }
@@ -124,6 +130,13 @@ func TestDecide(t *testing.T) {
 		"another installer's cluster is left alone":            {edits{func(s *Snapshot) { s.Cluster.Foreign = true }}, "nothing"},
 
 		"a deleted cluster is destroyed":                           {edits{deleted, named("x0")}, "create the ClusterDeprovision; destroy x0"},
+		"it waits for its bundle":                                  {edits{deleted, named("x0"), awaiting(time.Minute)}, "check again in 1m0s"},
+		"a preserved one waits, too":                               {edits{deleted, named("x0"), preserved, awaiting(time.Minute)}, "check again in 1m0s"},
+		"but not for ever":                                         {edits{deleted, named("x0"), awaiting(0)}, "create the ClusterDeprovision; destroy x0"},
+		"and not once it is being destroyed":                       {edits{deleted, opened, named("x0"), awaiting(time.Minute)}, "destroy x0"},
+		"another installer does not wait":                          {edits{deleted, named("x0"), foreign, awaiting(time.Minute)}, "last remove the finalizer"},
+		"a bundle that cannot be stored is reported":               {edits{deleted, named("x0"), noBundle}, "report that the hub stores no bundles of diagnostics; create the ClusterDeprovision; destroy x0"},
+		"that is reported once":                                    {edits{deleted, opened, named("x0"), noBundle}, "destroy x0"},
 		"so is every attempt that may have left something":         {edits{deleted, opened, named("x1"), attempts("0:failed@1h 1:provisioning 2:failed†")}, "destroy x0; destroy x1"},
 		"an infraID that two attempts share is destroyed for both": {edits{deleted, opened, attempts("0:failed† 1:failed"), func(s *Snapshot) { s.Attempts[0].InfraID = "x1" }}, "destroy x1"},
 		"it goes when all of it is gone": {

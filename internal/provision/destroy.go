@@ -20,6 +20,7 @@ func decideDeletion(s Snapshot) Plan {
 	case c.Protected:
 		p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonProtected,
 			fmt.Sprintf("Annotation %s is true, so the cluster is not destroyed: remove the annotation to have it destroyed.", hivev1.AnnotationProtectedDelete))
+	case !c.Foreign && awaitBundle(&p, s): // another installer destroys its cluster without waiting
 	case c.Preserved, c.Foreign:
 		p.Last = []Step{{Do: RemoveFinalizer}}
 	case s.Deprovision.Completed, len(left) == 0:
@@ -31,11 +32,28 @@ func decideDeletion(s Snapshot) Plan {
 	return p
 }
 
+// awaitBundle reports whether the destruction waits for a bundle of diagnostics. It does not once it has begun. The
+// limit counts from the deletion of the cluster, so that nothing extends it.
+func awaitBundle(p *Plan, s Snapshot) bool {
+	left := s.Cluster.BundleDue.Sub(s.Now)
+	if s.Cluster.BundleDue.IsZero() || left <= 0 || s.Deprovision.Exists {
+		return false
+	}
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonAwaitingBundle,
+		fmt.Sprintf("The cluster is destroyed when a bundle of diagnostics is stored, which annotation %s of its claim requests, or %s after its deletion.",
+			hivev1.AnnotationDiagnoseAtRelease, s.Cluster.BundleDue.Sub(s.Cluster.DeletedAt)))
+	p.Next = left
+	return true
+}
+
 // destroyCluster destroys what is left of a deleted cluster, then removes its finalizer.
 func destroyCluster(p *Plan, s Snapshot, left []string) {
 	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioning,
 		fmt.Sprintf("Destroying %s.", strings.Join(left, ", ")))
 	if !s.Deprovision.Exists {
+		if s.Cluster.BundleRefused {
+			p.addSteps(Step{Do: ReportNoBundle})
+		}
 		p.addSteps(Step{Do: CreateDeprovision, InfraID: left[0]})
 	}
 	if !destroyInfraIDs(p, s, left, s.Cluster.DeletedAt) {

@@ -46,6 +46,8 @@ func TestRandomHistories(t *testing.T) {
 			}
 			h.play(h.dice.IntN(80))
 			h.facts.Cluster.Deleting, h.facts.Cluster.DeletedAt = true, h.facts.Now
+			h.facts.Cluster.BundleRefused = h.dice.IntN(4) == 0
+			h.meddleWithBundle()
 			// What carries no finalizer goes at once.
 			h.gone = !h.facts.Cluster.HasFinalizer
 			h.play(400)
@@ -74,11 +76,22 @@ func (h *history) meddle() {
 		c.Limit = nil
 	case 2:
 		h.facts.Needs.ImageSet.Found = !h.facts.Needs.ImageSet.Found
+	case 4:
+		h.meddleWithBundle()
 	case 3:
 		// The namespace is being deleted, and takes attempts with it.
 		if c.Deleting {
 			h.facts.Attempts = nil
 		}
+	}
+}
+
+// meddleWithBundle requests a bundle of a deleted cluster, or stores it.
+func (h *history) meddleWithBundle() {
+	if c := &h.facts.Cluster; c.BundleDue.IsZero() && c.Deleting {
+		c.BundleDue = c.DeletedAt.Add(2 * time.Minute)
+	} else {
+		c.BundleDue = time.Time{}
 	}
 }
 

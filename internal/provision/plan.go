@@ -39,6 +39,8 @@ const (
 	RecordCleanup Verb = "record cleanup of"
 	// DeleteAttempt deletes an old attempt's ClusterProvision.
 	DeleteAttempt Verb = "delete"
+	// ReportNoBundle records an event that no bundle of diagnostics is written.
+	ReportNoBundle Verb = "report no bundle"
 	// CreateDeprovision creates the ClusterDeprovision.
 	CreateDeprovision Verb = "create deprovision"
 	// ReportDestroyFailure records in the ClusterDeprovision why destroying fails.
@@ -77,6 +79,8 @@ func (s Step) String() string {
 		return "mark the cluster installed"
 	case Destroy:
 		return "destroy " + s.InfraID
+	case ReportNoBundle:
+		return "report that the hub stores no bundles of diagnostics"
 	case CreateDeprovision:
 		return "create the ClusterDeprovision"
 	case ReportDestroyFailure:

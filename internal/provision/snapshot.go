@@ -71,6 +71,10 @@ type Cluster struct {
 	Preserved bool
 	// Protected: it must not be destroyed.
 	Protected bool
+	// BundleDue is until when its destruction waits for a bundle of diagnostics; zero if it waits for none.
+	BundleDue time.Time
+	// BundleRefused: its claim requests a bundle, and the hub stores none.
+	BundleRefused bool
 	// DestroyFailedAt is when destroying began to fail; zero while it does not.
 	DestroyFailedAt time.Time
 }

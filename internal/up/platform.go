@@ -71,7 +71,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Obstacles: map[string]clusterpool.Obstacle{localPlatform: newContainersRequirement(containersObstacle)},
 		Recipes:   recipes.catalog,
 		Diagnostics: &manager.Diagnostics{
-			Folder:   folder.Folder{Dir: DiagnosticsPath(o.Dir), Limits: retention.DefaultLimits},
+			Store:    folder.Folder{Dir: DiagnosticsPath(o.Dir), Limits: retention.DefaultLimits},
 			FindLogs: newLogFinder(o.Dir),
 		},
 		News:        news,

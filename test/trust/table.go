@@ -69,7 +69,7 @@ var table = []section{
 		{
 			[]string{"ClusterDeploymentStatus.*", "PowerTransition.*", "RefusedDepth.*", "Condition.*", "OperatorVersion.*"},
 			"`status`", owner,
-			"Subjects: policy `cluster-records`. It affects that one cluster only: when it counts as running or broken, and when a step is retried. hotspare takes no image and no name of a cluster to destroy from it.",
+			"Subjects: policy `cluster-records`. It affects that one cluster only: when it counts as running or broken, when a step is retried, and whether its destruction waits for a bundle. hotspare takes no image and no name of a cluster to destroy from it.",
 		},
 		{
 			[]string{"ClusterDeployment.*"},
@@ -153,6 +153,11 @@ var table = []section{
 			[]string{"AnnotationPriority"},
 			"annotation `priority`", owner,
 			"It moves that claim in the queue of its pool by at most 1000 minutes. The `maxPriority` of ClaimPolicies limits it in each pass of the pool, so that a change after the admission gains nothing; `status.priority` is not read.",
+		},
+		{
+			[]string{"AnnotationDiagnoseAtRelease"},
+			"annotation `diagnose-at-release`", owner,
+			"It delays the destruction of that one cluster by at most two minutes, counted from its deletion by the API server's time. Each cluster has one such bundle, without secrets, in the store of the administrator, who alone can read it. All of them have at most half of the space of the store, so that they push out no bundle of a failure.",
 		},
 		{
 			[]string{"ClusterClaim*.*"},

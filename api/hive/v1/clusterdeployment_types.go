@@ -538,6 +538,7 @@ const (
 	ReasonProvisionStopped    = "ProvisionStopped"
 	ReasonProvisioned         = "Provisioned"
 	ReasonDeprovisioning      = "Deprovisioning"
+	ReasonAwaitingBundle      = "AwaitingBundle"
 	ReasonDeprovisionFailed   = "DeprovisionFailed"
 	ReasonDeprovisioned       = "Deprovisioned"
 	ReasonInitializing        = "Initializing"
@@ -630,10 +631,11 @@ const (
 	ReasonBootstrapChanged = "BootstrapChanged"
 	ReasonStepsNotTaken    = "NotTaken"
 
-	// ClusterDiagnosed is True when a bundle of diagnostics was stored about the last failure of the cluster, and
-	// False if it could not be stored. The message has the name of the bundle.
+	// ClusterDiagnosed is True when a bundle of diagnostics was stored about the last failure of the cluster, or
+	// its release, and False if it could not be stored. The message has the name of the bundle.
 	ClusterDiagnosed       = "Diagnosed"
 	ReasonBundleWritten    = "BundleWritten"
+	ReasonBundleDelayed    = "BundleDelayed"
 	ReasonBundleNotWritten = "BundleNotWritten"
 )
 

@@ -130,6 +130,9 @@ const (
 	// MinPriority to MaxPriority, 0 if unset. For each 1 of it, the claim counts as created a minute earlier.
 	// ParsePriority reads it.
 	AnnotationPriority = "hotspare.io/priority"
+	// AnnotationDiagnoseAtRelease, on a ClusterClaim, requests a bundle of diagnostics of its cluster before the
+	// cluster is destroyed: true or false. The destruction waits for the bundle for two minutes at most.
+	AnnotationDiagnoseAtRelease = "hotspare.io/diagnose-at-release"
 	// AnnotationShelve makes hibernation shelve OpenStack servers, which frees their hosts, instead
 	// of stopping them.
 	AnnotationShelve = "hotspare.io/shelve"

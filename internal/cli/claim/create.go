@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -29,7 +30,9 @@ type claimOptions struct {
 	priority int
 	// heartbeatTimeout is the timeout of the claim's heartbeat; 0 means none.
 	heartbeatTimeout time.Duration
-	set              setOptions
+	// diagnoseOnFailure requests a bundle of diagnostics at the release, unless it is withdrawn.
+	diagnoseOnFailure bool
+	set               setOptions
 }
 
 func (o *claimOptions) validate() error {
@@ -150,6 +153,9 @@ func (a commands) prepareClaim(ctx context.Context, h *base.Hub, poolName string
 	}
 	if o.priority != 0 {
 		c.Annotations = map[string]string{hivev1.AnnotationPriority: strconv.Itoa(o.priority)}
+	}
+	if o.diagnoseOnFailure {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, hivev1.AnnotationDiagnoseAtRelease, "true")
 	}
 	return c, nil
 }

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,25 +10,36 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
 func (a commands) releaseCommand() *cobra.Command {
-	var wait bool
+	var wait, diagnose bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:               "release CLAIM...",
-		Aliases:           []string{"delete"},
-		Short:             "Release claims and destroy their clusters",
+		Use:     "release CLAIM...",
+		Aliases: []string{"delete"},
+		Short:   "Release claims and destroy their clusters",
+		Long: `Release claims and destroy their clusters.
+
+With --diagnose, the hub writes a bundle of diagnostics of each cluster before it
+destroys the cluster, for the administrator of the hub: the destruction waits for it for
+two minutes at most. An event of the claim has the name of the bundle. A cluster that
+hibernates is not woken for it.`,
+		Example: `  hotspare claim release mine
+  hotspare claim release mine --diagnose --wait`,
 		Args:              base.RequireNames("claim"),
 		ValidArgsFunction: a.CompleteClaims,
 	}
+	cmd.Flags().BoolVar(&diagnose, "diagnose", false, "have the hub write a bundle of diagnostics of each cluster before it destroys the cluster")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the clusters are destroyed")
 	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
 	cmd.RunE = a.WithHub(func(ctx context.Context, h *base.Hub, names []string) error {
-		if err := a.releaseClaims(ctx, h, names); err != nil || !wait {
+		if err := a.releaseClaims(ctx, h, names, diagnose); err != nil || !wait {
 			return err
 		}
 		return a.waitForClaimsGone(ctx, h, names, timeout)
@@ -37,11 +49,11 @@ func (a commands) releaseCommand() *cobra.Command {
 
 // releaseClaims deletes the claims and prints those that it deleted. An error for one claim does
 // not stop it.
-func (a commands) releaseClaims(ctx context.Context, h *base.Hub, names []string) error {
+func (a commands) releaseClaims(ctx context.Context, h *base.Hub, names []string, diagnose bool) error {
 	var released hivev1.ClusterClaimList
 	var errs []error
 	for _, name := range names {
-		c, err := deleteClaim(ctx, h, name)
+		c, err := a.deleteClaim(ctx, h, name, diagnose)
 		switch {
 		case apierrors.IsNotFound(err) && !base.IsAPIMissing(err):
 			errs = append(errs, base.WithRemedy(fmt.Errorf("namespace %s has no claim %q", h.Namespace, name), "see: "+a.FormatCommand("claim list")))
@@ -54,13 +66,36 @@ func (a commands) releaseClaims(ctx context.Context, h *base.Hub, names []string
 	return errors.Join(append(errs, a.printReleasedClaims(&released, len(names) == 1))...)
 }
 
-// deleteClaim deletes a claim, and returns the claim as it was before.
-func deleteClaim(ctx context.Context, h *base.Hub, name string) (*hivev1.ClusterClaim, error) {
+// deleteClaim deletes a claim, and returns the claim as it was before. If a bundle of its cluster is requested and
+// the request is refused, it deletes nothing.
+func (a commands) deleteClaim(ctx context.Context, h *base.Hub, name string, diagnose bool) (*hivev1.ClusterClaim, error) {
 	c := &hivev1.ClusterClaim{}
 	if err := h.Get(ctx, h.ObjectKey(name), c); err != nil {
 		return nil, err
 	}
+	if diagnose {
+		if err := h.Patch(ctx, c.DeepCopy(), diagnosePatch(c.UID, true)); err != nil {
+			err = fmt.Errorf("requesting a bundle of diagnostics with annotation %s: %w", hivev1.AnnotationDiagnoseAtRelease, err)
+			return nil, base.WithRemedy(err, "release it without a bundle: "+a.FormatCommand("claim release %s", name))
+		}
+	}
 	return c, h.Delete(ctx, c)
+}
+
+// diagnosePatch returns the patch that requests a bundle at the release of the claim with this UID, or withdraws the
+// request.
+func diagnosePatch(uid types.UID, request bool) client.Patch {
+	annotations := map[string]any{hivev1.AnnotationDiagnoseAtRelease: nil}
+	if request {
+		annotations[hivev1.AnnotationDiagnoseAtRelease] = "true"
+	}
+	metadata := map[string]any{"annotations": annotations}
+	if uid != "" {
+		metadata["uid"] = uid
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata})
+	base.MustSucceed(err)
+	return client.RawPatch(types.MergePatchType, raw)
 }
 
 // printReleasedClaims prints claims in the format of --output: a single requested claim as an

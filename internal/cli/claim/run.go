@@ -45,11 +45,16 @@ The exit code is that of the command. If the claim expires or is released before
 command exits, hotspare reports it and sends SIGTERM to the command, because its
 cluster is being destroyed.
 
+With --diagnose-on-failure, the hub writes a bundle of diagnostics of the cluster before it
+destroys the cluster, unless the command succeeds: also if this process is killed. The
+bundle is for the administrator of the hub.
+
 If this process is killed (SIGKILL), the kernel sends SIGTERM to the command on Linux.
 The hub releases the claim when it has received no heartbeat of this process for the
 time of --heartbeat-timeout. The next claim run of the same user on this machine
 releases the claim, too, and deletes the file.`,
 		Example: `  hotspare claim run dev -- make e2e
+  hotspare claim run dev --diagnose-on-failure -- make e2e
   hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
 		Args: requirePoolAndCommand,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -61,6 +66,7 @@ releases the claim, too, and deletes the file.`,
 	}
 	cmd.Flags().DurationVar(&o.lifetime, "lifetime", runClaimLifetime, "release the claim automatically after this time")
 	cmd.Flags().DurationVar(&o.heartbeatTimeout, "heartbeat-timeout", runHeartbeatTimeout, "release the claim if this process sends no heartbeat for this time (0: no heartbeat)")
+	cmd.Flags().BoolVar(&o.diagnoseOnFailure, "diagnose-on-failure", false, "have the hub write a bundle of diagnostics of the cluster before it destroys the cluster, unless the command succeeds")
 	o.addPriorityFlag(cmd.Flags())
 	cmd.Flags().DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "maximum time to wait for the cluster (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -111,7 +117,23 @@ func (a commands) runWithClaim(ctx context.Context, h *base.Hub, poolName string
 		return err
 	}
 	fmt.Fprintf(a.Stderr, "claim %s has cluster %s after %s\n", c.Name, c.Spec.Namespace, took)
-	return a.runWithKubeconfig(ctx, h, c, command, heard)
+	if err := a.runWithKubeconfig(ctx, h, c, command, heard); err != nil {
+		return err
+	}
+	if o.diagnoseOnFailure {
+		a.withdrawDiagnosis(ctx, h, c)
+	}
+	return nil
+}
+
+// withdrawDiagnosis withdraws the request for a bundle at the release of a claim whose command has succeeded. If it
+// cannot, the hub writes a bundle that nobody needs.
+func (a commands) withdrawDiagnosis(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if err := h.Patch(ctx, c.DeepCopy(), diagnosePatch(c.UID, false)); client.IgnoreNotFound(err) != nil {
+		fmt.Fprintf(a.Stderr, "warning: the hub writes a bundle of diagnostics of claim %s although the command has succeeded: %v\n", c.Name, h.ExplainAPIError(err))
+	}
 }
 
 // releaseClaim releases the claim even if ctx has ended. A failure does not change the exit code,

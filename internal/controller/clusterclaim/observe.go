@@ -219,6 +219,9 @@ func readCluster(cd *hivev1.ClusterDeployment) *claim.Cluster {
 
 		Unreadable: cd.Unreadable != "",
 	}
+	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterProvisioned); c != nil && f.Deleting {
+		f.AwaitsBundle = c.Reason == hivev1.ReasonAwaitingBundle
+	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {
 		f.InPool, f.Claim = true, ref.ClaimName
 		if ref.ClaimedTimestamp != nil {

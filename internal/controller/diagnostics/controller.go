@@ -2,9 +2,12 @@
 //
 // A pass over one ClusterDeployment is observe, failure.Decide, and, once for each failure, collect, store, report.
 // The name of a bundle follows from the cluster's UID and the failure, so that no restart collects a bundle twice.
-// Nothing waits for a bundle: no finalizer and no other controller does. A failure with a deadline is due at half
-// of its time, before the pool deletes the cluster; the bundle of an install that has failed for the last time is
-// collected while the cluster is already being deleted, and lacks what is gone by then.
+// Nothing waits for the bundle of a failure: no finalizer and no other controller does. A failure with a deadline is
+// due at half of its time, before the pool deletes the cluster; the bundle of an install that has failed for the last
+// time is collected while the cluster is already being deleted, and lacks what is gone by then.
+//
+// For the bundle that a claim requests at its release, controller provision waits with the destruction of the
+// cluster: until condition Diagnosed has the name of that bundle, and failure.ReleaseLimit at most.
 package diagnostics
 
 import (
@@ -12,12 +15,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -44,14 +47,14 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Store keeps bundles.
+// Store keeps bundles. The messages of its errors are diagnostics.StoreErrors if they have remedies.
 type Store interface {
 	// Has reports whether a bundle is stored.
-	Has(name string) bool
+	Has(ctx context.Context, name string) (bool, error)
 	// Write stores a bundle, whole or not at all.
-	Write(name string, b *diagnostics.Bundle) error
+	Write(ctx context.Context, name string, b *diagnostics.Bundle) error
 	// Prune deletes the bundles that exceed the limits of the store.
-	Prune(now time.Time) error
+	Prune(ctx context.Context, now time.Time) error
 }
 
 // Reconciler collects diagnostics of ClusterDeployments that have failed.
@@ -65,8 +68,13 @@ type Reconciler struct {
 	Metrics *metrics.Metrics
 }
 
-// collectLimit bounds how long a bundle may take.
-const collectLimit = 2 * time.Minute
+// Limits of the time that a bundle may take: to be collected and to be stored. At a release, both together take until
+// failure.ReleaseLimit; a bundle that is late, because hotspare was not running, has lateLimit.
+const (
+	collectLimit = 90 * time.Second
+	storeLimit   = time.Minute
+	lateLimit    = 30 * time.Second
+)
 
 // workers is the number of bundles that are collected concurrently.
 const workers = 4
@@ -84,19 +92,52 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return fault.Requeue(0, err)
 	}
-	p := failure.Decide(failure.Snapshot{Now: r.Clock.Now(), Cluster: &cd, ResumeTimeout: timeout})
+	claim, err := r.readReleasedClaim(ctx, &cd)
+	if err != nil {
+		return fault.Requeue(0, err)
+	}
+	p := failure.Decide(failure.Snapshot{Now: r.Clock.Now(), Cluster: &cd, Claim: claim, ResumeTimeout: timeout})
 	if p.Failure == nil {
 		return ctrl.Result{RequeueAfter: p.Next}, nil
 	}
-	name := BundleName(&cd, *p.Failure)
-	if isReported(&cd, name) {
+	if failure.IsSettled(&cd, *p.Failure) {
 		return ctrl.Result{}, nil
 	}
-	v := r.storeBundle(ctx, &cd, *p.Failure, name)
+	return r.diagnose(ctx, &cd, claim, *p.Failure)
+}
+
+// diagnose collects, stores and reports the bundle of a failure, unless it was tried in vain and is not due again.
+func (r *Reconciler) diagnose(ctx context.Context, cd *hivev1.ClusterDeployment, claim *hivev1.ClusterClaim, f failure.Failure) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	first := now
+	if c := failure.FindReport(cd, f); c != nil {
+		first = c.LastTransitionTime.Time
+		if wait := failure.NextTry(f, first, c.LastProbeTime.Time).Sub(now); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
+	v, next := r.tryBundle(ctx, cd, f, first)
 	if err := ctx.Err(); err != nil { // the process ends: the next one collects the bundle
 		return ctrl.Result{}, err
 	}
-	return fault.Requeue(0, r.reportStatus(ctx, &cd, v))
+	return fault.Requeue(next, r.reportStatus(ctx, cd, claim, f, v))
+}
+
+// readReleasedClaim returns the claim of a cluster that is being deleted; nil if there is none.
+func (r *Reconciler) readReleasedClaim(ctx context.Context, cd *hivev1.ClusterDeployment) (*hivev1.ClusterClaim, error) {
+	ref := cd.Spec.ClusterPoolRef
+	if cd.DeletionTimestamp == nil || ref == nil || ref.ClaimName == "" {
+		return nil, nil
+	}
+	var claim hivev1.ClusterClaim
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.ClaimName}, &claim)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading claim %s: %w", ref.ClaimName, err)
+	}
+	return &claim, nil
 }
 
 // readResumeTimeout returns the resume timeout of the cluster's pool; 0 if there is none.
@@ -120,50 +161,75 @@ func (r *Reconciler) readResumeTimeout(ctx context.Context, cd *hivev1.ClusterDe
 	return 0, nil
 }
 
-// maxClusterName is how much of a cluster's name is part of the name of a bundle.
-const maxClusterName = 100
-
-// BundleName returns the name of the bundle about a failure. It is the same whenever it is computed.
-func BundleName(cd *hivev1.ClusterDeployment, f failure.Failure) string {
-	uid, _, _ := strings.Cut(string(cd.UID), "-")
-	name := cd.Name[:min(len(cd.Name), maxClusterName)]
-	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", name, string(f.Kind), f.Since.UTC().Format("20060102T150405Z"), uid)
-}
-
-// isReported reports whether the cluster has a condition about the bundle. The condition decides only that nothing
-// more is done about the failure of this one cluster.
-func isReported(cd *hivev1.ClusterDeployment, name string) bool {
-	c := condition.Find(cd.Status.Conditions, hivev1.ClusterDiagnosed)
-	return c != nil && strings.Contains(c.Message, name)
-}
-
-// storeBundle collects and stores the bundle unless it is stored, and returns the condition.
-func (r *Reconciler) storeBundle(ctx context.Context, cd *hivev1.ClusterDeployment, f failure.Failure, name string) condition.Value {
-	written := condition.True(hivev1.ReasonBundleWritten, fmt.Sprintf("Bundle %s has what was seen of the cluster when %s.", name, f.Kind))
-	if r.Store.Has(name) {
-		return written
+// tryBundle collects and stores the bundle of a failure that was first tried at a time, and returns the condition, and
+// when it is tried again; 0 if it is not.
+func (r *Reconciler) tryBundle(ctx context.Context, cd *hivev1.ClusterDeployment, f failure.Failure, first time.Time) (condition.Value, time.Duration) {
+	name := failure.BundleName(cd, f)
+	left, err := r.storeBundle(ctx, cd, f, name)
+	if err == nil {
+		message := fmt.Sprintf("Bundle %s has what was seen of the cluster when %s.", name, f.Kind)
+		if left != nil {
+			message += fmt.Sprintf(" Old bundles could not be deleted: %s.", describeStoreError(left))
+		}
+		return condition.True(hivev1.ReasonBundleWritten, message), 0
 	}
+	now := r.Clock.Now()
+	if next := failure.NextTry(f, first, now); !next.IsZero() {
+		end := "the failure ends"
+		if f.Kind == failure.Release {
+			end = "the cluster is destroyed"
+		}
+		return condition.False(hivev1.ReasonBundleDelayed, fmt.Sprintf("Bundle %s could not be written, and hotspare tries again until %s: %s.",
+			name, end, describeStoreError(err))), next.Sub(now)
+	}
+	return condition.False(hivev1.ReasonBundleNotWritten, fmt.Sprintf("Bundle %s could not be written: %s.", name, describeStoreError(err))), 0
+}
+
+// storeBundle collects and stores the bundle unless it is stored, and then deletes old ones. It returns why old ones
+// remain, and why the bundle is not stored.
+func (r *Reconciler) storeBundle(ctx context.Context, cd *hivev1.ClusterDeployment, f failure.Failure, name string) (left, err error) {
+	now := r.Clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, timeLimit(f, now))
+	defer cancel()
+	if stored, err := r.Store.Has(ctx, name); stored || err != nil {
+		return nil, err
+	}
+	b, err := r.collectBundle(ctx, cd, f, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Store.Write(ctx, name, b); err != nil {
+		return nil, err
+	}
+	return r.Store.Prune(ctx, now), nil
+}
+
+// timeLimit returns how long the bundle of a failure may take.
+func timeLimit(f failure.Failure, now time.Time) time.Duration {
+	if f.Kind == failure.Release {
+		return max(f.Since.Add(failure.ReleaseLimit).Sub(now), lateLimit)
+	}
+	return collectLimit + storeLimit
+}
+
+// collectBundle collects the bundle.
+func (r *Reconciler) collectBundle(ctx context.Context, cd *hivev1.ClusterDeployment, f failure.Failure, now time.Time) (*diagnostics.Bundle, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectLimit)
 	defer cancel()
-	now := r.Clock.Now()
-	b, err := r.Collect(ctx, cd, fmt.Sprintf("%s: %s", f.Kind, f.Message), now)
-	if err == nil {
-		err = r.Store.Write(name, b)
-	}
-	if err = errors.Join(err, r.Store.Prune(now)); err != nil && !r.Store.Has(name) {
-		return condition.False(hivev1.ReasonBundleNotWritten, fmt.Sprintf("Bundle %s could not be written: %s.", name, describeWriteError(err)))
-	}
-	return written
+	return r.Collect(ctx, cd, fmt.Sprintf("%s: %s", f.Kind, f.Message), now)
 }
 
-// describeWriteError returns the cause of an error without the names of temporary files.
-func describeWriteError(err error) string {
+// describeStoreError returns the cause of an error without the names of temporary files.
+func describeStoreError(err error) string {
+	var explained *diagnostics.StoreError
 	var number syscall.Errno
 	switch {
+	case errors.As(err, &explained):
+		return explained.Message
 	case errors.As(err, &number):
 		return number.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it took more than " + collectLimit.String()
+		return "it took too long"
 	case errors.Is(err, fs.ErrPermission):
 		return "hotspare may not write to the folder"
 	default:
@@ -171,27 +237,42 @@ func describeWriteError(err error) string {
 	}
 }
 
-// reportStatus writes the condition, and records an event for the cluster and for its pool, which outlives the cluster.
-func (r *Reconciler) reportStatus(ctx context.Context, cd *hivev1.ClusterDeployment, v condition.Value) error {
+// reportStatus writes the condition. If it has changed, it records an event for the cluster and for its pool, which
+// outlives the cluster, and at a release for the claim, whose user has requested the bundle.
+func (r *Reconciler) reportStatus(ctx context.Context, cd *hivev1.ClusterDeployment, claim *hivev1.ClusterClaim, f failure.Failure, v condition.Value) error {
+	before := cd.DeepCopy()
+	if failure.FindReport(cd, f) == nil {
+		condition.Remove(&cd.Status.Conditions, hivev1.ClusterDiagnosed) // the times of the condition are those of this bundle
+	}
+	now := r.Clock.Now()
+	changed := condition.Apply(&cd.Status.Conditions, hivev1.ClusterDiagnosed, v, now)
+	condition.Find(cd.Status.Conditions, hivev1.ClusterDiagnosed).LastProbeTime = metav1.NewTime(now.Truncate(time.Second)) // NextTry counts from it
+	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reporting diagnostics of %s: %w", client.ObjectKeyFromObject(cd), err)
+	}
+	if !changed {
+		return nil
+	}
+	r.recordEvents(ctx, cd, claim, f, v)
+	ctrl.LoggerFrom(ctx).Info("reported diagnostics", "message", v.Message)
+	return nil
+}
+
+func (r *Reconciler) recordEvents(ctx context.Context, cd *hivev1.ClusterDeployment, claim *hivev1.ClusterClaim, f failure.Failure, v condition.Value) {
 	typ := corev1.EventTypeNormal
 	if !v.IsTrue() {
 		typ = corev1.EventTypeWarning
 	}
-	before := cd.DeepCopy()
-	condition.Apply(&cd.Status.Conditions, hivev1.ClusterDiagnosed, v, r.Clock.Now())
-	_, err := patch.Status(ctx, r.Client, before, cd)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reporting diagnostics of %s: %w", client.ObjectKeyFromObject(cd), err)
-	}
 	r.Events.Eventf(cd, nil, typ, v.Reason, "CollectDiagnostics", "%s", v.Message)
+	if claim != nil && f.Kind == failure.Release {
+		r.Events.Eventf(claim, cd, typ, v.Reason, "CollectDiagnostics", "%s", v.Message)
+	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.PoolName != "" {
 		var pool hivev1.ClusterPool
 		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &pool); err == nil {
 			r.Events.Eventf(&pool, cd, typ, v.Reason, "CollectDiagnostics", "Cluster %s: %s", cd.Name, v.Message)
 		}
 	}
-	ctrl.LoggerFrom(ctx).Info("collected diagnostics", "message", v.Message)
-	return nil
 }
 
 // failurePossible selects the clusters that have a failure, now or in time: most changes are of clusters without one.

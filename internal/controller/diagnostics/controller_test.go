@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,33 +32,30 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // rig is a hub with the spare c of pool n/p, whose gates have failed since noon and may fail until 12:10.
 type rig struct {
 	client.Client
-	r       *controller.Reconciler
-	clock   *clocktesting.FakePassiveClock
-	events  *events.FakeRecorder
-	stored  []string
-	pruned  int
-	refuse  error
-	causes  []string
-	collect func()
+	r      *controller.Reconciler
+	clock  *clocktesting.FakePassiveClock
+	events *events.FakeRecorder
+	stored []string
+	pruned int
+	refuse error
+	// unreachable and unprunable are what Has and Prune return.
+	unreachable, unprunable error
+	causes                  []string
+	collect                 func()
 }
 
-func (g *rig) Has(name string) bool {
-	for _, s := range g.stored {
-		if s == name {
-			return true
-		}
-	}
-	return false
+func (g *rig) Has(_ context.Context, name string) (bool, error) {
+	return slices.Contains(g.stored, name), g.unreachable
 }
 
-func (g *rig) Write(name string, _ *diagnostics.Bundle) error {
+func (g *rig) Write(_ context.Context, name string, _ *diagnostics.Bundle) error {
 	if g.refuse == nil {
 		g.stored = append(g.stored, name)
 	}
 	return g.refuse
 }
 
-func (g *rig) Prune(time.Time) error { g.pruned++; return nil }
+func (g *rig) Prune(context.Context, time.Time) error { g.pruned++; return g.unprunable }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
@@ -73,7 +71,7 @@ func newRig(t *testing.T) *rig {
 	condition.Set(&cd.Status.Conditions, hivev1.ClusterGatesPassed, corev1.ConditionFalse, hivev1.ReasonGateFailed, "web fails", noon)
 	g := &rig{clock: clocktesting.NewFakePassiveClock(noon), events: events.NewFakeRecorder(100)}
 	g.Client = fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(cd).
-		WithObjects(cd, &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}).Build()
+		WithObjects(cd, &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}}, &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}).Build()
 	g.r = &controller.Reconciler{Client: g.Client, Store: g, Clock: g.clock, Events: g.events}
 	g.r.Collect = func(ctx context.Context, _ *hivev1.ClusterDeployment, cause string, _ time.Time) (*diagnostics.Bundle, error) {
 		g.causes = append(g.causes, cause)
@@ -160,15 +158,172 @@ func TestAFailureIsCollectedOnce(t *testing.T) {
 	}
 }
 
-func TestAStoreThatRefusesIsReportedOnce(t *testing.T) {
+// A store that refuses is tried again after 10 s, 20 s, 40 s and so on, also by the next process, and not for ever.
+func TestAStoreThatRefusesIsTriedAgain(t *testing.T) {
 	g := newRig(t)
 	g.clock.SetTime(noon.Add(5 * time.Minute))
 	g.refuse = fmt.Errorf("writing: %w", &fs.PathError{Op: "open", Path: "/x/.writing-123", Err: syscall.ENOSPC})
+	const delayed = "False BundleDelayed: Bundle " + first + " could not be written, and hotspare tries again until the failure ends: no space left on device."
 	for range 3 {
-		expect(t, g.pass(t), "False BundleNotWritten: Bundle "+first+" could not be written: no space left on device.")
+		expect(t, g.pass(t), delayed)
 	}
-	if len(g.causes) != 1 {
-		t.Errorf("collected %d times, want once", len(g.causes))
+	if n := len(g.events.Events); len(g.causes) != 1 || n != 2 {
+		t.Errorf("collected %d times, %d events", len(g.causes), n)
+	}
+	for tries := 2; tries < 30; tries++ {
+		result, err := g.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.RequeueAfter == 0 {
+			expect(t, g.pass(t), "False BundleNotWritten: Bundle "+first+" could not be written: no space left on device.")
+			if since := g.clock.Now().Sub(noon.Add(5 * time.Minute)); since > time.Hour || since < 40*time.Minute || len(g.events.Events) != 4 {
+				t.Errorf("given up after %s, %d tries, %d events", since, len(g.causes), len(g.events.Events))
+			}
+			return
+		}
+		g.clock.SetTime(g.clock.Now().Add(result.RequeueAfter - time.Second))
+		before := len(g.causes)
+		expect(t, g.pass(t), delayed)
+		if len(g.causes) != before {
+			t.Fatal("tried too early")
+		}
+		g.clock.SetTime(g.clock.Now().Add(time.Second))
+		if g.pass(t); len(g.causes) != before+1 {
+			t.Fatal("not tried again")
+		}
+	}
+	t.Error("tried for ever")
+}
+
+func TestABundleIsStoredWhenTheStoreIsBack(t *testing.T) {
+	g := newRig(t)
+	g.clock.SetTime(noon.Add(5 * time.Minute))
+	g.unreachable = &diagnostics.StoreError{Message: "bucket b does not exist: create it"}
+	expect(t, g.pass(t), "False BundleDelayed: Bundle "+first+" could not be written, and hotspare tries again until the failure ends: bucket b does not exist: create it.")
+	if len(g.causes) != 0 {
+		t.Error("collected for a store that does not answer")
+	}
+	g.unreachable = nil
+	g.clock.SetTime(noon.Add(5*time.Minute + 10*time.Second))
+	expect(t, g.pass(t), written)
+
+	t.Log("the next bundle fails: its tries count from then")
+	cd := g.cluster(t)
+	cd.Status.Gates = nil
+	cd.Status.Bootstrap = &hivev1.BootstrapRecord{Step: "web", StepStartedAt: at(2 * time.Hour), Deadline: at(2*time.Hour + time.Minute)}
+	if err := g.Status().Update(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	g.clock.SetTime(noon.Add(3 * time.Hour))
+	g.refuse = errors.New("no")
+	if got := g.pass(t); !strings.HasPrefix(got, "False BundleDelayed: ") {
+		t.Errorf("got %s", got)
+	}
+	cd = g.cluster(t)
+	cd.Status.Bootstrap.StepStartedAt = at(4 * time.Hour)
+	cd.Status.Bootstrap.Deadline = at(4*time.Hour + time.Minute)
+	if err := g.Status().Update(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	g.clock.SetTime(noon.Add(5 * time.Hour))
+	if got := g.pass(t); !strings.HasPrefix(got, "False BundleDelayed: Bundle c-step-20260301T160000Z") {
+		t.Errorf("the tries of another bundle count: %s", got)
+	}
+}
+
+func at(d time.Duration) *metav1.Time {
+	out := metav1.NewTime(noon.Add(d))
+	return &out
+}
+
+func TestOldBundlesThatRemainAreReported(t *testing.T) {
+	g := newRig(t)
+	g.clock.SetTime(noon.Add(5 * time.Minute))
+	g.unprunable = &diagnostics.StoreError{Message: "access was denied: grant s3:DeleteObject"}
+	expect(t, g.pass(t), written+" Old bundles could not be deleted: access was denied: grant s3:DeleteObject.")
+}
+
+// release marks the cluster as claimed by n/x, with a value of the annotation, and deletes it at noon.
+func (g *rig) release(t *testing.T, value string) {
+	t.Helper()
+	cd := g.cluster(t)
+	cd.Status.Gates = nil
+	if err := g.Status().Update(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	cd.Finalizers = []string{hivev1.FinalizerDeprovision}
+	cd.Spec.ClusterPoolRef.ClaimName = "x"
+	var claim hivev1.ClusterClaim
+	if err := g.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "x"}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Annotations = map[string]string{hivev1.AnnotationDiagnoseAtRelease: value}
+	if err := errors.Join(g.Update(t.Context(), cd), g.Update(t.Context(), &claim), g.Delete(t.Context(), cd)); err != nil {
+		t.Fatal(err)
+	}
+	g.clock.SetTime(g.cluster(t).DeletionTimestamp.Time)
+}
+
+func TestAReleaseHasABundleIfTheClaimRequestsIt(t *testing.T) {
+	g := newRig(t)
+	g.release(t, "false")
+	expect(t, g.pass(t), "none, again in 0s")
+
+	g = newRig(t)
+	g.release(t, "true")
+	for range 3 {
+		if got := g.pass(t); !strings.HasPrefix(got, "True BundleWritten: Bundle c-release-") || !strings.HasSuffix(got, "has what was seen of the cluster when it was released.") {
+			t.Errorf("got %s", got)
+		}
+	}
+	if len(g.causes) != 1 || g.causes[0] != "it was released: claim n/x requests a bundle" || len(g.stored) != 1 {
+		t.Errorf("collected for %q, stored %v", g.causes, g.stored)
+	}
+	if n := len(g.events.Events); n != 3 {
+		t.Errorf("%d events, want one for the cluster, its claim and its pool", n)
+	}
+}
+
+// The tries for a bundle of a release end before the cluster is destroyed without it.
+func TestTheTriesOfAReleaseEndInTime(t *testing.T) {
+	g := newRig(t)
+	g.release(t, "true")
+	g.refuse = errors.New("no")
+	begin := g.clock.Now()
+	for range 30 {
+		result, err := g.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.clock.SetTime(g.clock.Now().Add(result.RequeueAfter))
+	}
+	if c := condition.Find(g.cluster(t).Status.Conditions, hivev1.ClusterDiagnosed); c.Reason != hivev1.ReasonBundleNotWritten {
+		t.Errorf("it is %+v", c)
+	}
+	if took := g.clock.Now().Sub(begin); took > 2*time.Minute || len(g.causes) < 3 {
+		t.Errorf("%d tries in %s", len(g.causes), took)
+	}
+}
+
+// The time that remains bounds the bundle of a release; a late one has a little.
+func TestABundleOfAReleaseIsBounded(t *testing.T) {
+	for late, want := range map[time.Duration]time.Duration{0: 90 * time.Second, time.Minute: time.Minute, time.Hour: 30 * time.Second} {
+		g := newRig(t)
+		g.release(t, "true")
+		g.clock.SetTime(g.clock.Now().Add(late))
+		var left time.Duration
+		g.r.Collect = func(ctx context.Context, _ *hivev1.ClusterDeployment, _ string, _ time.Time) (*diagnostics.Bundle, error) {
+			deadline, _ := ctx.Deadline()
+			left = time.Until(deadline)
+			return nil, nil
+		}
+		if got := g.pass(t); !strings.HasPrefix(got, "True BundleWritten: ") {
+			t.Errorf("%s late: %s", late, got)
+		}
+		if left > want || left < want-5*time.Second {
+			t.Errorf("%s late: %s are left, want %s", late, left, want)
+		}
 	}
 }
 

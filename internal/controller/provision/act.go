@@ -45,6 +45,7 @@ var stepFuncs = map[provision.Verb]func(*pass, context.Context, provision.Step) 
 	provision.Destroy:              (*pass).requestDestroy,
 	provision.RecordCleanup:        (*pass).recordCleanup,
 	provision.DeleteAttempt:        (*pass).deleteAttempt,
+	provision.ReportNoBundle:       (*pass).reportNoBundle,
 	provision.CreateDeprovision:    (*pass).createDeprovision,
 	provision.ReportDestroyFailure: (*pass).reportDestroyFailure,
 	provision.CompleteDeprovision:  (*pass).completeDeprovision,

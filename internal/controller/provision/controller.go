@@ -67,6 +67,8 @@ type Reconciler struct {
 	// CertificateAuthorities are the Secrets with CA certificates that executors read for all
 	// clusters.
 	CertificateAuthorities []types.NamespacedName
+	// StoresBundles is set if controller diagnostics runs, and stores bundles of diagnostics.
+	StoresBundles bool
 	// Wake triggers passes over clusters whose executor has news; may be nil.
 	Wake <-chan event.GenericEvent
 	// Concurrency is how many clusters are reconciled at a time; 0 means 8.
@@ -76,6 +78,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterprovisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterprovisions/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeprovisions,verbs=get;list;watch;create

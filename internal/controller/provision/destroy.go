@@ -50,6 +50,15 @@ func (p *pass) createDeprovision(ctx context.Context, s provision.Step) error {
 	return err
 }
 
+// reportNoBundle records that no bundle of diagnostics is written, where the user of the claim and the administrator
+// of the hub look.
+func (p *pass) reportNoBundle(context.Context, provision.Step) error {
+	const message = "no bundle of diagnostics is written: this hub stores none; its administrator starts hotspare-manager with --diagnostics"
+	p.recordWarning("BundleNotWritten", "CollectDiagnostics", message)
+	p.Events.Eventf(p.claim, p.cluster, corev1.EventTypeWarning, "BundleNotWritten", "CollectDiagnostics", message)
+	return nil
+}
+
 func (p *pass) reportDestroyFailure(ctx context.Context, s provision.Step) error {
 	return p.patchDeprovisionStatus(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
 		condition.Set(&status.Conditions, hivev1.DeprovisionFailed, corev1.ConditionTrue, provision.ReasonDestroyFailed, s.Message, p.now)

@@ -22,7 +22,9 @@ type pass struct {
 	cluster     *hivev1.ClusterDeployment
 	attempts    []*hivev1.ClusterProvision
 	deprovision *hivev1.ClusterDeprovision
-	needs       provision.Needs
+	// claim is the claim of a cluster that is being deleted; nil if it has none.
+	claim *hivev1.ClusterClaim
+	needs provision.Needs
 	// request is the request for the next attempt, without its number; valid if the needs are
 	// met.
 	request install.Request
@@ -53,6 +55,9 @@ func (r *Reconciler) observeCluster(ctx context.Context, key types.NamespacedNam
 	}
 	if err := p.observeDeprovision(ctx); err != nil {
 		return nil, fmt.Errorf("reading ClusterDeprovision %s: %w", key, err)
+	}
+	if err := p.observeClaim(ctx); err != nil {
+		return nil, fmt.Errorf("reading the claim of %s: %w", key, err)
 	}
 	if err := p.observeNeeds(ctx); err != nil {
 		return nil, fmt.Errorf("reading what %s needs: %w", key, err)
@@ -105,6 +110,22 @@ func (p *pass) observeDeprovision(ctx context.Context) error {
 	err := p.Client.Get(ctx, client.ObjectKeyFromObject(p.cluster), &found)
 	if err == nil && metav1.IsControlledBy(&found, p.cluster) {
 		p.deprovision = &found
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// observeClaim reads the claim of a cluster that is being deleted. The claim exists until the cluster does not. The
+// cache shows it as it was when the claim was deleted, or later: the controllers that delete the cluster because of
+// it read the same cache.
+func (p *pass) observeClaim(ctx context.Context) error {
+	ref := p.cluster.Spec.ClusterPoolRef
+	if !isDeleting(p.cluster) || ref == nil || ref.ClaimName == "" {
+		return nil
+	}
+	var found hivev1.ClusterClaim
+	err := p.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.ClaimName}, &found)
+	if err == nil {
+		p.claim = &found
 	}
 	return client.IgnoreNotFound(err)
 }

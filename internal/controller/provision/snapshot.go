@@ -9,6 +9,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/diagnostics/failure"
 	"hotspare.io/hotspare/internal/provision"
 )
 
@@ -52,12 +53,24 @@ func (p *pass) clusterFacts() provision.Cluster {
 	facts.Marked = facts.HasFinalizer && hasClusterLabels(cd)
 	if facts.Deleting {
 		facts.DeletedAt = cd.DeletionTimestamp.Time
+		p.addBundleFacts(&facts)
 	}
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError)
 	if c != nil && c.Status == corev1.ConditionTrue && c.Reason == provision.ReasonDestroyFailed {
 		facts.DestroyFailedAt = c.LastTransitionTime.Time
 	}
 	return facts
+}
+
+// addBundleFacts adds whether the destruction of the cluster waits for a bundle of diagnostics.
+func (p *pass) addBundleFacts(facts *provision.Cluster) {
+	switch f := failure.FindRelease(p.cluster, p.claim); {
+	case f == nil:
+	case !p.StoresBundles:
+		facts.BundleRefused = true
+	case !failure.IsSettled(p.cluster, *f):
+		facts.BundleDue = f.Since.Add(failure.ReleaseLimit)
+	}
 }
 
 func hasClusterLabels(cd *hivev1.ClusterDeployment) bool {

@@ -47,6 +47,8 @@ type world struct {
 	cache                  map[string]map[types.NamespacedName]client.Object
 	clock                  *clocktesting.FakeClock
 	lab                    *lab
+	// storesBundles is set if bundles of diagnostics are stored.
+	storesBundles bool
 	// lag decides which kinds stay behind; nil: none does.
 	lag *rand.Rand
 	// crashAt is the write after which the process dies; 0: never.
@@ -94,6 +96,7 @@ func (w *world) reconciler() *Reconciler {
 		Clock:                  w.clock,
 		Events:                 &events.FakeRecorder{Events: w.events},
 		Metrics:                w.metrics,
+		StoresBundles:          w.storesBundles,
 	}
 }
 
@@ -184,7 +187,7 @@ func (w *world) drive(what string, done func() bool) {
 func cached() []client.ObjectList {
 	return []client.ObjectList{
 		&hivev1.ClusterDeploymentList{}, &hivev1.ClusterProvisionList{},
-		&hivev1.ClusterDeprovisionList{}, &hivev1.ClusterImageSetList{}, &hivev1.ClusterDeploymentCustomizationList{},
+		&hivev1.ClusterClaimList{}, &hivev1.ClusterDeprovisionList{}, &hivev1.ClusterImageSetList{}, &hivev1.ClusterDeploymentCustomizationList{},
 	}
 }
 

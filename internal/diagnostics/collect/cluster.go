@@ -53,6 +53,10 @@ func (c *Collector) addCluster(ctx context.Context, b *diagnostics.Bundle, cd *h
 		b.AddGap(part, "the cluster has no admin kubeconfig yet")
 		return
 	}
+	if isAsleep(cd) {
+		b.AddGap(part, "the cluster hibernates, and is not woken for a bundle")
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, clusterLimit)
 	defer cancel()
 	spoke, closeSpoke, trouble, err := c.Connect(ctx, cd)
@@ -69,6 +73,18 @@ func (c *Collector) addCluster(ctx context.Context, b *diagnostics.Bundle, cd *h
 		if add(ctx); r.unreachable { // the others would not answer, too
 			return
 		}
+	}
+}
+
+// isAsleep reports whether a cluster hibernates or is about to. A connection could wake it.
+func isAsleep(cd *hivev1.ClusterDeployment) bool {
+	switch cd.Status.PowerState {
+	case hivev1.StatusHibernating:
+		return true
+	case hivev1.StatusRunning, hivev1.ReasonFailedToStop, "":
+		return false
+	default:
+		return cd.Spec.PowerState == hivev1.PowerHibernating
 	}
 }
 

@@ -252,3 +252,34 @@ func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	}}, cd)
 	contains(t, files["summary.txt"], "the cluster's API: its admin kubeconfig cannot be read")
 }
+
+// A connection could wake a cluster: a released one that sleeps stays asleep.
+func TestAClusterThatSleepsIsNotConnectedTo(t *testing.T) {
+	for _, c := range []struct {
+		state hivev1.PowerState
+		now   string
+		want  bool
+	}{
+		{hivev1.PowerHibernating, hivev1.StatusHibernating, false},
+		{hivev1.PowerRunning, hivev1.StatusHibernating, false},
+		{hivev1.PowerHibernating, "Stopping", false},
+		{hivev1.PowerHibernating, hivev1.StatusRunning, true},
+		{hivev1.PowerHibernating, hivev1.ReasonFailedToStop, true},
+		{hivev1.PowerRunning, hivev1.StatusRunning, true},
+		{hivev1.PowerRunning, "", true},
+	} {
+		cd, objects := world()
+		cd.Spec.PowerState, cd.Status.PowerState = c.state, c.now
+		connected := false
+		files, _ := collected(t, &collect.Collector{Hub: hub(t, interceptor.Funcs{}, objects...), Connect: func(context.Context, *hivev1.ClusterDeployment) (collect.Spoke, func(), string, error) {
+			connected = true
+			return answers(), func() {}, "", nil
+		}}, cd)
+		if connected != c.want {
+			t.Errorf("%s, %s: connected = %t", c.state, c.now, connected)
+		}
+		if !c.want {
+			contains(t, files["summary.txt"], "the cluster's API: the cluster hibernates, and is not woken for a bundle")
+		}
+	}
+}

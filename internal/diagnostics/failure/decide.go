@@ -1,11 +1,14 @@
-// Package failure decides when a cluster has failed so that diagnostics are worth collecting.
+// Package failure decides when diagnostics of a cluster are worth collecting: when it has failed, and when it is
+// released and its claim requests them.
 //
 // It is a decider: it has no client and no clock. A cluster that a pool counts as broken is deleted at once, so a
 // failure with a deadline counts from half of its time: then the cluster can still be examined.
 package failure
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,16 +17,17 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Kind is a kind of failure.
+// Kind is a kind of failure, or of another cause of a bundle.
 type Kind string
 
-// The kinds of failures.
+// The kinds of failures. Release is none: the claim of a cluster requests a bundle.
 const (
 	Install Kind = "install"
 	Resume  Kind = "resume"
 	Outage  Kind = "outage"
 	Step    Kind = "step"
 	Gate    Kind = "gate"
+	Release Kind = "release"
 )
 
 // String says in a few words what has happened.
@@ -39,6 +43,8 @@ func (k Kind) String() string {
 		return "a step of the bootstrap was not done"
 	case Gate:
 		return "a gate failed"
+	case Release:
+		return "it was released"
 	default:
 		return string(k)
 	}
@@ -47,10 +53,15 @@ func (k Kind) String() string {
 // DefaultResumePatience is the time that a resume may take if the pool has no resume timeout.
 const DefaultResumePatience = 10 * time.Minute
 
+// ReleaseLimit is how long after its deletion a cluster is not destroyed because its bundle is not stored yet.
+const ReleaseLimit = 2 * time.Minute
+
 // Snapshot is a cluster as it is now.
 type Snapshot struct {
 	Now     time.Time
 	Cluster *hivev1.ClusterDeployment
+	// Claim is the claim of a cluster that is being deleted; nil if it has none.
+	Claim *hivev1.ClusterClaim
 	// ResumeTimeout is that of the pool; 0 if there is none.
 	ResumeTimeout time.Duration
 }
@@ -60,7 +71,7 @@ type Snapshot struct {
 type Failure struct {
 	Kind Kind
 	// Since identifies the attempt: when the install attempt failed, the resume began, the step began in this run,
-	// or the gates began to fail.
+	// the gates began to fail, or the cluster was deleted.
 	Since time.Time
 	// Message says what has failed, for people.
 	Message string
@@ -77,8 +88,12 @@ type Plan struct {
 // finders return a failure of a cluster and when it is due; the zero time if there is none.
 var finders = []func(Snapshot) (Failure, time.Time){findInstall, findResume, findOutage, findStep, findGate}
 
-// IsPossible reports whether a cluster has a failure that is due now or later.
+// IsPossible reports whether a cluster has a failure that is due now or later, or is released by a claim that may
+// request a bundle.
 func IsPossible(cd *hivev1.ClusterDeployment) bool {
+	if ref := cd.Spec.ClusterPoolRef; cd.DeletionTimestamp != nil && ref != nil && ref.ClaimName != "" {
+		return true
+	}
 	return slices.ContainsFunc(finders, func(find func(Snapshot) (Failure, time.Time)) bool {
 		_, due := find(Snapshot{Cluster: cd})
 		return !due.IsZero()
@@ -87,6 +102,9 @@ func IsPossible(cd *hivev1.ClusterDeployment) bool {
 
 // Decide finds the failure of a cluster that is diagnosed next.
 func Decide(s Snapshot) Plan {
+	if f := FindRelease(s.Cluster, s.Claim); f != nil {
+		return Plan{Failure: f}
+	}
 	for _, find := range finders {
 		f, due := find(s)
 		switch {
@@ -98,6 +116,66 @@ func Decide(s Snapshot) Plan {
 		}
 	}
 	return Plan{}
+}
+
+// FindRelease returns the release of a cluster that is being deleted if its claim requests a bundle; nil otherwise.
+// It does not matter who has deleted the claim or the cluster, or why. claim may be nil.
+func FindRelease(cd *hivev1.ClusterDeployment, claim *hivev1.ClusterClaim) *Failure {
+	if cd.DeletionTimestamp == nil || claim == nil || !hivev1.IsTrue(claim.Annotations, hivev1.AnnotationDiagnoseAtRelease) {
+		return nil
+	}
+	if ref := cd.Spec.ClusterPoolRef; ref == nil || ref.Namespace != claim.Namespace || ref.ClaimName != claim.Name {
+		return nil
+	}
+	return &Failure{Kind: Release, Since: cd.DeletionTimestamp.Time, Message: fmt.Sprintf("claim %s/%s requests a bundle", claim.Namespace, claim.Name)}
+}
+
+// maxClusterName is how much of a cluster's name is part of the name of a bundle.
+const maxClusterName = 100
+
+// BundleName returns the name of the bundle about a failure. It is the same whenever it is computed.
+func BundleName(cd *hivev1.ClusterDeployment, f Failure) string {
+	uid, _, _ := strings.Cut(string(cd.UID), "-")
+	name := cd.Name[:min(len(cd.Name), maxClusterName)]
+	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", name, string(f.Kind), f.Since.UTC().Format("20060102T150405Z"), uid)
+}
+
+// FindReport returns the condition about the bundle of a failure; nil if there is none.
+func FindReport(cd *hivev1.ClusterDeployment, f Failure) *hivev1.Condition {
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterDiagnosed)
+	if c == nil || !strings.Contains(c.Message, BundleName(cd, f)) {
+		return nil
+	}
+	return c
+}
+
+// IsSettled reports whether the bundle of a failure is stored, or is not tried again. It decides only that nothing
+// more is done about this failure of this one cluster, and that nothing waits for its bundle.
+func IsSettled(cd *hivev1.ClusterDeployment, f Failure) bool {
+	c := FindReport(cd, f)
+	return c != nil && c.Reason != hivev1.ReasonBundleDelayed
+}
+
+// How often a bundle that could not be stored is tried again: after shortestRetry, then whenever as much time has
+// passed as had before, at most longestRetry, until retryLimit.
+const (
+	shortestRetry = 10 * time.Second
+	longestRetry  = 10 * time.Minute
+	retryLimit    = time.Hour
+)
+
+// NextTry returns when a bundle is tried again that was tried in vain, first and last at these times; the zero time
+// if it is not. That of a release is not tried again after ReleaseLimit: then the cluster is being destroyed.
+func NextTry(f Failure, first, last time.Time) time.Time {
+	end := first.Add(retryLimit)
+	if f.Kind == Release {
+		end = f.Since.Add(ReleaseLimit)
+	}
+	next := last.Add(min(max(last.Sub(first), shortestRetry), longestRetry))
+	if next.After(end) {
+		return time.Time{}
+	}
+	return next
 }
 
 // findInstall returns the last failed install attempt, which is due at once.

@@ -132,3 +132,95 @@ func TestFailuresAreDueBeforeTheClusterIsDeleted(t *testing.T) {
 		}
 	}
 }
+
+// claimed is a cluster that is being deleted since noon, and its claim n/x with an annotation.
+func claimed(value string) (*hivev1.ClusterDeployment, *hivev1.ClusterClaim) {
+	cd := with(func(cd *hivev1.ClusterDeployment) {
+		cd.Name, cd.UID, cd.DeletionTimestamp = "c", "0a1b2c3d-0000", at(0)
+		cd.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "n", PoolName: "p", ClaimName: "x"}
+	})
+	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", Annotations: map[string]string{hivev1.AnnotationDiagnoseAtRelease: value}}}
+	return cd, claim
+}
+
+func TestARelease(t *testing.T) {
+	const requested = "release: claim n/x requests a bundle"
+	for name, c := range map[string]struct {
+		value  string
+		change func(*hivev1.ClusterDeployment, *hivev1.ClusterClaim)
+		want   string
+	}{
+		"a release with a request":                     {"true", nil, requested},
+		"a release without one":                        {"false", nil, "none"},
+		"a request that is no boolean":                 {"please", nil, "none"},
+		"a cluster in use":                             {"true", func(cd *hivev1.ClusterDeployment, _ *hivev1.ClusterClaim) { cd.DeletionTimestamp = nil }, "none"},
+		"a claim of another name":                      {"true", func(_ *hivev1.ClusterDeployment, c *hivev1.ClusterClaim) { c.Name = "y" }, "none"},
+		"a claim of another namespace":                 {"true", func(_ *hivev1.ClusterDeployment, c *hivev1.ClusterClaim) { c.Namespace = "m" }, "none"},
+		"a cluster of no pool":                         {"true", func(cd *hivev1.ClusterDeployment, _ *hivev1.ClusterClaim) { cd.Spec.ClusterPoolRef = nil }, "none"},
+		"a release is more than the failure before it": {"true", func(cd *hivev1.ClusterDeployment, _ *hivev1.ClusterClaim) { gates(-9, -1)(cd) }, requested},
+		"a failure of a released cluster":              {"", func(cd *hivev1.ClusterDeployment, _ *hivev1.ClusterClaim) { gates(-9, -1)(cd) }, "gate: a gate fails"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cd, claim := claimed(c.value)
+			if c.change != nil {
+				c.change(cd, claim)
+			}
+			p := failure.Decide(failure.Snapshot{Now: noon, Cluster: cd, Claim: claim})
+			if got := describe(p); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if p.Failure != nil && !failure.IsPossible(cd) {
+				t.Error("the controller does not look at the cluster")
+			}
+		})
+	}
+	cd, _ := claimed("true")
+	if p := failure.Decide(failure.Snapshot{Now: noon, Cluster: cd}); p.Failure != nil {
+		t.Errorf("a cluster without a claim: %s", describe(p))
+	}
+}
+
+func TestABundleIsSettledWhenItIsStoredOrGivenUp(t *testing.T) {
+	cd, claim := claimed("true")
+	f := *failure.FindRelease(cd, claim)
+	name := failure.BundleName(cd, f)
+	if name != "c-release-20260301T120000Z-0a1b2c3d.tar.gz" {
+		t.Fatal(name)
+	}
+	for reason, want := range map[string]bool{hivev1.ReasonBundleWritten: true, hivev1.ReasonBundleNotWritten: true, hivev1.ReasonBundleDelayed: false} {
+		cd.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterDiagnosed, Reason: reason, Message: "Bundle " + name + " is."}}
+		if got := failure.IsSettled(cd, f); got != want {
+			t.Errorf("%s: settled = %t", reason, got)
+		}
+	}
+	cd.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterDiagnosed, Reason: hivev1.ReasonBundleWritten, Message: "Bundle c-gate-20260301T120000Z-0a1b2c3d.tar.gz is."}}
+	if failure.IsSettled(cd, f) || failure.FindReport(cd, f) != nil {
+		t.Error("the bundle of another failure counts")
+	}
+}
+
+// A bundle is tried again less and less often, and not for ever; one of a release never after its limit.
+func TestTriesAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		kind failure.Kind
+		want int
+		end  time.Duration
+	}{{failure.Gate, 11, time.Hour}, {failure.Release, 4, failure.ReleaseLimit}} {
+		f := failure.Failure{Kind: c.kind, Since: noon}
+		last, tries := noon, 0
+		for next := failure.NextTry(f, noon, last); !next.IsZero(); next = failure.NextTry(f, noon, last) {
+			if step := next.Sub(last); step < 10*time.Second || step > 10*time.Minute {
+				t.Fatalf("%s: after %s", c.kind, step)
+			}
+			last = next
+			tries++
+		}
+		if tries < c.want-1 || tries > c.want+1 || last.Sub(noon) > c.end {
+			t.Errorf("%s: %d tries, the last after %s", c.kind, tries, last.Sub(noon))
+		}
+	}
+	late := failure.Failure{Kind: failure.Release, Since: noon}
+	if next := failure.NextTry(late, noon.Add(3*time.Minute), noon.Add(3*time.Minute)); !next.IsZero() {
+		t.Errorf("a late release is tried again at %s", next)
+	}
+}

@@ -5,24 +5,20 @@
 package folder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"time"
 
 	"hotspare.io/hotspare/internal/diagnostics"
 	"hotspare.io/hotspare/internal/diagnostics/retention"
 )
 
-// extension is that of bundles, temporary the beginning of the names of files that are not complete.
-const (
-	extension = ".tar.gz"
-	temporary = ".writing-"
-)
+// temporary is the beginning of the names of files that are not complete.
+const temporary = ".writing-"
 
 // temporaryLimit is the age from which a temporary file belongs to no process that still writes it.
 const temporaryLimit = time.Hour
@@ -33,18 +29,21 @@ type Folder struct {
 	Limits retention.Limits
 }
 
-// safeName is the form of names of bundles. The part after the last dash identifies the cluster.
-var safeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*-[a-zA-Z0-9]+\.tar\.gz$`)
-
 // Has reports whether a bundle is stored.
-func (f Folder) Has(name string) bool {
+func (f Folder) Has(_ context.Context, name string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(f.Dir, filepath.Base(name)))
-	return err == nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for a bundle: %w", err)
+	}
+	return true, nil
 }
 
 // Write stores a bundle, and creates the folder if it does not exist.
-func (f Folder) Write(name string, b *diagnostics.Bundle) (err error) {
-	if !safeName.MatchString(name) {
+func (f Folder) Write(_ context.Context, name string, b *diagnostics.Bundle) (err error) {
+	if !retention.IsBundleName(name) {
 		return fmt.Errorf("%q is no name of a bundle", name)
 	}
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
@@ -84,17 +83,16 @@ func (f Folder) List() ([]retention.Bundle, error) {
 	var out []retention.Bundle
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !safeName.MatchString(e.Name()) {
+		if err != nil || !info.Mode().IsRegular() || !retention.IsBundleName(e.Name()) {
 			continue // it was deleted meanwhile, or is not one of ours
 		}
-		stem := strings.TrimSuffix(e.Name(), extension)
-		out = append(out, retention.Bundle{Name: e.Name(), Cluster: stem[strings.LastIndex(stem, "-")+1:], At: info.ModTime(), Size: info.Size()})
+		out = append(out, retention.NewBundle(e.Name(), info.ModTime(), info.Size()))
 	}
 	return out, nil
 }
 
 // Prune deletes the bundles that exceed the limits, and what a killed process has left. It deletes no other file.
-func (f Folder) Prune(now time.Time) error {
+func (f Folder) Prune(_ context.Context, now time.Time) error {
 	bundles, err := f.List()
 	if err != nil {
 		return err

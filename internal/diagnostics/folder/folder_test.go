@@ -14,18 +14,23 @@ import (
 func TestAFolderOfBundles(t *testing.T) {
 	f := folder.Folder{Dir: filepath.Join(t.TempDir(), "new"), Limits: retention.Limits{MaxAge: time.Hour}}
 	now := time.Now()
-	if err := f.Prune(now); err != nil {
+	if err := f.Prune(t.Context(), now); err != nil {
 		t.Errorf("no folder: %v", err)
 	}
 	b := diagnostics.NewBundle(diagnostics.Subject{Name: "c"}, diagnostics.DefaultLimits, diagnostics.NewScrubber())
 	const name = "c-gate-20260301T120000Z-0a1b2c3d.tar.gz"
 	for _, bad := range []string{"../" + name, "", ".tar.gz", "a/b-c.tar.gz", ".hidden-a.tar.gz"} {
-		if err := f.Write(bad, b); err == nil {
+		if err := f.Write(t.Context(), bad, b); err == nil {
 			t.Errorf("%q was written", bad)
 		}
 	}
-	if err := f.Write(name, b); err != nil || !f.Has(name) || f.Has("other-a.tar.gz") {
-		t.Fatalf("writing: %v, it is there: %t", err, f.Has(name))
+	if err := f.Write(t.Context(), name, b); err != nil {
+		t.Fatal(err)
+	}
+	for which, want := range map[string]bool{name: true, "other-a.tar.gz": false} {
+		if stored, err := f.Has(t.Context(), which); err != nil || stored != want {
+			t.Errorf("%s is stored: %t, %v", which, stored, err)
+		}
 	}
 	for other, age := range map[string]time.Duration{"mine.txt": 9 * time.Hour, ".writing-old": 2 * time.Hour, ".writing-new": time.Minute} {
 		path := filepath.Join(f.Dir, other)
@@ -45,7 +50,7 @@ func TestAFolderOfBundles(t *testing.T) {
 	}
 	expect := func(at time.Time, want ...string) {
 		t.Helper()
-		if err := f.Prune(at); err != nil {
+		if err := f.Prune(t.Context(), at); err != nil {
 			t.Fatal(err)
 		}
 		entries, err := os.ReadDir(f.Dir)

@@ -22,6 +22,7 @@ func bundles(entries ...string) []retention.Bundle {
 		if _, err := fmt.Sscanf(e, "%s %s %d %d", &b.Name, &b.Cluster, &hours, &b.Size); err != nil {
 			panic(err)
 		}
+		b.OnRequest = strings.HasPrefix(b.Name, "r")
 		b.At = noon.Add(-time.Duration(hours) * time.Hour)
 		out = append(out, b)
 	}
@@ -41,13 +42,17 @@ func TestDecide(t *testing.T) {
 		in   []retention.Bundle
 		want string
 	}{
-		"nothing of nothing":                       {nil, ""},
-		"what is old goes":                         {bundles("a x 25 1", "b x 24 1"), "a"},
-		"also the last of its cluster":             {bundles("a x 25 1"), "a"},
-		"the oldest go when there is too much":     {bundles("a x 3 40", "b x 2 40", "c x 1 40"), "a"},
-		"the last of each cluster goes last":       {bundles("a y 9 40", "b x 2 40", "c x 1 40"), "b"},
-		"but it goes if there is too much of them": {bundles("a y 9 60", "b x 2 40", "c x 1 60"), "b a"},
-		"even a single one that is too large":      {bundles("a y 9 101"), "a"},
+		"nothing of nothing":                        {nil, ""},
+		"what is old goes":                          {bundles("a x 25 1", "b x 24 1"), "a"},
+		"also the last of its cluster":              {bundles("a x 25 1"), "a"},
+		"the oldest go when there is too much":      {bundles("a x 3 40", "b x 2 40", "c x 1 40"), "a"},
+		"the last of each cluster goes last":        {bundles("a y 9 40", "b x 2 40", "c x 1 40"), "b"},
+		"but it goes if there is too much of them":  {bundles("a y 9 60", "b x 2 40", "c x 1 60"), "b a"},
+		"even a single one that is too large":       {bundles("a y 9 101"), "a"},
+		"requests have at most half":                {bundles("ra x 3 30", "rb y 2 30", "c z 9 30"), "ra"},
+		"also if there is room":                     {bundles("ra x 3 30", "rb y 2 30"), "ra"},
+		"failures may have all":                     {bundles("a x 3 60", "b y 2 40"), ""},
+		"what is left of requests is as the others": {bundles("ra x 3 40", "b y 2 40", "c z 1 40"), "ra"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := retention.Decide(retention.Snapshot{Now: noon, Bundles: c.in, Limits: retention.Limits{MaxAge: 24 * time.Hour, MaxSize: 100}})
@@ -64,11 +69,13 @@ func TestRetentionKeepsItsPromises(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 2000 {
+	for i := range 2000 {
+		onRequest := i%2 == 0
 		s := retention.Snapshot{Now: noon, Limits: retention.Limits{MaxAge: time.Duration(r.IntN(50)) * time.Hour, MaxSize: int64(r.IntN(300))}}
 		for i := range r.IntN(20) {
 			s.Bundles = append(s.Bundles, retention.Bundle{
 				Name: fmt.Sprint("b", i), Cluster: fmt.Sprint(r.IntN(4)), At: noon.Add(-time.Duration(r.IntN(60)) * time.Hour), Size: int64(r.IntN(50)),
+				OnRequest: onRequest && r.IntN(3) == 0,
 			})
 		}
 		p := retention.Decide(s)
@@ -80,7 +87,10 @@ func TestRetentionKeepsItsPromises(t *testing.T) {
 		if got := names(retention.Decide(shuffled).Delete); got != names(p.Delete) {
 			t.Fatalf("%+v: the order matters: %s, %s", s, got, names(p.Delete))
 		}
-		check(t, s, p)
+		checkRequests(t, s, p)
+		if !onRequest {
+			check(t, s, p)
+		}
 	}
 }
 
@@ -120,6 +130,59 @@ func check(t *testing.T, s retention.Snapshot, p retention.Plan) {
 			if n > 1 {
 				t.Fatalf("%+v: cluster %s has none, and %s has %d", s, b.Cluster, cluster, n)
 			}
+		}
+	}
+}
+
+// checkRequests checks that requests have at most half of the space, and push out no bundle of a failure that would
+// fit into the other half.
+func checkRequests(t *testing.T, s retention.Snapshot, p retention.Plan) {
+	t.Helper()
+	if s.Limits.MaxSize == 0 {
+		return
+	}
+	var requested, failures, all int64
+	lost := false
+	for _, b := range s.Bundles {
+		old, gone := s.Limits.MaxAge > 0 && noon.Sub(b.At) > s.Limits.MaxAge, slices.Contains(p.Delete, b)
+		if !gone {
+			all += b.Size
+		}
+		switch {
+		case b.OnRequest && !gone:
+			requested += b.Size
+		case !b.OnRequest && !old:
+			failures += b.Size
+			lost = lost || gone
+		}
+	}
+	if requested > s.Limits.MaxSize/2 || all > s.Limits.MaxSize {
+		t.Fatalf("%+v: requests keep %d bytes, all %d", s, requested, all)
+	}
+	if lost && failures <= s.Limits.MaxSize/2 {
+		t.Fatalf("%+v: requests pushed out a failure", s)
+	}
+}
+
+func TestNamesOfBundles(t *testing.T) {
+	for name, want := range map[string]string{
+		"c-release-20260301T120000Z-0a1b2c3d.tar.gz":    "0a1b2c3d on request",
+		"c-gate-20260301T120000Z-0a1b2c3d.tar.gz":       "0a1b2c3d",
+		"my-release-gate-20260301T120000Z-0a1b2.tar.gz": "0a1b2",
+		"release-a.tar.gz":                              "a",
+	} {
+		b := retention.NewBundle(name, noon, 1)
+		got := b.Cluster
+		if b.OnRequest {
+			got += " on request"
+		}
+		if !retention.IsBundleName(name) || got != want || b.Name != name {
+			t.Errorf("%s: %q, %+v", name, got, b)
+		}
+	}
+	for _, name := range []string{"", "a.tar.gz", "../c-a.tar.gz", "x/c-a.tar.gz", ".c-a.tar.gz", "c-a.tar", "c-a.tar.gz.old"} {
+		if retention.IsBundleName(name) {
+			t.Errorf("%q is no name of a bundle", name)
 		}
 	}
 }
