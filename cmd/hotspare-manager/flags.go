@@ -83,7 +83,8 @@ func (f *flags) addFlags(cmd *cobra.Command) {
 	set.StringVar(&f.server, "hub-server", "", "`URL` under which data planes reach the hub; required with --agent-image")
 	set.StringVar(&f.authority, "hub-ca", "", "`file` with the CA certificate of --hub-server (default: the CA that this program uses for the hub)")
 	set.StringVar(&f.diagnostics, "diagnostics", "",
-		"`folder` for bundles of diagnostics of failed clusters; kept for 7 days, and up to 1 GiB (default: none are collected)")
+		"`folder`, or bucket such as s3://bucket/prefix?region=eu-west-1, for bundles of diagnostics of failed and released clusters; "+
+			"kept for 7 days, and up to 1 GiB (default: none are collected)")
 	set.StringVar(&f.format, "log-format", "text", "log format: text or json")
 	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "log level: 0 events, 1 decisions, 2 details")
 }
@@ -106,6 +107,11 @@ func (f *flags) validate() error {
 	}
 	if _, err := manager.ParseSecretNames(f.authorities); err != nil {
 		errs = append(errs, fmt.Errorf("--additional-certificate-authorities %w", err))
+	}
+	if f.diagnostics != "" {
+		if _, err := manager.ParseDiagnosticsPlace(f.diagnostics); err != nil {
+			errs = append(errs, fmt.Errorf("--diagnostics: %w", err))
+		}
 	}
 	if f.format != "text" && f.format != "json" {
 		errs = append(errs, fmt.Errorf("--log-format is %q: choose text or json", f.format))

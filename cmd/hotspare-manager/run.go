@@ -21,8 +21,6 @@ import (
 
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/dataplane"
-	"hotspare.io/hotspare/internal/diagnostics/folder"
-	"hotspare.io/hotspare/internal/diagnostics/retention"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/manager/crdcheck"
 	"hotspare.io/hotspare/internal/manager/healthz"
@@ -158,8 +156,8 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 		Executors: set.Executors, Actuators: set.Actuators, GlobalPullSecret: pullSecret, Hub: hub,
 		CertificateAuthorities: set.CertificateAuthorities, News: news.events,
 	}
-	if f.diagnostics != "" {
-		deps.Diagnostics = &manager.Diagnostics{Store: folder.Folder{Dir: f.diagnostics, Limits: retention.DefaultLimits}}
+	if deps.Diagnostics, err = f.openDiagnostics(ctx); err != nil {
+		return nil, err
 	}
 	if recipes != nil {
 		deps.Recipes, deps.Room = recipes.Catalog, map[string]clusterpool.Room{"exec": recipes.Executor.CountFits}
@@ -177,6 +175,22 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 		return nil, err
 	}
 	return mgr, mgr.Add(crmanager.RunnableFunc(set.Tend))
+}
+
+// openDiagnostics returns where bundles are stored; nil if nowhere.
+func (f *flags) openDiagnostics(ctx context.Context) (*manager.Diagnostics, error) {
+	if f.diagnostics == "" {
+		return nil, nil
+	}
+	place, err := manager.ParseDiagnosticsPlace(f.diagnostics)
+	if err != nil {
+		return nil, fmt.Errorf("--diagnostics: %w", err)
+	}
+	store, err := place.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("--diagnostics: %w", err)
+	}
+	return &manager.Diagnostics{Store: store}, nil
 }
 
 // agentHub returns the address of the hub for agents on data planes, and their image.

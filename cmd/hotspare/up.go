@@ -29,14 +29,14 @@ hotspare stores all data in the data folder and restores it at the next start. P
 Ctrl-C, or run "hotspare down" in another terminal, to stop everything that it started.
 
 The next start on the same data folder uses these flags again, and prints them:
---additional-certificate-authorities, --authentication-config, --containers,
+--additional-certificate-authorities, --authentication-config, --containers, --diagnostics,
 --global-pull-secret, --image-cache-size, --insecure-registries, --installer and
 --recipes. To reset one of them, give it its default, as in --recipes="" or --containers=true.`
 
 // upFlags are the texts of flags that must be parsed.
 type upFlags struct {
-	pullSecret, imageCacheSize string
-	authorities                []string
+	pullSecret, imageCacheSize, diagnostics string
+	authorities                             []string
 }
 
 // read completes the flags with those of earlier starts, and returns the names of those on the command
@@ -87,6 +87,16 @@ func (f *upFlags) complete(o *up.Options) error {
 	if o.ImageCacheSize, err = up.ParseImageCacheSize(f.imageCacheSize); err != nil {
 		return fmt.Errorf("--image-cache-size: %w", err)
 	}
+	if f.diagnostics != "" {
+		place, err := manager.ParseDiagnosticsPlace(f.diagnostics)
+		if err != nil {
+			return fmt.Errorf("--diagnostics: %w", err)
+		}
+		o.Diagnostics = &place
+		if place.Folder != "" {
+			f.diagnostics = place.Folder // the next start may be in another folder
+		}
+	}
 	if err := up.CheckRegistries(o.InsecureRegistries); err != nil {
 		return fmt.Errorf("--insecure-registries: %w", err)
 	}
@@ -129,6 +139,9 @@ func upCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&flags.authorities, "additional-certificate-authorities", nil,
 		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and hotspare when it calls platforms and clusters, "+
 			"trust in addition to those of the system; may be repeated (default: none)")
+	cmd.Flags().StringVar(&flags.diagnostics, "diagnostics", "",
+		"`folder`, or bucket such as s3://bucket/prefix?region=eu-west-1, for bundles of diagnostics of failed and released clusters; "+
+			"kept for 7 days, and up to 1 GiB (default: folder diagnostics in the data folder)")
 	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start only the API, without controllers and local clusters: for hotspare-manager, or to inspect the data")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when hotspare is ready, and keep it running in the background")
 	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input is closed")

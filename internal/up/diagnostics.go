@@ -9,11 +9,26 @@ import (
 	"path/filepath"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	diagnosticscontroller "hotspare.io/hotspare/internal/controller/diagnostics"
 	"hotspare.io/hotspare/internal/diagnostics/collect"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/recipe/runner"
 	"hotspare.io/hotspare/internal/redact"
 )
+
+// openBundleStore returns the store of bundles that the options name, or the folder in the data folder.
+func (o Options) openBundleStore(ctx context.Context) (diagnosticscontroller.Store, error) {
+	place := manager.DiagnosticsPlace{Folder: DiagnosticsPath(o.Dir)}
+	if o.Diagnostics != nil {
+		place = *o.Diagnostics
+	}
+	store, err := place.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("--diagnostics: %w", err)
+	}
+	return store, nil
+}
 
 // diagnosedLines is the number of lines of each log in a bundle of diagnostics.
 const diagnosedLines = 2000

@@ -15,8 +15,6 @@ import (
 	"hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/dataplane"
-	"hotspare.io/hotspare/internal/diagnostics/folder"
-	"hotspare.io/hotspare/internal/diagnostics/retention"
 	"hotspare.io/hotspare/internal/embedded/hub"
 	"hotspare.io/hotspare/internal/install"
 	installlocal "hotspare.io/hotspare/internal/install/local"
@@ -63,17 +61,18 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	defer recipes.stop()
 	others.Actuators[localPlatform], others.Actuators[execPlatform] = local.Actuator{Store: store}, recipes.actuator
 	others.Executors[localPlatform], others.Executors[execPlatform] = installer, recipes.executor
+	bundles, err := o.openBundleStore(ctx)
+	if err != nil {
+		return err
+	}
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
-		Executors: others.Executors,
-		Actuators: others.Actuators,
-		Workers:   map[string]install.Workers{localPlatform: installlocal.Workers{Store: store}},
-		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store, containersObstacle), execPlatform: recipes.executor.CountFits},
-		Obstacles: map[string]clusterpool.Obstacle{localPlatform: newContainersRequirement(containersObstacle)},
-		Recipes:   recipes.catalog,
-		Diagnostics: &manager.Diagnostics{
-			Store:    folder.Folder{Dir: DiagnosticsPath(o.Dir), Limits: retention.DefaultLimits},
-			FindLogs: newLogFinder(o.Dir),
-		},
+		Executors:   others.Executors,
+		Actuators:   others.Actuators,
+		Workers:     map[string]install.Workers{localPlatform: installlocal.Workers{Store: store}},
+		Room:        map[string]clusterpool.Room{localPlatform: newClusterRoom(store, containersObstacle), execPlatform: recipes.executor.CountFits},
+		Obstacles:   map[string]clusterpool.Obstacle{localPlatform: newContainersRequirement(containersObstacle)},
+		Recipes:     recipes.catalog,
+		Diagnostics: &manager.Diagnostics{Store: bundles, FindLogs: newLogFinder(o.Dir)},
 		News:        news,
 		HubIdentity: func(c *rest.Config) (certificate, key []byte) { return installlocal.IssueHubIdentity(store, c) },
 

@@ -85,6 +85,8 @@ type Options struct {
 	// CertificateAuthorities name Secrets of the hub with CA certificates that installers, and the
 	// clients of platforms and clusters, trust in addition to those of the system.
 	CertificateAuthorities []types.NamespacedName
+	// Diagnostics is where bundles of diagnostics are stored; nil selects a folder in Dir.
+	Diagnostics *manager.DiagnosticsPlace
 	// HubOnly leaves out the controllers and the local platform: hotspare-manager must be run
 	// separately.
 	HubOnly bool

@@ -97,6 +97,12 @@ var rules = map[string]rule{
 		allow: []string{"internal/cloud", "internal/install", "internal/install/config"},
 		why:   "cmd selects the platforms; a controller uses the registry that it is given",
 	},
+	"only the package of buckets imports the client of S3": {
+		about:  []string{"..."},
+		except: []string{"internal/diagnostics/bucket"},
+		deny:   []string{"github.com/aws/aws-sdk-go-v2/service/s3/...", "github.com/aws/aws-sdk-go-v2/config/..."},
+		why:    "the credentials of the environment are for the store of bundles only: platforms take theirs from Secrets",
+	},
 	"controllers do not import each other": {
 		about: []string{"internal/controller/..."},
 		deny:  []string{"internal/controller/..."},
