@@ -13,7 +13,8 @@ import (
 // keptFlags are the flags of hotspare up that describe the data folder's clusters: the next start uses them
 // too, so that it manages the same clusters in the same way.
 var keptFlags = []string{
-	"additional-certificate-authorities", "authentication-config", "containers", "diagnostics", "global-pull-secret", "image-cache-size", "insecure-registries", "installer", "recipes",
+	"additional-certificate-authorities", "authentication-config", "containers", "diagnostics", "global-pull-secret", "image-cache-size",
+	"insecure-registries", "installer", "recipes",
 }
 
 // passedFlags are the further flags that a hub in the background gets.

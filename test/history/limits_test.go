@@ -205,7 +205,7 @@ func (j *judge) heldUnits(policies []*v1alpha1.ClaimPolicy) map[string]unit {
 		}
 		u := all.unitOf(c, findSet(all.sets, c))
 		if known, ok := out[u.id]; ok {
-			u.claims = append(known.claims, c)
+			u.claims = slices.Concat(known.claims, u.claims)
 		}
 		out[u.id] = u
 	}

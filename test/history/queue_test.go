@@ -140,7 +140,7 @@ func (p *picture) queue() map[string]unit {
 		}
 		u := p.unitOf(c, set)
 		if known, ok := out[u.id]; ok {
-			u.claims = append(known.claims, c)
+			u.claims = slices.Concat(known.claims, u.claims)
 		}
 		out[u.id] = u
 	}

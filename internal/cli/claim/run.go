@@ -66,7 +66,8 @@ releases the claim, too, and deletes the file.`,
 	}
 	cmd.Flags().DurationVar(&o.lifetime, "lifetime", runClaimLifetime, "release the claim automatically after this time")
 	cmd.Flags().DurationVar(&o.heartbeatTimeout, "heartbeat-timeout", runHeartbeatTimeout, "release the claim if this process sends no heartbeat for this time (0: no heartbeat)")
-	cmd.Flags().BoolVar(&o.diagnoseOnFailure, "diagnose-on-failure", false, "have the hub write a bundle of diagnostics of the cluster before it destroys the cluster, unless the command succeeds")
+	cmd.Flags().BoolVar(&o.diagnoseOnFailure, "diagnose-on-failure", false,
+		"have the hub write a bundle of diagnostics of the cluster before it destroys the cluster, unless the command succeeds")
 	o.addPriorityFlag(cmd.Flags())
 	cmd.Flags().DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "maximum time to wait for the cluster (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

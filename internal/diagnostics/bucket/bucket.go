@@ -190,8 +190,9 @@ func (b *Bucket) checkCredentials(ctx context.Context) error {
 
 func noCredentials(err error) error {
 	return &diagnostics.StoreError{
-		Message: "hotspare has no credentials for the bucket, or cannot renew them: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in its environment, or give its service account a role",
-		Err:     err,
+		Message: "hotspare has no credentials for the bucket, or cannot renew them: " +
+			"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in its environment, or give its service account a role",
+		Err: err,
 	}
 }
 
