@@ -141,3 +141,41 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 	says(t, h.kubectl(t, "get", "events", "-n", ns, "--field-selector", "reason=BundleWritten"), path.Base(found[0]))
 	h.hotspare(t, "pool", "delete", "dev", "-n", ns)
 }
+
+// The user of a claim whose job failed releases it with --diagnose: the cluster is destroyed when its bundle is stored.
+func TestAReleaseLeavesABundleOnRequest(t *testing.T) {
+	h := shared(t)
+	ns := h.namespace(t)
+	pool := fakePool(ns, "dev", 1, 1)
+	h.create(t, pool)
+	h.hotspare(t, "claim", "create", "dev", "--name", "mine", "--wait", "-n", ns)
+	var claim hivev1.ClusterClaim
+	if err := h.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mine"}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	cluster := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Spec.Namespace, Name: claim.Spec.Namespace}}
+	if err := h.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		t.Fatal(err)
+	}
+	h.hotspare(t, "claim", "release", "mine", "--diagnose", "-n", ns)
+	h.gone(t, cluster)
+	uid, _, _ := strings.Cut(string(cluster.UID), "-")
+	found, err := filepath.Glob(filepath.Join(h.dir, "diagnostics", cluster.Name+"-release-*-"+uid+".tar.gz"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("bundles: %v, %v", found, err)
+	}
+	says(t, unpackBundle(t, found[0])["hub/claim.yaml"], "kind: ClusterClaim", "name: mine")
+	eventually(t, "events of the claim and of the pool name the bundle", func(context.Context) error {
+		events := h.kubectl(t, "get", "events", "-n", ns, "--field-selector", "reason=BundleWritten")
+		for _, about := range []string{"clusterclaim/mine", "clusterpool/dev"} {
+			if !strings.Contains(events, about) {
+				return fmt.Errorf("no event of %s: %s", about, events)
+			}
+		}
+		if !strings.Contains(events, path.Base(found[0])) {
+			return fmt.Errorf("no event names the bundle: %s", events)
+		}
+		return nil
+	})
+	h.hotspare(t, "pool", "delete", "dev", "-n", ns)
+}
