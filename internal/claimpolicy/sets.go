@@ -2,6 +2,7 @@ package claimpolicy
 
 import (
 	"fmt"
+	"slices"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
@@ -98,6 +99,17 @@ func (d *draft) findTooLow(c Claim, limits []limit) condition.Value {
 		}
 	}
 	return condition.Value{}
+}
+
+// CanAdmitSet reports whether the policies of a namespace can admit a set of that size on a pool, once no other claim has
+// a place of their limits. It is true without policies; and if one cannot be read or the creator is unknown, which is
+// not for the choice of a pool to decide: the claims say why they are held.
+func CanAdmitSet(policies []Policy, who Creator, pool string, size int) bool {
+	if len(policies) == 0 || who.User == "" || slices.ContainsFunc(policies, func(p Policy) bool { return p.Unreadable != "" }) {
+		return true
+	}
+	apply := slices.DeleteFunc(slices.Clone(policies), func(p Policy) bool { return !p.Applies(who, pool) })
+	return len(apply) > 0 && !slices.ContainsFunc(limitsOf(apply, who.User), func(l limit) bool { return l.most < size })
 }
 
 func (l limit) formatUser() string {

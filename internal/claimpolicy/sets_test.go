@@ -2,6 +2,7 @@ package claimpolicy
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -61,5 +62,53 @@ func TestAnOrphanedClaimIsNotAdmitted(t *testing.T) {
 	got := Decide(Snapshot{Policies: []Policy{policy("p: u:alice")}, Claims: list, Pools: []string{"dev"}}).String()
 	if !strings.Contains(got, "hold x: The claim names a ClaimSet as its owner that does not exist") || !strings.Contains(got, "hold y: ClaimSet y is being deleted") {
 		t.Error(got)
+	}
+}
+
+// TestCanAdmitSetAgreesWithTheDecider compares CanAdmitSet with what is decided about a set that is alone.
+func TestCanAdmitSetAgreesWithTheDecider(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	seen := map[bool]int{}
+	for range 2000 {
+		var policies []Policy
+		for i := range 1 + random.IntN(3) {
+			policies = append(policies, policy(fmt.Sprintf("p%d: %s;%s;%s;%s", i, pick("u:alice", "u:bob", "g:ci", "g:dev"), pick("", "dev", "prod", "dev prod"),
+				pick("", "", "0", "1", "2", "3"), pick("", "", "1", "2"))))
+		}
+		size := 1 + random.IntN(3)
+		var words []string
+		who := pick("alice", "bob", "alice(ci)", "carol(ci,dev)", "carol")
+		for i := range size {
+			words = append(words, fmt.Sprintf("s.%d=%s@dev", i, who))
+		}
+		list := inSets(claims(strings.Join(words, " ")), size)
+		p := Decide(Snapshot{Policies: policies, Claims: list, Pools: []string{"dev"}})
+		got := CanAdmitSet(policies, list[0].Creator, "dev", size)
+		if got != p.Admits() {
+			t.Fatalf("got %t for %d claims of %s and %+v, but: %s", got, size, who, policies, p)
+		}
+		seen[got]++
+	}
+	if seen[true] < 100 || seen[false] < 100 {
+		t.Errorf("seen too little: %v", seen)
+	}
+}
+
+func TestTheChoiceOfAPoolDoesNotDependOnWhatIsUnknown(t *testing.T) {
+	mine := []Policy{policy("p: u:bob")}
+	broken := []Policy{policy("p: u:bob"), policy("q?: u:bob")}
+	alice := Creator{User: "alice"}
+	for name, can := range map[string]bool{
+		"without policies":       CanAdmitSet(nil, alice, "dev", 2),
+		"an unknown creator":     CanAdmitSet(mine, Creator{}, "dev", 2),
+		"an unreadable policy":   CanAdmitSet(broken, alice, "dev", 2),
+		"not for another's pool": !CanAdmitSet(mine, alice, "dev", 2),
+	} {
+		if !can {
+			t.Error(name)
+		}
 	}
 }

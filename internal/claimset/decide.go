@@ -313,16 +313,33 @@ func (d *draft) canServe(pool string) (later, now bool) {
 }
 
 // fittingPools returns the pools of a preference that can serve the set now or later, those with most free clusters
-// first.
+// first. If ClaimPolicies permit none of all preferences, it ignores the policies: the claims of the set then say why they
+// are held.
 func (d *draft) fittingPools(p Preference) []Pool {
 	var out []Pool
+	nonePermitted := !d.permitsAnyPool()
 	for _, name := range p.Pools {
-		if q := d.findPool(name); q != nil && !q.Deleting && (q.Most == nil || *q.Most >= d.Size) {
+		if q := d.findPool(name); q != nil && q.isLargeEnough(d.Size) && (!q.NotPermitted || nonePermitted) {
 			out = append(out, *q)
 		}
 	}
 	slices.SortFunc(out, func(a, b Pool) int { return cmp.Or(cmp.Compare(b.Free, a.Free), cmp.Compare(a.Name, b.Name)) })
 	return out
+}
+
+// permitsAnyPool reports whether ClaimPolicies permit a pool of the preferences that can serve the set.
+func (d *draft) permitsAnyPool() bool {
+	return slices.ContainsFunc(d.Preferences, func(p Preference) bool {
+		return slices.ContainsFunc(p.Pools, func(name string) bool {
+			q := d.findPool(name)
+			return q != nil && q.isLargeEnough(d.Size) && !q.NotPermitted
+		})
+	})
+}
+
+// isLargeEnough reports whether the pool stays, and may have that many clusters.
+func (p *Pool) isLargeEnough(size int) bool {
+	return !p.Deleting && (p.Most == nil || *p.Most >= size)
 }
 
 // checkPool returns the name of the pool if it can serve the set now or later.

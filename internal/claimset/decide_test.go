@@ -34,12 +34,12 @@ func claims(text string) []Claim {
 }
 
 // pools are written as "dev:2/4": the number of free clusters, and the most that it can have. "-" marks one that is being
-// deleted.
+// deleted, "~" one that ClaimPolicies do not permit.
 func pools(text string) []Pool {
 	var out []Pool
 	for _, word := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(word, ":")
-		p := Pool{Name: strings.TrimPrefix(name, "-"), Deleting: strings.HasPrefix(name, "-")}
+		p := Pool{Name: strings.TrimLeft(name, "-~"), Deleting: strings.HasPrefix(name, "-"), NotPermitted: strings.HasPrefix(name, "~")}
 		var most int
 		if n, _ := fmt.Sscanf(rest, "%d/%d", &p.Free, &most); n == 2 {
 			p.Most, p.MostReason = &most, "its maxSize"
@@ -99,6 +99,12 @@ func TestDecide(t *testing.T) {
 		"nor to one that came later and is short":  {Snapshot{Now: noon.Add(time.Minute)}, "a:1 b:1", "a=5m b", "0@b 1@b", "", "NoClusters", ""},
 		"nor from one that can serve it":           {Snapshot{Now: noon.Add(time.Minute)}, "a:2 b:2", "a=5m b", "0@b 1@b", "", "NoClusters", ""},
 		"but to one that can":                      {Snapshot{Now: noon.Add(time.Minute)}, "a:2 b:1", "a=5m b", "0@b 1@b", "delete s-0, delete s-1", "NoClusters", ""},
+		"not one that policies do not permit":      {Snapshot{}, "~a:2 b:0", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"nor as the next one":                      {Snapshot{}, "a:1 ~b:2", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
+		"it moves from one that they no longer do": {Snapshot{}, "a:1 ~b:2", "a b", "0@b 1@b", "delete s-0, delete s-1", "NoClusters", ""},
+		"if they permit none, its claims say so":   {Snapshot{}, "~a:2 ~b:2", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
+		"a too small one that they permit":         {Snapshot{}, "a:1/1 ~b:2", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"the pool that its spec names":             {Snapshot{PoolName: "dev"}, "~dev:2", "", "", "create s-0@dev, create s-1@dev", "NoClusters", ""},
 		"a preference without pools does not last": {Snapshot{Now: noon}, "b:2", "a=5m b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

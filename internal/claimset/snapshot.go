@@ -55,6 +55,8 @@ type Pool struct {
 	// Free is the number of its clusters that run, and that neither a claim has nor a claim waits for that is
 	// before the set in the queue.
 	Free int
+	// NotPermitted is set if the ClaimPolicies of the namespace can never admit the set on it.
+	NotPermitted bool
 	// NoRoom explains why it cannot create another cluster now; empty if it can.
 	NoRoom string
 }

@@ -451,6 +451,11 @@ func (r *reads) isFitting(pool string, size int) bool {
 	return i >= 0 && r.pools[i].DeletionTimestamp == nil && (r.pools[i].Spec.MaxSize == nil || int(*r.pools[i].Spec.MaxSize) >= size)
 }
 
+// permits reports whether the policies that a task has read can admit that many claims at once.
+func (r *reads) permits(who creator, pool string, size int) bool {
+	return who.user == "" || canAdmit(r.policies, who, pool, size)
+}
+
 // checkRelease checks that hotspare releases a claim only with its set, at the end of its time, or, without a cluster, in
 // favor of a pool that can serve its set.
 func (j *judge) checkRelease(c *hivev1.ClusterClaim, by *chaos.Task) {
@@ -475,15 +480,20 @@ func (j *judge) checkRelease(c *hivev1.ClusterClaim, by *chaos.Task) {
 	}
 }
 
-// checkMove checks that a set leaves a pool only if that can never serve it, or if another one can serve it now.
+// checkMove checks that a set leaves a pool only if that can never serve it, or if another one can serve it now. A pool on
+// which ClaimPolicies never admit it can never serve it, unless no other could either.
 func (j *judge) checkMove(set *v1alpha1.ClaimSet, from string, by *chaos.Task) {
 	j.h.counts["claims that change their pool"]++
 	r, size := j.readsOf(by), int(set.Spec.Size)
-	if !r.isFitting(from, size) {
+	who := creatorOf(set.Annotations)
+	permits := func(pool string) bool { return r.isFitting(pool, size) && r.permits(who, pool, size) }
+	anyPermitted := slices.ContainsFunc(poolsOf(set), permits)
+	if !r.isFitting(from, size) || anyPermitted && !permits(from) {
 		return
 	}
 	for i := range r.pools {
-		if p := &r.pools[i]; p.Name != from && r.isFitting(p.Name, size) && int(p.Status.Ready) >= size {
+		p := &r.pools[i]
+		if p.Name != from && r.isFitting(p.Name, size) && (permits(p.Name) || !anyPermitted) && int(p.Status.Ready) >= size {
 			return
 		}
 	}

@@ -135,13 +135,10 @@ func (j *judge) listServable() []string {
 	return out
 }
 
-// isSetServable reports whether every pool that can be large enough for a set can serve it, and there is one. A set takes
-// a pool whatever the ClaimPolicies say, and may be held there.
+// isSetServable reports whether a pool that a set may have can serve it.
 func (j *judge) isSetServable(policies []*v1alpha1.ClaimPolicy, s *v1alpha1.ClaimSet) bool {
-	fitting, need := poolsOf(s), int(s.Spec.Size)
-	fitting = slices.DeleteFunc(fitting, func(pool string) bool { return !j.isServable(nil, creator{}, pool, need) })
-	return len(fitting) > 0 && !slices.ContainsFunc(fitting, func(pool string) bool {
-		return !j.isServable(policies, creatorOf(s.Annotations), pool, need)
+	return slices.ContainsFunc(poolsOf(s), func(pool string) bool {
+		return j.isServable(policies, creatorOf(s.Annotations), pool, int(s.Spec.Size))
 	})
 }
 
@@ -163,6 +160,11 @@ func (j *judge) isServable(policies []*v1alpha1.ClaimPolicy, who creator, pool s
 	if p == nil || p.DeletionTimestamp != nil || p.Spec.MaxSize != nil && int(*p.Spec.MaxSize) < need {
 		return false
 	}
+	return canAdmit(policies, who, pool, need)
+}
+
+// canAdmit reports whether policies admit that many claims at once when nobody else has one.
+func canAdmit(policies []*v1alpha1.ClaimPolicy, who creator, pool string, need int) bool {
 	if len(policies) == 0 {
 		return true
 	}

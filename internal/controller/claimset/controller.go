@@ -29,6 +29,7 @@ import (
 // +kubebuilder:rbac:groups=hotspare.io,resources=claimsets/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // A Reconciler reconciles ClaimSets.
@@ -91,7 +92,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ClaimSet{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(setsOfClaim)).
-		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfPool), builder.WithPredicates(poolChanged())).
+		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfNamespace), builder.WithPredicates(poolChanged())).
+		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfNamespace), builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		Complete(r.Metrics.WrapReconciler("claimset", r))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/condition"
 )
@@ -24,7 +25,7 @@ type observation struct {
 	claims map[string]*hivev1.ClusterClaim
 }
 
-// observeSet reads the set, its claims, and the pools of its namespace. It returns nil if the set does not exist.
+// observeSet reads the set, its claims, and the pools and ClaimPolicies of its namespace. It returns nil if the set does not exist.
 func (r *Reconciler) observeSet(ctx context.Context, c client.Reader, key types.NamespacedName) (*observation, error) {
 	s := &observation{set: &v1alpha1.ClaimSet{}, claims: map[string]*hivev1.ClusterClaim{}}
 	if err := c.Get(ctx, key, s.set); err != nil {
@@ -34,14 +35,18 @@ func (r *Reconciler) observeSet(ctx context.Context, c client.Reader, key types.
 	s.Now = r.Clock.Now()
 	var claims hivev1.ClusterClaimList
 	var pools hivev1.ClusterPoolList
-	for _, list := range []client.ObjectList{&claims, &pools} {
+	var policies v1alpha1.ClaimPolicyList
+	for _, list := range []client.ObjectList{&claims, &pools, &policies} {
 		if err := c.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
-			return nil, fmt.Errorf("listing claims and pools of namespace %s: %w", key.Namespace, err)
+			return nil, fmt.Errorf("listing claims, pools and ClaimPolicies of namespace %s: %w", key.Namespace, err)
 		}
 	}
 	s.readClaims(claims.Items)
+	creator, readable := claimpolicy.Claim{}.InSet(s.set).Creator, claimpolicy.ReadPolicies(policies.Items)
 	for i := range pools.Items {
-		s.Pools = append(s.Pools, readPool(&pools.Items[i], countWaiting(claims.Items, pools.Items[i].Name, s.claims)))
+		p := readPool(&pools.Items[i], countWaiting(claims.Items, pools.Items[i].Name, s.claims))
+		p.NotPermitted = !claimpolicy.CanAdmitSet(readable, creator, p.Name, s.Size)
+		s.Pools = append(s.Pools, p)
 	}
 	s.readPreferences(pools.Items)
 	return s, nil

@@ -33,11 +33,12 @@ func setsOfClaim(_ context.Context, o client.Object) []reconcile.Request {
 	return out
 }
 
-// waitingSetsOfPool returns the sets that a change of a pool may concern: those of its namespace that have no clusters.
-func (r *Reconciler) waitingSetsOfPool(ctx context.Context, o client.Object) []reconcile.Request {
+// waitingSetsOfNamespace returns the sets that a change of a pool or a ClaimPolicy may concern: those of its namespace
+// that have no clusters.
+func (r *Reconciler) waitingSetsOfNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	var list v1alpha1.ClaimSetList
 	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the ClaimSets of a pool's namespace")
+		ctrl.LoggerFrom(ctx).Error(err, "listing the ClaimSets of a namespace")
 		return nil
 	}
 	var out []reconcile.Request
