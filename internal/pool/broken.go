@@ -90,9 +90,9 @@ func (m *Member) isStruggling(s *Settings, now time.Time) bool {
 	if !m.Installed {
 		return !m.isProgressing()
 	}
-	patience := s.slowResumeAfter()
-	return m.Paused != "" && !m.Running || m.PowerFailed || m.MachinesFailed || hasPassed(m.gatesPatience(), now) || hasPassed(m.stepPatience(), now) ||
-		hasElapsed(m.ResumingSince, patience, now) || hasElapsed(m.UnreachableSince, patience, now) || hasElapsed(m.UnreadySince, patience, now)
+	limit := s.slowResumeAfter()
+	return m.Paused != "" && !m.Running || m.PowerFailed || m.MachinesFailed || hasPassed(m.gatesOverdueTime(), now) || hasPassed(m.stepOverdueTime(), now) ||
+		hasElapsed(m.ResumingSince, limit, now) || hasElapsed(m.UnreachableSince, limit, now) || hasElapsed(m.UnreadySince, limit, now)
 }
 
 func (s *Settings) slowResumeAfter() time.Duration {

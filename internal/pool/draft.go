@@ -17,9 +17,9 @@ type draft struct {
 	// waiting has the claims that wait for a cluster, in the order in which they get one.
 	waiting []Claim
 	claims  map[string]Claim
-	// begunSets names the sets of which a claim has a cluster, and setsAside has those that this pool cannot serve.
-	begunSets map[string]bool
-	setsAside []SetAside
+	// begunSets names the sets of which a claim has a cluster, and unservableSets has those that this pool cannot serve.
+	begunSets      map[string]bool
+	unservableSets []UnservableSet
 	// unawareOfClaim has the claimed members that do not record their claim yet.
 	unawareOfClaim map[string]bool
 	// deferredDeletions names the members whose deletion waits until the limits allow it.

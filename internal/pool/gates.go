@@ -28,9 +28,9 @@ func (m *Member) needsFirstCheck(s *Settings) bool {
 	return gated && !m.GatesEverPassed && (!m.Installed || m.Wanted != Hibernating)
 }
 
-// gatesPatience returns when a gate has failed for so long that the next standby is started in addition; zero if
+// gatesOverdueTime returns when a gate has failed for so long that the next standby is started in addition; zero if
 // no gate fails.
-func (m *Member) gatesPatience() time.Time {
+func (m *Member) gatesOverdueTime() time.Time {
 	if !m.AwaitsGates || m.GatesFailingSince.IsZero() {
 		return time.Time{}
 	}

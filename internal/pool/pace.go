@@ -212,11 +212,11 @@ func (m *Member) timeoutDeadlines(s *Settings) []time.Time {
 	if m.MachinesFailed && !m.ResumingSince.IsZero() {
 		out = append(out, m.ResumingSince.Add(machineFailureTimeout))
 	}
-	if patience := m.gatesPatience(); !patience.IsZero() {
-		out = append(out, patience, m.GatesDeadline)
+	if overdue := m.gatesOverdueTime(); !overdue.IsZero() {
+		out = append(out, overdue, m.GatesDeadline)
 	}
-	if patience := m.stepPatience(); !patience.IsZero() {
-		out = append(out, patience, m.StepDeadline)
+	if overdue := m.stepOverdueTime(); !overdue.IsZero() {
+		out = append(out, overdue, m.StepDeadline)
 	}
 	return out
 }

@@ -156,8 +156,8 @@ type Report struct {
 	Waiting int
 	// Queue lists the waiting claims, in order.
 	Queue []Wait
-	// SetsAside are the sets that the pool cannot serve, sorted. Their claims are not in the queue.
-	SetsAside []SetAside
+	// UnservableSets are the sets that the pool cannot serve, sorted. Their claims are not in the queue.
+	UnservableSets []UnservableSet
 	// Full is set if there is no room for another cluster; By is the limit, and NoRoom describes it
 	// as text.
 	Full   bool

@@ -37,7 +37,7 @@ func (d *draft) buildReport() Report {
 		}
 		r.Orphans[m.Name] = m.Claim
 	}
-	r.Queue, r.SetsAside = d.estimateWaits(), d.setsAside
+	r.Queue, r.UnservableSets = d.estimateWaits(), d.unservableSets
 	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.deferredDeletions)), d.describeConcurrency(), d.failingDeletions()
 	r.Progress = d.computeProgress(r)
 	r.Words = d.summarizePlan(r)
@@ -263,7 +263,7 @@ func (d *draft) summarizePlan(r Report) string {
 	if n := len(d.waiting); n > 0 {
 		parts = append(parts, formatCount(n, "claim")+" waiting")
 	}
-	parts = slices.Concat(parts, d.describeKept(), d.describeSetsAside())
+	parts = slices.Concat(parts, d.describeKept(), d.describeUnservableSets())
 	if d.Settings.RunningCount > d.Settings.Size {
 		parts = append(parts, fmt.Sprintf("runningCount %d is above size: at most %d will run", d.Settings.RunningCount, d.Settings.Size))
 	}

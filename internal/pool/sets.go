@@ -20,8 +20,8 @@ type ClaimSet struct {
 	Size int
 }
 
-// A SetAside is a set that waits outside the queue: the claims behind it are served.
-type SetAside struct {
+// An UnservableSet is a set that waits outside the queue: the claims behind it are served.
+type UnservableSet struct {
 	Set string
 	// Reason explains why the pool cannot have enough clusters for it.
 	Reason string
@@ -49,10 +49,10 @@ func (d *draft) planSets(served map[string]bool) {
 		if c.Set.Name == "" || d.begunSets[c.Set.Name] || c.Set.Size <= most {
 			return false
 		}
-		d.addSetAside(c.Set, reason)
+		d.addUnservableSet(c.Set, reason)
 		return true
 	})
-	slices.SortFunc(d.setsAside, func(a, b SetAside) int { return strings.Compare(a.Set, b.Set) })
+	slices.SortFunc(d.unservableSets, func(a, b UnservableSet) int { return strings.Compare(a.Set, b.Set) })
 	slices.SortFunc(d.waiting, d.compareUnits)
 }
 
@@ -67,9 +67,9 @@ func (d *draft) findBegunSets(served map[string]bool) map[string]bool {
 	return out
 }
 
-func (d *draft) addSetAside(set ClaimSet, reason string) {
-	if !slices.ContainsFunc(d.setsAside, func(s SetAside) bool { return s.Set == set.Name }) {
-		d.setsAside = append(d.setsAside, SetAside{set.Name, fmt.Sprintf("it needs %s, and %s", formatCount(set.Size, "cluster"), reason)})
+func (d *draft) addUnservableSet(set ClaimSet, reason string) {
+	if !slices.ContainsFunc(d.unservableSets, func(s UnservableSet) bool { return s.Set == set.Name }) {
+		d.unservableSets = append(d.unservableSets, UnservableSet{set.Name, fmt.Sprintf("it needs %s, and %s", formatCount(set.Size, "cluster"), reason)})
 	}
 }
 
@@ -187,10 +187,10 @@ func (d *draft) describeKept() []string {
 	return []string{fmt.Sprintf("keeping %d for ClaimSet %s, which needs %d at once", n, set.Name, set.Size)}
 }
 
-// describeSetsAside describes the sets that the pool cannot serve.
-func (d *draft) describeSetsAside() []string {
+// describeUnservableSets describes the sets that the pool cannot serve.
+func (d *draft) describeUnservableSets() []string {
 	var out []string
-	for _, s := range d.setsAside {
+	for _, s := range d.unservableSets {
 		out = append(out, fmt.Sprintf("ClaimSet %s cannot be served, and lets the claims behind it pass: %s", s.Set, s.Reason))
 	}
 	return out

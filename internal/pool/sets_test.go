@@ -169,7 +169,7 @@ func TestSetsAreServedTogether(t *testing.T) {
 				t.Errorf("got %q, want %q\n%s", words, tc.want, p)
 			}
 			aside := ""
-			for _, a := range p.Report.SetsAside {
+			for _, a := range p.Report.UnservableSets {
 				aside += a.Set + ": " + a.Reason
 			}
 			if aside != tc.aside || strings.Contains(p.Report.Words, "cannot be served") != (tc.aside != "") {

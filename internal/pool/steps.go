@@ -23,9 +23,9 @@ func (m *Member) needsSteps(s *Settings) bool {
 	return (s.Steps != "" || m.Steps != "") && !m.StepsDone && (!m.Installed || m.Wanted != Hibernating)
 }
 
-// stepPatience returns when a step has taken so long that the next standby is started in addition; zero if none is
+// stepOverdueTime returns when a step has taken so long that the next standby is started in addition; zero if none is
 // in progress.
-func (m *Member) stepPatience() time.Time {
+func (m *Member) stepOverdueTime() time.Time {
 	if !m.AwaitsSteps || m.StepSince.IsZero() {
 		return time.Time{}
 	}

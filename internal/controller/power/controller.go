@@ -77,7 +77,7 @@ type Reconciler struct {
 	Workers int
 
 	// claimReports spreads the writes that only report claims.
-	claimReports reportQueue
+	claimReports claimReportQueue
 }
 
 // Reconcile does one pass over the cluster.

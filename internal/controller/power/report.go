@@ -49,7 +49,7 @@ const newClusterReportDelay = 3 * time.Second
 // includes its changes is probably near; 0 or less if it must be written now:
 //   - The cluster is new and not installed: its power conditions say only that.
 //   - The cluster was just claimed, and only the claim caused the changes. When many claims arrive,
-//     one such write for each would delay the claims that still wait: see reportQueue.
+//     one such write for each would delay the claims that still wait: see claimReportQueue.
 func (r *Reconciler) reportDelay(before, after *hivev1.ClusterDeployment, now time.Time) time.Duration {
 	switch {
 	case !after.Spec.Installed && after.DeletionTimestamp == nil:
@@ -59,7 +59,7 @@ func (r *Reconciler) reportDelay(before, after *hivev1.ClusterDeployment, now ti
 		}
 		return left
 	case changesOnlyByClaim(before, after):
-		return r.claimReports.timeOf(client.ObjectKeyFromObject(after), after.Spec.ClusterPoolRef.ClaimedTimestamp.Time, now).Sub(now)
+		return r.claimReports.dueTime(client.ObjectKeyFromObject(after), after.Spec.ClusterPoolRef.ClaimedTimestamp.Time, now).Sub(now)
 	}
 	return 0
 }

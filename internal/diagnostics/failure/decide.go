@@ -215,11 +215,11 @@ func findResume(s Snapshot) (Failure, time.Time) {
 	if t.MachinesFailed || hibernating != nil && hibernating.Reason == hivev1.ReasonFailedToStart {
 		return f, notBefore(t.StartedAt.Time)
 	}
-	return f, t.StartedAt.Add(s.resumePatience())
+	return f, t.StartedAt.Add(s.maxResumeTime())
 }
 
-// resumePatience is the time that a cluster may take to be ready again.
-func (s Snapshot) resumePatience() time.Duration {
+// maxResumeTime is the time that a cluster may take to be ready again.
+func (s Snapshot) maxResumeTime() time.Duration {
 	if s.ResumeTimeout > 0 {
 		return s.ResumeTimeout / 2
 	}
@@ -235,10 +235,10 @@ func findOutage(s Snapshot) (Failure, time.Time) {
 	}
 	list := s.Cluster.Status.Conditions
 	if c := condition.Find(list, hivev1.ClusterUnreachable); c != nil && c.Status == corev1.ConditionTrue && c.Reason != hivev1.ReasonHibernating {
-		return Failure{Kind: Outage, Since: c.LastTransitionTime.Time, Message: c.Message}, c.LastTransitionTime.Add(s.resumePatience())
+		return Failure{Kind: Outage, Since: c.LastTransitionTime.Time, Message: c.Message}, c.LastTransitionTime.Add(s.maxResumeTime())
 	}
 	if c := condition.Find(list, hivev1.ClusterReady); c != nil && c.Status == corev1.ConditionFalse {
-		return Failure{Kind: Outage, Since: c.LastTransitionTime.Time, Message: c.Message}, c.LastTransitionTime.Add(s.resumePatience())
+		return Failure{Kind: Outage, Since: c.LastTransitionTime.Time, Message: c.Message}, c.LastTransitionTime.Add(s.maxResumeTime())
 	}
 	return Failure{}, time.Time{}
 }

@@ -19,7 +19,7 @@ type Set struct {
 // ExplainSet explains what a set of that name and size waits for in the queue of the pool. It returns an empty message if
 // the set is not in the queue.
 func (f Forecast) ExplainSet(name string, size int) Set {
-	for _, s := range f.Plan.Report.SetsAside {
+	for _, s := range f.Plan.Report.UnservableSets {
 		if s.Set == name {
 			return Set{Message: "the pool cannot serve it, and serves the claims behind it: " + s.Reason}
 		}

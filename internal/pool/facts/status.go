@@ -71,7 +71,7 @@ func (o Objects) setConditions(list *[]hivev1.Condition, rep pool.Report, invent
 	unknown(hivev1.PoolDeletionPossible)
 	setDependenciesCondition(set, o.Missing)
 	o.setCapacityCondition(set, rep)
-	setCurrencyCondition(set, rep)
+	setAllClustersCurrentCondition(set, rep)
 	setProgressingCondition(set, rep)
 }
 
@@ -117,7 +117,7 @@ func (o Objects) setCapacityCondition(set conditionSetter, rep pool.Report) {
 	}
 }
 
-func setCurrencyCondition(set conditionSetter, rep pool.Report) {
+func setAllClustersCurrentCondition(set conditionSetter, rep pool.Report) {
 	switch {
 	case len(rep.Stale) > 0:
 		set(hivev1.PoolAllClustersCurrent, corev1.ConditionFalse, hivev1.ReasonSomeClustersStale,

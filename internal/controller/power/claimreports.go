@@ -16,11 +16,11 @@ const (
 	maxClaimReportDelay = time.Minute
 )
 
-// A reportQueue spreads the writes that only report claims in the status of their clusters. Nobody
+// A claimReportQueue spreads the writes that only report claims in the status of their clusters. Nobody
 // waits for such a write, and while claims arrive faster than these writes should, each would delay a
 // claim that still waits. The zero value is an empty queue. A queue that a restart has emptied fills
 // again: every cluster whose report is missing asks for a time.
-type reportQueue struct {
+type claimReportQueue struct {
 	mu sync.Mutex
 	// due has the time of the report of each cluster that asked for one.
 	due map[types.NamespacedName]time.Time
@@ -28,10 +28,10 @@ type reportQueue struct {
 	last time.Time
 }
 
-// timeOf returns when the report of a cluster that was claimed at claimedAt is due, at least
+// dueTime returns when the report of a cluster that was claimed at claimedAt is due, at least
 // claimReportDelay and at most maxClaimReportDelay later. It is the same time until removeCluster. A
 // claimedAt after now, by a clock that was wrong, counts as now.
-func (q *reportQueue) timeOf(cluster types.NamespacedName, claimedAt, now time.Time) time.Time {
+func (q *claimReportQueue) dueTime(cluster types.NamespacedName, claimedAt, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if at, found := q.due[cluster]; found {
@@ -58,7 +58,7 @@ func (q *reportQueue) timeOf(cluster types.NamespacedName, claimedAt, now time.T
 }
 
 // removeCluster removes a cluster whose status was written, or that is deleted.
-func (q *reportQueue) removeCluster(cluster types.NamespacedName) {
+func (q *claimReportQueue) removeCluster(cluster types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.due, cluster)

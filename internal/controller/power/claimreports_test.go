@@ -22,15 +22,15 @@ func TestClaimReportsAreSpread(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 50 {
-		var q reportQueue
+		var q claimReportQueue
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		claimed := map[int]time.Time{}
 		due := map[int]time.Time{}
 		for i := range 1 + random.IntN(2000) {
 			now = now.Add(time.Duration(random.IntN(60)) * time.Millisecond)
 			claimed[i] = now.Truncate(time.Second) // as the API stores it
-			due[i] = q.timeOf(clusterKey(i), claimed[i], now)
-			if j := random.IntN(i + 1); due[j] != q.timeOf(clusterKey(j), claimed[j], now) {
+			due[i] = q.dueTime(clusterKey(i), claimed[i], now)
+			if j := random.IntN(i + 1); due[j] != q.dueTime(clusterKey(j), claimed[j], now) {
 				t.Fatalf("the time of cluster %d changed from %s", j, due[j])
 			}
 		}
@@ -54,37 +54,37 @@ func TestClaimReportsAreSpread(t *testing.T) {
 }
 
 func TestClaimReportsOfSlowClaimsAreDueAfterThreeSeconds(t *testing.T) {
-	var q reportQueue
+	var q claimReportQueue
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i := range 5 {
 		now = now.Add(time.Second)
-		if wait := q.timeOf(clusterKey(i), now, now).Sub(now); wait != 3*time.Second {
+		if wait := q.dueTime(clusterKey(i), now, now).Sub(now); wait != 3*time.Second {
 			t.Errorf("report %d is due after %s", i, wait)
 		}
 	}
 }
 
 func TestAClaimFromTheFutureDelaysNoOtherReport(t *testing.T) {
-	var q reportQueue
+	var q claimReportQueue
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	if wait := q.timeOf(clusterKey(0), now.Add(24*time.Hour), now).Sub(now); wait != 3*time.Second {
+	if wait := q.dueTime(clusterKey(0), now.Add(24*time.Hour), now).Sub(now); wait != 3*time.Second {
 		t.Errorf("its own report is due after %s", wait)
 	}
-	if wait := q.timeOf(clusterKey(1), now, now).Sub(now); wait > 4*time.Second {
+	if wait := q.dueTime(clusterKey(1), now, now).Sub(now); wait > 4*time.Second {
 		t.Errorf("the next report is due after %s", wait)
 	}
 }
 
 func TestARemovedClusterGetsANewTime(t *testing.T) {
-	var q reportQueue
+	var q claimReportQueue
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	first := q.timeOf(clusterKey(0), now, now)
+	first := q.dueTime(clusterKey(0), now, now)
 	q.removeCluster(clusterKey(0))
 	if len(q.due) > 0 {
 		t.Errorf("the queue keeps %v", q.due)
 	}
 	now = now.Add(time.Hour)
-	if again := q.timeOf(clusterKey(0), now, now); !again.After(first) {
+	if again := q.dueTime(clusterKey(0), now, now); !again.After(first) {
 		t.Errorf("the time of the next claim is %s", again)
 	}
 }
