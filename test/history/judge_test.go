@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ type judge struct {
 	// converging is set once no more events happen.
 	converging bool
 
+	// mu protects what follows: tasks read concurrently, between two calls that are released.
+	mu    sync.Mutex
 	reads map[*chaos.Task]*reads
 	// runs counts how often a cluster has begun to run, and verdicts has what is recorded about its gates.
 	runs     map[string]int
@@ -116,6 +119,8 @@ func (j *judge) readsOf(task *chaos.Task) *reads {
 
 // recordGet records what a task has read.
 func (j *judge) recordGet(task *chaos.Task, o client.Object, found bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	r := j.readsOf(task)
 	switch o := o.(type) {
 	case *v1alpha1.PoolPolicy:
@@ -136,6 +141,8 @@ func (j *judge) recordGet(task *chaos.Task, o client.Object, found bool) {
 
 // recordList records what a task has listed. Deciders that admit or create read from the API server last.
 func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	r := j.readsOf(task)
 	switch o := o.(type) {
 	case *v1alpha1.ClaimPolicyList:
@@ -154,6 +161,8 @@ func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
 
 // recordCheck records the answers of gates.
 func (j *judge) recordCheck(task *chaos.Task, cluster string, answers map[string]gate.Answer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	c := &check{run: j.runs[cluster], passed: map[string]bool{}}
 	for name, a := range answers {
 		c.passed[name] = a.Passed
@@ -163,6 +172,8 @@ func (j *judge) recordCheck(task *chaos.Task, cluster string, answers map[string
 
 // checkWrite checks a write.
 func (j *judge) checkWrite(ctx context.Context, w chaos.Write) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	by := chaos.TaskFromContext(ctx)
 	switch after := w.After.(type) {
 	case *hivev1.ClusterDeployment:
@@ -180,6 +191,8 @@ func (j *judge) checkWrite(ctx context.Context, w chaos.Write) {
 
 // checkEnd is called when a pass has ended.
 func (j *judge) checkEnd(task *chaos.Task) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if strings.HasPrefix(task.Name, "policy ") && task.Err == nil && j.h.mood.lag == 0 {
 		j.checkLine()
 	}

@@ -179,6 +179,8 @@ func (u unit) letsPass(p *picture) bool {
 
 // checkPlans checks the assignments that pool passes are about to write, before the first of them is written.
 func (j *judge) checkPlans(calls []*chaos.Call) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	plans := map[*chaos.Task]map[string]bool{}
 	for _, c := range calls {
 		if claim := assignedClaim(c); claim != "" && !j.readsOf(c.Task).planned && !j.isCompletion(c, claim) {
