@@ -37,14 +37,7 @@ const eventBuffer = 1024
 func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, ready func()) error {
 	cfg := h.ClientConfig(hub.ManagerUser)
 	news := make(chan event.GenericEvent, eventBuffer)
-	onChange := func(cluster types.NamespacedName) {
-		select {
-		case news <- event.GenericEvent{Object: &hivev1.ClusterDeployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
-		}}:
-		case <-ctx.Done():
-		}
-	}
+	onChange := newClusterNotifier(ctx, news)
 	containersObstacle := o.newContainersObstacle(ctx)
 	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{
 		OnChange: onChange, ContainersObstacle: containersObstacle,
@@ -95,6 +88,19 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		return fmt.Errorf("running the controllers: %w", err)
 	}
 	return nil
+}
+
+// newClusterNotifier returns a function that triggers a pass over a cluster by news. It waits for room in news until
+// ctx ends.
+func newClusterNotifier(ctx context.Context, news chan<- event.GenericEvent) func(types.NamespacedName) {
+	return func(cluster types.NamespacedName) {
+		select {
+		case news <- event.GenericEvent{Object: &hivev1.ClusterDeployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
+		}}:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // newContainersRequirement returns a function that returns why no cluster of a pool that requires

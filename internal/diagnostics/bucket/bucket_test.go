@@ -342,7 +342,7 @@ func TestAServiceThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// Of half an upload nothing is left, and the bundle can be written again.
+// A half upload leaves nothing behind, and the bundle can be written again.
 func TestHalfAnUpload(t *testing.T) {
 	s, b := newService(t, retention.DefaultLimits)
 	s.setFailure(func(w http.ResponseWriter, r *http.Request) bool {

@@ -22,7 +22,7 @@ type Location struct {
 	Endpoint string
 }
 
-// What names of buckets and prefixes consist of: no character that needs to be escaped in a URL.
+// The forms of names of buckets, prefixes and regions. They have no character that must be escaped in a URL.
 var (
 	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	prefixName = regexp.MustCompile(`^([A-Za-z0-9!_*'()-][A-Za-z0-9!_.*'()-]*/)*$`)
