@@ -20,7 +20,11 @@ func decideDeletion(s Snapshot) Plan {
 	case c.Protected:
 		p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonProtected,
 			fmt.Sprintf("Annotation %s is true, so the cluster is not destroyed: remove the annotation to have it destroyed.", hivev1.AnnotationProtectedDelete))
-	case !c.Foreign && awaitBundle(&p, s): // another installer destroys its cluster without waiting
+	case awaitsBundle(s):
+		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonAwaitingBundle,
+			fmt.Sprintf("The cluster is destroyed when a bundle of diagnostics is stored, which annotation %s of its claim requests, or %s after its deletion.",
+				hivev1.AnnotationDiagnoseAtRelease, c.BundleDue.Sub(c.DeletedAt)))
+		p.Next = c.BundleDue.Sub(s.Now)
 	case c.Preserved, c.Foreign:
 		p.Last = []Step{{Do: RemoveFinalizer}}
 	case s.Deprovision.Completed, len(left) == 0:
@@ -32,18 +36,10 @@ func decideDeletion(s Snapshot) Plan {
 	return p
 }
 
-// awaitBundle reports whether the destruction waits for a bundle of diagnostics. It does not once it has begun. The
-// limit counts from the deletion of the cluster, so that nothing extends it.
-func awaitBundle(p *Plan, s Snapshot) bool {
-	left := s.Cluster.BundleDue.Sub(s.Now)
-	if s.Cluster.BundleDue.IsZero() || left <= 0 || s.Deprovision.Exists {
-		return false
-	}
-	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonAwaitingBundle,
-		fmt.Sprintf("The cluster is destroyed when a bundle of diagnostics is stored, which annotation %s of its claim requests, or %s after its deletion.",
-			hivev1.AnnotationDiagnoseAtRelease, s.Cluster.BundleDue.Sub(s.Cluster.DeletedAt)))
-	p.Next = left
-	return true
+// awaitsBundle reports whether the destruction waits for a bundle of diagnostics. It does not once it has begun, or if
+// another installer destroys the cluster. The limit counts from the deletion of the cluster, so that nothing extends it.
+func awaitsBundle(s Snapshot) bool {
+	return !s.Cluster.Foreign && s.Cluster.BundleDue.After(s.Now) && !s.Deprovision.Exists
 }
 
 // destroyCluster destroys what is left of a deleted cluster, then removes its finalizer.
