@@ -39,6 +39,9 @@ type Outcome struct {
 	// Failed is set if the cluster refuses something, or reports a failure: it will not get better by waiting
 	// alone, as far as is known.
 	Failed bool
+	// Final is set, with Failed, if no further attempt can do the step in this cluster unless somebody intervenes
+	// there: a Job that has used all its retries does not run again.
+	Final bool
 	// Message explains an outcome that is not Done. It is stable while the cause is the same, and contains no
 	// secrets.
 	Message string
@@ -66,6 +69,10 @@ const (
 	minAttemptDelay = 250 * time.Millisecond
 	maxAttemptDelay = 15 * time.Second
 )
+
+// finalDelay is the time between a final failure of a step and the end of its time. A bundle of diagnostics is collected
+// meanwhile.
+const finalDelay = 30 * time.Second
 
 // Decide returns the plan. It begins a step only after the one before it is done, attempts a step only after its
 // beginning is recorded, and continues with one version of the steps only.
@@ -189,14 +196,29 @@ func (s Snapshot) finish(done []string) Plan {
 
 // waitForStep returns the plan after an attempt that did not end the step.
 func (s Snapshot) waitForStep(done []string) Plan {
-	reason := hivev1.ReasonStepInProgress
+	reason, record := hivev1.ReasonStepInProgress, s.Record
 	if s.Outcome.Failed {
 		reason = hivev1.ReasonStepFailed
 	}
+	if s.Outcome.Final {
+		record = shortenTimeout(record, s.Now)
+	}
 	return Plan{
-		Record: s.Record, Next: attemptDelay(s.Now.Sub(s.Record.StepStartedAt.Time)),
+		Record: record, Next: attemptDelay(s.Now.Sub(s.Record.StepStartedAt.Time)),
 		Condition: condition.False(reason, s.describeStep(done)+": "+strings.TrimRight(s.Outcome.Message, ".")+"."),
 	}
+}
+
+// shortenTimeout returns a record whose step in progress has at most finalDelay left: the pool does not wait for the
+// end of the timeout before it replaces the cluster.
+func shortenTimeout(r *hivev1.BootstrapRecord, now time.Time) *hivev1.BootstrapRecord {
+	deadline := apiTime(now.Add(finalDelay))
+	if r.Deadline != nil && !r.Deadline.After(deadline.Time) {
+		return r
+	}
+	shortened := r.DeepCopy()
+	shortened.Deadline = deadline
+	return shortened
 }
 
 // describeStep names the next step.

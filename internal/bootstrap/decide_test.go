@@ -42,6 +42,8 @@ func TestDecide(t *testing.T) {
 	type snapshot = func(*Snapshot)
 	record := func(r *hivev1.BootstrapRecord) snapshot { return func(s *Snapshot) { s.Record, s.Reported = r, true } }
 	outcome := func(o Outcome) snapshot { return func(s *Snapshot) { s.Outcome = &o } }
+	failsForGood := Outcome{Failed: true, Final: true, Message: "Job x has failed."}
+	later := func(d time.Duration) snapshot { return func(s *Snapshot) { s.Now = s.Now.Add(d) } }
 	stops := func(s *Snapshot) { s.Running = false }
 	other := func(s *Snapshot) { s.Requirement.Version = "v2" }
 	none := func(s *Snapshot) { s.Requirement = Requirement{} }
@@ -57,6 +59,8 @@ func TestDecide(t *testing.T) {
 		"then it is attempted":               {[]snapshot{record(begun())}, "attempt a"},
 		"an attempt that waits":              {[]snapshot{record(begun()), outcome(Outcome{Message: "waiting for x"})}, "v1 done [] in a until 1m0s, StepInProgress Step 1 of 2, a: waiting for x."},
 		"an attempt that fails":              {[]snapshot{record(begun()), outcome(Outcome{Failed: true, Message: "x is refused."})}, "v1 done [] in a until 1m0s, StepFailed Step 1 of 2, a: x is refused."},
+		"a final failure":                    {[]snapshot{record(begun()), outcome(failsForGood), later(10 * time.Second)}, "v1 done [] in a until 40s, StepFailed Step 1 of 2, a: Job x has failed."},
+		"one near the end of the time":       {[]snapshot{record(begun()), outcome(failsForGood), later(50 * time.Second)}, "v1 done [] in a until 1m0s, StepFailed Step 1 of 2, a: Job x has failed."},
 		"the next step begins":               {[]snapshot{record(begun()), outcome(Outcome{Done: true})}, "v1 done [a] in b until 10m0s, StepInProgress Step 2 of 2, b begins."},
 		"then that one is attempted":         {[]snapshot{record(begun("a"))}, "attempt b"},
 		"the last step is done":              {[]snapshot{record(begun("a")), outcome(Outcome{Done: true})}, "v1 done [a b] finished, StepsDone Every step of the bootstrap is done."},
@@ -82,6 +86,24 @@ func TestDecide(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// Each attempt after a final failure fails, too: none of them prolongs the step.
+func TestAFinalFailureEndsTheStepOnce(t *testing.T) {
+	s := Snapshot{Requirement: twoSteps(), Running: true, Now: noon}
+	s.Record = s.begin([]string{"a"}).Record
+	for i := range 10 {
+		s.Now = noon.Add(time.Duration(1+i) * time.Minute)
+		s.Outcome = &Outcome{Failed: true, Final: true, Message: "Job x has failed"}
+		s.Record = Decide(s).Record
+		if got := s.Record.Deadline.Sub(noon); got != 90*time.Second {
+			t.Fatalf("after attempt %d the step may take %s", i, got)
+		}
+	}
+	s.Outcome = &Outcome{Done: true}
+	if r := Decide(s).Record; r.FinishedAt == nil {
+		t.Errorf("a step that somebody has mended is not done: %+v", r)
 	}
 }
 

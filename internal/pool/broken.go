@@ -110,7 +110,7 @@ func (m *Member) brokenReason(cause Cause) string {
 	case m.Withdrawn != "":
 		return m.Withdrawn
 	case cause == StepFailed && m.StepFailure != "":
-		return fmt.Sprintf("it is broken: a step of the bootstrap was not done in time: %s", m.StepFailure)
+		return fmt.Sprintf("it is broken: a step of the bootstrap was not done: %s", m.StepFailure)
 	case cause == GateFailed && m.GatesFailure != "":
 		return fmt.Sprintf("it is broken: %s", m.GatesFailure)
 	default:

@@ -70,7 +70,7 @@ const (
 	Unreachable Cause = "unreachable"
 	// Unready: it had come up, and has not been ready for longer than the resume timeout.
 	Unready Cause = "unready"
-	// StepFailed: a step of the pool's ClusterBootstrap was not done within its timeout.
+	// StepFailed: a step of the pool's ClusterBootstrap has failed for good, or was not done within its timeout.
 	StepFailed Cause = "step_failed"
 	// GateFailed: a gate of the pool's ClusterBootstrap has failed for longer than its gateTimeout.
 	GateFailed Cause = "gate_failed"

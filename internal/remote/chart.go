@@ -287,6 +287,9 @@ func (a manifestApplier) readWithTimeout(ctx context.Context, path string, into 
 	return a.readJSON(ctx, path, into)
 }
 
+// hasFailedForGood reports whether an object that has failed is a Job or Pod that never runs again.
+func hasFailedForGood(stored *unstructured.Unstructured) bool { return judgeRun(stored).final }
+
 // judgeRun returns whether a Job or Pod has succeeded; other kinds have no end.
 func judgeRun(stored *unstructured.Unstructured) manifestState {
 	switch stored.GetKind() {
@@ -298,14 +301,14 @@ func judgeRun(stored *unstructured.Unstructured) manifestState {
 		complete, failure := judgeJob(&job)
 		switch {
 		case failure != "":
-			return manifestState{failed: "it has failed: " + failure}
+			return manifestState{failed: "it has failed: " + failure, final: true}
 		case !complete:
 			return manifestState{waiting: "it is not complete"}
 		}
 	case "Pod":
 		switch phase, _, _ := unstructured.NestedString(stored.Object, "status", "phase"); corev1.PodPhase(phase) {
 		case corev1.PodFailed:
-			return manifestState{failed: "it has failed"}
+			return manifestState{failed: "it has failed", final: true}
 		case corev1.PodSucceeded:
 		default:
 			return manifestState{waiting: "it has not ended"}

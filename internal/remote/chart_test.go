@@ -163,7 +163,7 @@ func TestWhatAChartWaitsFor(t *testing.T) {
 			a.statuses["/apis/batch/v1/namespaces/shops/jobs/migrate"] = tc.status
 			applier.installChart(t.Context(), chart)
 			got := applier.installChart(t.Context(), chart)
-			if got.Done != (tc.want == "") || !strings.Contains(got.Message, tc.want) || got.Failed != strings.Contains(name, "failed") {
+			if got.Done != (tc.want == "") || !strings.Contains(got.Message, tc.want) || got.Failed != strings.Contains(name, "failed") || got.Final != got.Failed {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})

@@ -37,7 +37,7 @@ func (a manifestApplier) runJob(ctx context.Context, j bootstrap.Job) bootstrap.
 	case complete:
 		return bootstrap.Outcome{Done: true}
 	case failure != "":
-		return bootstrap.Outcome{Failed: true, Message: fmt.Sprintf("Job %s has failed: %s%s", j.Name, failure, a.describeJobPod(ctx, j.Name))}
+		return bootstrap.Outcome{Failed: true, Final: true, Message: fmt.Sprintf("Job %s has failed: %s%s", j.Name, failure, a.describeJobPod(ctx, j.Name))}
 	default:
 		return bootstrap.Outcome{Message: fmt.Sprintf("waiting for Job %s%s", j.Name, a.describeJobPod(ctx, j.Name))}
 	}

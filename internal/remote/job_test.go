@@ -96,8 +96,8 @@ func TestJobs(t *testing.T) {
 			if got.Done {
 				words += "done"
 			}
-			if words != tc.want {
-				t.Errorf("got  %q\nwant %q", words, tc.want)
+			if words != tc.want || got.Final != got.Failed {
+				t.Errorf("got  %q, final %t\nwant %q", words, got.Final, tc.want)
 			}
 			requests := strings.Join(a.paths, "\n")
 			if applied := strings.Contains(requests, "PATCH"); applied != tc.applied {

@@ -65,6 +65,8 @@ type RenderFunc func(context.Context, helmchart.Request) ([]helmchart.Phase, err
 // A manifestState is what the cluster says about one manifest; the zero value is current.
 type manifestState struct {
 	waiting, failed string
+	// final is set, with failed, if applying the manifest again cannot change that.
+	final bool
 }
 
 // applyManifests applies every manifest, even if one is refused or waits for another: a namespace may come after
@@ -72,6 +74,7 @@ type manifestState struct {
 // all of them again.
 func (a manifestApplier) applyManifests(ctx context.Context, manifests []bootstrap.Manifest) bootstrap.Outcome {
 	var waiting, failed []string
+	final := false
 	for _, m := range manifests {
 		s, err := a.applyManifest(ctx, m)
 		if err != nil {
@@ -82,11 +85,12 @@ func (a manifestApplier) applyManifests(ctx context.Context, manifests []bootstr
 		}
 		if s.failed != "" {
 			failed = append(failed, describeManifest(m.Object)+": "+s.failed)
+			final = final || s.final
 		}
 	}
 	switch {
 	case len(failed) > 0:
-		return bootstrap.Outcome{Failed: true, Message: joinFirst(failed)}
+		return bootstrap.Outcome{Failed: true, Final: final, Message: joinFirst(failed)}
 	case len(waiting) > 0:
 		return bootstrap.Outcome{Message: "waiting for " + joinFirst(waiting)}
 	default:
@@ -181,7 +185,7 @@ func judgeManifest(stored *unstructured.Unstructured, m bootstrap.Manifest, secr
 		}
 		return manifestState{}
 	case status.FailedStatus:
-		return manifestState{failed: words}
+		return manifestState{failed: words, final: hasFailedForGood(stored)}
 	default:
 		return manifestState{waiting: words}
 	}

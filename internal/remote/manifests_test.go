@@ -171,7 +171,7 @@ func TestWhatAStepWaitsFor(t *testing.T) {
 			if got.Failed {
 				words = "failed: " + words
 			}
-			if words != tc.want || got.Done {
+			if words != tc.want || got.Done || got.Final {
 				t.Errorf("got  %q\nwant %q", words, tc.want)
 			}
 			applied := strings.Contains(strings.Join(a.paths, " "), "/configmaps/after")

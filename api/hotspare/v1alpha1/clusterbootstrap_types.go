@@ -86,7 +86,8 @@ type BootstrapStep struct {
 	// +optional
 	Chart *BootstrapChart `json:"chart,omitempty"`
 	// Timeout is how long the step may take. Then the cluster is broken, and the pool replaces it. Time in which
-	// the cluster does not run does not count. A change of it makes no cluster stale. Defaults to 10m.
+	// the cluster does not run does not count. If a Job or Pod of the step has failed for good, the cluster is
+	// broken 30 seconds later. A change of it makes no cluster stale. Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9.hms]+$') || duration(self) > duration('0s')",message="it is 0: write a longer time, such as 10m"

@@ -230,7 +230,7 @@ func (f Forecast) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.Clu
 		return fmt.Sprintf("broken: it has not been ready for more than %s", duration.HumanDuration(limit)) +
 			reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	case pool.StepFailed:
-		return "broken: a step of the bootstrap was not done in time" + reasonSuffix(m.StepFailure)
+		return "broken: a step of the bootstrap was not done" + reasonSuffix(m.StepFailure)
 	case pool.GateFailed:
 		return "broken: it did not pass the gates of the pool in time" + reasonSuffix(m.GatesFailure)
 	default:
