@@ -146,7 +146,7 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 func TestAReleaseLeavesABundleOnRequest(t *testing.T) {
 	h := shared(t)
 	ns := h.namespace(t)
-	pool := fakePool(ns, "dev", 1, 1)
+	pool := fakePool(ns, "dev", 2, 2)
 	h.create(t, pool)
 	h.hotspare(t, "claim", "create", "dev", "--name", "mine", "--wait", "-n", ns)
 	var claim hivev1.ClusterClaim
@@ -177,5 +177,16 @@ func TestAReleaseLeavesABundleOnRequest(t *testing.T) {
 		}
 		return nil
 	})
+	h.hotspare(t, "claim", "create", "dev", "--count", "2", "--all-or-none", "--name", "both", "--wait", "-n", ns)
+	var set v1alpha1.ClaimSet
+	if err := h.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "both"}, &set); err != nil {
+		t.Fatal(err)
+	}
+	h.hotspare(t, "claimset", "release", "both", "--diagnose", "--wait", "-n", ns)
+	for _, c := range set.Status.Claims {
+		if found, err := filepath.Glob(filepath.Join(h.dir, "diagnostics", c.Cluster+"-release-*.tar.gz")); err != nil || len(found) != 1 {
+			t.Errorf("bundles of cluster %s of the set: %v, %v", c.Cluster, found, err)
+		}
+	}
 	h.hotspare(t, "pool", "delete", "dev", "-n", ns)
 }

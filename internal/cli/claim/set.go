@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/humanize"
@@ -246,22 +247,29 @@ func (a commands) buildClaimSetTable(sets []v1alpha1.ClaimSet, namespaces bool) 
 }
 
 func (a commands) releaseSetsCommand() *cobra.Command {
-	var wait bool
+	var wait, diagnose bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:               "release CLAIMSET...",
-		Aliases:           []string{"delete"},
-		Short:             "Release all claims of ClaimSets and destroy their clusters",
+		Use:     "release CLAIMSET...",
+		Aliases: []string{"delete"},
+		Short:   "Release all claims of ClaimSets and destroy their clusters",
+		Long: `Release all claims of ClaimSets and destroy their clusters.
+
+With --diagnose, the hub writes a bundle of diagnostics of each cluster before it
+destroys the cluster, as with "claim release --diagnose".`,
+		Example: `  hotspare claimset release mine
+  hotspare claimset release mine --diagnose --wait`,
 		Args:              base.RequireNames("ClaimSet"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.Flags().BoolVar(&diagnose, "diagnose", false, "have the hub write a bundle of diagnostics of each cluster before it destroys the cluster")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the clusters are destroyed")
 	cmd.Flags().DurationVar(&timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
 	cmd.RunE = a.WithHub(func(ctx context.Context, h *base.Hub, names []string) error {
 		for i := range names {
 			names[i] = base.StripKindPrefix(names[i])
 		}
-		if err := a.releaseSets(ctx, h, names); err != nil || !wait {
+		if err := a.releaseSets(ctx, h, names, diagnose); err != nil || !wait {
 			return err
 		}
 		return a.waitForSetsGone(ctx, h, names, timeout)
@@ -270,12 +278,15 @@ func (a commands) releaseSetsCommand() *cobra.Command {
 }
 
 // releaseSets deletes sets and prints those that it deleted. An error for one set does not stop it.
-func (a commands) releaseSets(ctx context.Context, h *base.Hub, names []string) error {
+func (a commands) releaseSets(ctx context.Context, h *base.Hub, names []string, diagnose bool) error {
 	var released v1alpha1.ClaimSetList
 	var errs []error
 	for _, name := range names {
 		set := &v1alpha1.ClaimSet{}
 		err := h.Get(ctx, h.ObjectKey(name), set)
+		if err == nil && diagnose {
+			err = a.requestBundles(ctx, h, set)
+		}
 		if err == nil {
 			err = h.Delete(ctx, set)
 		}
@@ -299,6 +310,22 @@ func (a commands) releaseSets(ctx context.Context, h *base.Hub, names []string) 
 		_, err := io.WriteString(w, b.String())
 		return err
 	}))...)
+}
+
+// requestBundles requests a bundle of diagnostics of each cluster of a set.
+func (a commands) requestBundles(ctx context.Context, h *base.Hub, set *v1alpha1.ClaimSet) error {
+	for _, c := range set.Status.Claims {
+		if c.Cluster == "" {
+			continue
+		}
+		claim := &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(c.Name)}
+		err := client.IgnoreNotFound(h.Patch(ctx, claim, diagnosePatch("", true)))
+		if err != nil {
+			err = fmt.Errorf("requesting a bundle of diagnostics with annotation %s of claim %s: %w", hivev1.AnnotationDiagnoseAtRelease, c.Name, err)
+			return base.WithRemedy(err, "release it without bundles: "+a.FormatCommand("claimset release %s", set.Name))
+		}
+	}
+	return nil
 }
 
 // waitForSetsGone waits until sets are deleted. A finalizer keeps each set until the clusters of its claims are destroyed.
