@@ -9,10 +9,13 @@ LDFLAGS       := -s -w -X hotspare.io/hotspare/internal/version.version=$(VERSIO
 	-X $(COMPONENT).gitVersion=$(KUBE_VERSION) -X $(COMPONENT).gitMajor=1 -X $(COMPONENT).gitMinor=36 \
 	-X k8s.io/client-go/pkg/version.gitVersion=$(KUBE_VERSION)
 
-# The binaries are static. The race detector needs a C compiler: without one, the
-# tests run without it.
+# The binaries are static, and all programs and tests use the packages that make build has compiled: with cgo, every
+# dependency would be compiled again. Only the race detector needs cgo, and a C compiler: without one, the tests run
+# without it.
+export CGO_ENABLED := 0
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
-BUILD := CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)'
+RACE_TEST := $(if $(RACE),CGO_ENABLED=1) go test -vet=off $(RACE)
+BUILD := go build -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help
 
@@ -30,21 +33,33 @@ build: ## Build bin/hotspare and bin/hotspare-manager.
 up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 	@bin/hotspare up --data-dir $(DATA_DIR)
 
-# Deciders: test/arch keeps goroutines, clocks and clients out of these packages, so that the race detector
-# has nothing to find in them. It makes their exhaustive tests several times slower.
-DECIDERS := ./internal/fleet/agent/plan ./internal/fleet/instance ./internal/fleet/scaling ./internal/inventory/... ./internal/pool/... \
-	./internal/power/... ./internal/sizing/...
+# The words of Go with which goroutines share memory. In packages without one, in code and tests, the race detector has
+# nothing to find, and makes tests several times slower.
+SHARING    := ^\s*go (func|[a-zA-Z_.]+\()|\.Go\(|\bmake\(chan|\bsync\.|\batomic\.|\bhttptest\.|\bnet\.Listen
+CONCURRENT := grep -rlE --include='*.go' '$(SHARING)' . | xargs dirname | sort -u | sed 's|^\.|hotspare.io/hotspare|'
 
-# These compute in one goroutine, and the race detector makes that ten times slower.
-COMPUTING := ./internal/cli/simulate ./internal/controller/claimset ./internal/crd ./internal/simulate
+# These compute in one goroutine all the same.
+COMPUTING := ./internal/controller/claimset ./internal/controller/dataplane ./internal/controller/poolpolicy ./internal/controller/provision \
+	./internal/crd ./internal/power/...
+
+# These link Kubernetes' servers or the clients of whole clouds: to compile those for the race detector would take longer
+# than all other tests with it. make race does.
+LINKING := ./cmd/... ./internal/cloud/aws/... ./internal/cloud/azure ./internal/cloud/capi ./internal/cloud/gcp ./internal/cloud/vsphere \
+	./internal/diagnostics/bucket ./internal/embedded/controlplane ./internal/embedded/controlplane/etcddata \
+	./internal/embedded/controlplane/resourcemetrics ./internal/embedded/hub ./internal/embedded/spoke \
+	./internal/embedded/spoke/containernode ./internal/embedded/spoke/signer ./internal/manager ./internal/platform ./internal/up
 
 # make verify runs the checks of go vet. test/e2e comes last and alone: its clusters keep two processors busy.
 .PHONY: test
-test: build bin/helm ## Run all tests.
-	CGO_ENABLED=0 go test -vet=off -shuffle=on $(DECIDERS) $(COMPUTING)
-	go test -vet=off $(RACE) -shuffle=on -timeout 30m $$(go list ./... | grep -vxFf <(go list $(DECIDERS) $(COMPUTING) ./test/e2e))
-	go test -vet=off $(RACE) -shuffle=on -timeout 60m ./test/e2e
+test: build bin/helm ## Run all tests, those of packages with goroutines under the race detector.
+	go test -vet=off -shuffle=on $(COMPUTING) $(LINKING) $$(go list ./... | grep -vxFf <($(CONCURRENT)))
+	$(RACE_TEST) -shuffle=on -timeout 30m $$(go list ./... | grep -xFf <($(CONCURRENT)) | grep -vxFf <(go list $(COMPUTING) $(LINKING) ./test/e2e))
+	$(RACE_TEST) -shuffle=on -timeout 60m ./test/e2e
 	@$(MAKE) --no-print-directory test-hivetypes
+
+.PHONY: race
+race: build bin/helm ## Run the tests of all packages with goroutines, except for test/e2e, under the race detector.
+	$(RACE_TEST) -shuffle=on -timeout 60m $$(go list ./... | grep -xFf <($(CONCURRENT)) | grep -vxFf <(go list ./test/e2e))
 
 .PHONY: test-hivetypes
 test-hivetypes: build ## Run the tests of the API through Hive's own public types, a module of its own.
@@ -130,7 +145,7 @@ house: ## Measure names, functions, comments and errors of the code; WORST=20 li
 HISTORY_STEPS ?= 1000000
 
 .PHONY: nightly
-nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, sets with policies and gates, and fleets. Then try random install-configs.
+nightly: race ## Run make race, and random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, sets with policies and gates, and fleets. Then try random install-configs.
 	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
 	go test -run Histories -timeout 120m -v ./test/history -history.steps=$(HISTORY_STEPS)
 	go test -run Histories -timeout 120m -v ./internal/fleet/scaling -scaling.seed=0 -scaling.steps=$(HISTORY_STEPS)
@@ -213,9 +228,6 @@ chart: bin/helm ## Bring the generated manifests into the chart, and what it ren
 	@{ echo '# Rendered from charts/hotspare: see make chart.'; \
 		bin/helm template hotspare charts/hotspare --namespace hotspare-system --kube-version $(KUBE_VERSION) $(RENDERED:%=--show-only templates/%.yaml); \
 	} > config/manager/manager.yaml
-
-# These use the packages that make build has compiled: with cgo, every dependency would be compiled again.
-generate lint fmt modules: export CGO_ENABLED := 0
 
 .PHONY: generate
 generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, and what pages tell of power states, platforms, fields and rights.
