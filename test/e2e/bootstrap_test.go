@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -166,6 +167,10 @@ func TestAClaimGetsAClusterWithItsBootstrap(t *testing.T) {
 	}
 	if r := cd.Status.Bootstrap; r == nil || r.FinishedAt == nil || strings.Join(r.StepsDone, " ") != "web migrate shop service" {
 		t.Errorf("its record is %+v", r)
+	}
+	if err := h.Get(t.Context(), client.ObjectKeyFromObject(pool), pool); err != nil || pool.Status.StepsVersion != cd.Status.Bootstrap.Version || pool.Status.GatesVersion != "" {
+		t.Errorf("the pool requires steps %q and gates %q, and the cluster has taken steps %q, %v",
+			pool.Status.StepsVersion, pool.Status.GatesVersion, cd.Status.Bootstrap.Version, err)
 	}
 	admin := kubernetes.NewForConfigOrDie(h.spoke(t, cd))
 	settings, err := admin.CoreV1().ConfigMaps("web").Get(t.Context(), "settings", metav1.GetOptions{})

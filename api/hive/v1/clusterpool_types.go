@@ -205,6 +205,15 @@ type ClusterPoolStatus struct {
 	// stale. It is empty on other platforms, and while it is unknown.
 	// +optional
 	RecipeVersion string `json:"recipeVersion,omitempty"`
+	// StepsVersion identifies the steps of the pool's bootstrap that spares must take, with what these refer to.
+	// Unclaimed clusters with other steps are stale. It is "unresolved" while the steps are not known, and empty if
+	// there are none.
+	// +optional
+	StepsVersion string `json:"stepsVersion,omitempty"`
+	// GatesVersion identifies the gates that spares must pass before a claim gets them. It is "unresolved" while the
+	// gates are not known, and empty if there are none.
+	// +optional
+	GatesVersion string `json:"gatesVersion,omitempty"`
 	// Inventory is the state of each customization that spec.inventory lists or that a cluster of
 	// the pool uses, by the name of the customization.
 	// +optional

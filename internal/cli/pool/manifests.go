@@ -52,6 +52,7 @@ func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (man
 		Pool: set.Pools[key], SetsUnknown: true,
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}
+	f.Gates, f.Steps = facts.RecordedRequirements(f.Pool)
 	for at, cd := range set.Clusters {
 		if clusterPoolKey(cd) != key {
 			continue

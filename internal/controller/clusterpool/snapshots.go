@@ -58,6 +58,7 @@ func readSnapshot(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, n
 		Clusters: make(map[string]*hivev1.ClusterDeployment, len(clusters.Items)),
 		Claims:   make(map[string]*hivev1.ClusterClaim, len(claims.Items)),
 	}
+	o.Gates, o.Steps = facts.RecordedRequirements(p)
 	for i := range clusters.Items {
 		o.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}

@@ -41,8 +41,10 @@ func groupByPool(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment
 	out := make(map[types.NamespacedName]facts.Objects, len(pools))
 	for i := range pools {
 		p := &pools[i]
+		gates, steps := facts.RecordedRequirements(p)
 		out[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = facts.Objects{
 			Pool: p, SetsUnknown: true, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
+			Gates: gates, Steps: steps,
 		}
 	}
 	for i := range clusters {

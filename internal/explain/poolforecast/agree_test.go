@@ -81,6 +81,12 @@ var quirks = []quirk{
 		e.Status = hivev1.InventoryToBeDeleted
 		p.Status.Inventory["foo"] = e
 	}},
+	onCluster("taken the steps of before", func(cd *hivev1.ClusterDeployment) {
+		cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "old", FinishedAt: &metav1.Time{Time: noon}}
+	}),
+	{"its pool has steps and gates", func(p *hivev1.ClusterPool, _ *hivev1.ClusterDeployment, _ *hivev1.ClusterClaim, _ *hivev1.ClusterDeploymentCustomization) {
+		p.Status.StepsVersion, p.Status.GatesVersion = "new", "gates"
+	}},
 	{"its pool has a resume timeout", func(p *hivev1.ClusterPool, _ *hivev1.ClusterDeployment, _ *hivev1.ClusterClaim, _ *hivev1.ClusterDeploymentCustomization) {
 		p.Spec.HibernationConfig = &hivev1.HibernationConfig{ResumeTimeout: "10m"}
 	}},

@@ -120,3 +120,42 @@ func TestWhatIsSaidOfAClaimThatAPolicyHolds(t *testing.T) {
 		}
 	}
 }
+
+// The steps and gates that a pool requires are known from its status: the plan of explain is that of the controller,
+// which may read the Secrets that the steps refer to.
+func TestAClusterWithOldStepsIsReplaced(t *testing.T) {
+	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}, Spec: hivev1.ClusterPoolSpec{Size: 1, RunningCount: 1}}
+	version, err := pool.Version(p.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cd := hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "p-1", Name: "p-1", Annotations: map[string]string{hivev1.AnnotationPoolVersion: version}},
+		Spec: hivev1.ClusterDeploymentSpec{
+			Installed: true, PowerState: hivev1.PowerRunning, ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "ci", PoolName: "p"},
+		},
+		Status: hivev1.ClusterDeploymentStatus{
+			PowerState: hivev1.StatusRunning, Bootstrap: &hivev1.BootstrapRecord{Version: "old", FinishedAt: &metav1.Time{Time: noon}},
+		},
+	}
+	for _, tc := range []struct{ steps, gates, want string }{
+		{"", "", "it runs: the next claim gets it"}, // nothing is recorded yet
+		{"old", "", "it runs: the next claim gets it"},
+		{"unresolved", "", "it runs: the next claim gets it"},
+		{"new", "", "it runs; it is deleted now: it has not taken the steps of the pool's bootstrap as they are now"},
+		{"old", "gates", "it runs, and its gates are being checked"},
+		{"old", "unresolved", "it runs, and its gates are being checked"},
+	} {
+		p.Status.StepsVersion, p.Status.GatesVersion = tc.steps, tc.gates
+		f := poolforecast.New(p, nil, []hivev1.ClusterDeployment{cd}, nil)
+		if err := f.Decide(noon); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.BuildView(noon, remedy.FormatPlainCommand).Clusters[0].Message; got != tc.want {
+			t.Errorf("steps %q, gates %q:\ngot  %s\nwant %s", tc.steps, tc.gates, got, tc.want)
+		}
+		if f.Told.StepsVersion != tc.steps || f.Told.GatesVersion != tc.gates {
+			t.Errorf("the status does not keep steps %q and gates %q: %q and %q", tc.steps, tc.gates, f.Told.StepsVersion, f.Told.GatesVersion)
+		}
+	}
+}

@@ -11,13 +11,14 @@ import (
 // New returns a Forecast of a pool's objects on a hub, before Decide: its claims, its clusters, and
 // the customizations of its namespace. It takes the facts that only the controller can see from the
 // pool's last written status: whether the pool's dependencies exist and are valid, what new clusters
-// are created with, and whether the platform has room.
+// are created with, which steps and gates its spares need, and whether the platform has room.
 func New(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim, clusters []hivev1.ClusterDeployment, customizations []hivev1.ClusterDeploymentCustomization) Forecast {
 	f := Forecast{Objects: facts.Objects{
 		Pool: p, Recipe: p.Status.RecipeVersion, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 		PoliciesUnknown: true, SetsUnknown: true,
 		Customizations: map[string]*hivev1.ClusterDeploymentCustomization{}, Faults: map[string]string{},
 	}}
+	f.Gates, f.Steps = facts.RecordedRequirements(p)
 	for i := range clusters {
 		f.Clusters[clusters[i].Name] = &clusters[i]
 	}

@@ -36,6 +36,9 @@ func (o Objects) setCounts(st *hivev1.ClusterPoolStatus, rep pool.Report, invent
 	st.Ready = int32(rep.Count[pool.Assignable])
 	st.Selector = fmt.Sprintf("%s=%s,%s=%s", hivev1.LabelPoolNamespace, o.Pool.Namespace, hivev1.LabelPoolName, o.Pool.Name)
 	st.Pending, st.RecipeVersion = slices.Clone(pending), o.Recipe
+	if o.Gates != nil {
+		st.StepsVersion, st.GatesVersion = o.Steps.Version, o.Gates.Version
+	}
 	st.Inventory = inventoryStatus(inventoryPlan)
 }
 
