@@ -231,7 +231,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request, one *viewerSe
 		})
 		return
 	}
-	build := func() (*pageData, error) { return s.buildPageData(r.Context(), one, l, inner) } //nolint:contextcheck // it is the context of the request
+	build := func() (*pageData, error) { return s.buildPageData(r.Context(), one, l, inner) } // it is the context of the request
 	f, err := s.renders.renderOnce(r.Context(), one.UserName, build)
 	if err != nil {
 		s.serveError(w, r, one, err)

@@ -76,7 +76,7 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 	if err != nil {
 		return fmt.Errorf("creating servers: %w", err)
 	}
-	if err := addResourceMetrics(chain.GenericAPIServer, f, o); err != nil { //nolint:contextcheck // it runs as long as the server
+	if err := addResourceMetrics(chain.GenericAPIServer, f, o); err != nil { // it runs as long as the server
 		return err
 	}
 	prepared, err := chain.PrepareRun()

@@ -31,7 +31,7 @@ func (e *Executor) Destroy(ctx context.Context, place install.ClusterTarget, md 
 	}
 	installing := e.installs[md.InfraID]
 	delete(e.installs, md.InfraID)
-	e.destroys[md.InfraID] = e.startJob(place.Cluster, func(ctx context.Context, j *job) error { //nolint:contextcheck // the work outlives the call
+	e.destroys[md.InfraID] = e.startJob(place.Cluster, func(ctx context.Context, j *job) error { // the work outlives the call
 		if installing != nil {
 			installing.cancel()
 			<-installing.done

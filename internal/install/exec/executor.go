@@ -192,7 +192,7 @@ func (e *Executor) startInstall(ctx context.Context, t runner.Task, s Seen, foun
 		return err
 	}
 	cluster := types.NamespacedName{Namespace: t.Input.Namespace, Name: t.Input.Name}
-	j := e.startJob(cluster, func(ctx context.Context, _ *job) error { return e.createCluster(ctx, t, record) }) //nolint:contextcheck // the work outlives the call
+	j := e.startJob(cluster, func(ctx context.Context, _ *job) error { return e.createCluster(ctx, t, record) }) // the work outlives the call
 	j.needs = t.Recipe.Needs
 	e.installs[t.Input.InfraID] = j
 	delete(e.destroys, t.Input.InfraID)

@@ -43,7 +43,7 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 	defer e.mu.Unlock()
 	j := e.prepares[key]
 	if j == nil || j.isDone() && e.Clock.Since(j.ended) >= e.prepareDelay(j.err) {
-		j = e.startPrepare(key, t, version, req.Cluster) //nolint:contextcheck // the work outlives the call
+		j = e.startPrepare(key, t, version, req.Cluster) // the work outlives the call
 	}
 	if j.isDone() {
 		return j.metadata, j.err

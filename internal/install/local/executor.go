@@ -153,7 +153,7 @@ func (e *Executor) Install(_ context.Context, req install.Request, md install.Me
 	}
 	j := e.installs[md.InfraID]
 	if j == nil {
-		return install.Result{Phase: install.Running}, e.startInstall(f, req, md) //nolint:contextcheck // the work outlives the call
+		return install.Result{Phase: install.Running}, e.startInstall(f, req, md) // the work outlives the call
 	}
 	if !j.isDone() || e.workContext.Err() != nil {
 		return install.Result{Phase: install.Running}, nil
@@ -237,7 +237,7 @@ func (e *Executor) Destroy(_ context.Context, place install.ClusterTarget, md in
 	}
 	installing := e.installs[md.InfraID]
 	delete(e.installs, md.InfraID)
-	e.destroys[md.InfraID] = e.startJob(findDeployment(f, md), func(ctx context.Context) error { //nolint:contextcheck // the work outlives the call
+	e.destroys[md.InfraID] = e.startJob(findDeployment(f, md), func(ctx context.Context) error { // the work outlives the call
 		if installing != nil {
 			installing.cancel()
 			<-installing.done

@@ -87,7 +87,7 @@ func (p *pull) download(ctx context.Context, item upstream.Item, r registryapi.R
 		download.Cancel()
 		return nil, errAgain
 	}
-	body, d, err := p.fetch(p.ctx, item) //nolint:contextcheck // it goes on when its client has gone
+	body, d, err := p.fetch(p.ctx, item) // it goes on when its client has gone
 	if err != nil {
 		download.Cancel()
 		return nil, err
