@@ -14,7 +14,7 @@ import (
 // providers have users with any name, and owners of a namespace create ServiceAccounts. Checking
 // permissions alone is not enough: administrators copy manifests.
 func TestWhoMayAssignClusters(t *testing.T) {
-	conditions := policyNamed(t, "clusterclaim-namespace.hotspare.io").Spec.MatchConditions
+	conditions := policyNamed(t, "ClusterClaim", "clusterclaim-namespace.hotspare.io").Spec.MatchConditions
 	if len(conditions) != 1 {
 		t.Fatalf("%d match conditions", len(conditions))
 	}
@@ -45,9 +45,9 @@ func TestWhoMayAssignClusters(t *testing.T) {
 	}
 }
 
-func policyNamed(t *testing.T, name string) policy {
+func policyNamed(t *testing.T, kind, name string) policy {
 	t.Helper()
-	for _, p := range policiesOf(t, "ClusterClaim") {
+	for _, p := range policiesOf(t, kind) {
 		if p.Name == name {
 			return p
 		}

@@ -72,7 +72,7 @@ func TestClaimPoliciesWithBadInput(t *testing.T) {
 // The creator of a claim is the user who creates it. Only users who may impersonate everybody may restore
 // what is recorded.
 func TestWhoMayWriteTheCreatorOfAClaim(t *testing.T) {
-	p := policyNamed(t, "clusterclaim-creator.hotspare.io")
+	p := policyNamed(t, "ClusterClaim", "clusterclaim-creator.hotspare.io")
 	for name, tc := range map[string]struct {
 		impersonates []string
 		may          bool
@@ -120,7 +120,7 @@ func TestWhoMayWriteTheCreatorOfAClaim(t *testing.T) {
 }
 
 func TestNobodyForgesTheCreatorOfAClaim(t *testing.T) {
-	p := policyNamed(t, "clusterclaim-creator.hotspare.io")
+	p := policyNamed(t, "ClusterClaim", "clusterclaim-creator.hotspare.io")
 	claim := func(annotations map[string]any) map[string]any {
 		metadata := map[string]any{"name": "x"}
 		if annotations != nil {

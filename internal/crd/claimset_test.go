@@ -54,7 +54,7 @@ func TestClaimSetsWithBadInput(t *testing.T) {
 
 // Only hotspare makes a claim part of a set. Everybody may take it out, as the garbage collector does.
 func TestNobodyMakesAClaimPartOfASet(t *testing.T) {
-	p := policyNamed(t, "clusterclaim-set.hotspare.io")
+	p := policyNamed(t, "ClusterClaim", "clusterclaim-set.hotspare.io")
 	claim := func(refs ...map[string]any) map[string]any {
 		metadata := map[string]any{"name": "s-0"}
 		if refs != nil {

@@ -160,9 +160,17 @@ func TestWhoMayChangeTheGatesOfAPool(t *testing.T) {
 		}
 	}
 	elsewhere("steps with a Secret", steps(`{"configMapRef":{"name":"x"}},{"secretRef":{"name":"x"}}`), "ask somebody who may read the Secrets there")
+	chart := strings.Replace(manifest("ClusterBootstrap", `{"steps":[{"name":"a","chart":{"archiveFrom":{"configMapRef":{"name":"x"}},"valuesFrom":[{"secretRef":{"name":"x"}}]}}]}`),
+		fmt.Sprintf("%q", ns), fmt.Sprintf("%q", other), 1)
+	elsewhere("a chart with values of a Secret", chart, "ask somebody who may read the Secrets there")
+	elsewhere("a chart with values of a ConfigMap", strings.Replace(chart, "secretRef", "configMapRef", 1), "")
 	elsewhere("steps with a ConfigMap", steps(`{"configMapRef":{"name":"x"}}`), "")
 	refused("a policy with gates", manifest("PoolPolicy", `{"bootstrapRef":{"name":"dev"}}`), patchPool, "create", "-f", "-")
+	refused("a limit of inactivity", manifest("PoolPolicy", `{"claimedClusters":{"hibernateAfterInactivity":"1h"}}`), patchPool, "create", "-f", "-")
 	refused("a policy without gates", manifest("PoolPolicy", `{}`), "", "create", "-f", "-")
+	h.kubectl(t, "patch", "poolpolicy", "dev", "-n", ns, "--type=merge", "-p", `{"spec":{"claimedClusters":{"hibernateAfterInactivity":"1h"}}}`)
+	refused("what counts as use", "", patchPool, "patch", "poolpolicy", "dev", "--type=merge", "-p", `{"spec":{"claimedClusters":{"ignoredNamespaces":["default"]}}}`)
+	refused("no limit any more", "", patchPool, "patch", "poolpolicy", "dev", "--type=merge", "-p", `{"spec":{"claimedClusters":null}}`)
 	refused("adding gates", "", patchPool, "patch", "poolpolicy", "dev", "--type=merge", "-p", `{"spec":{"bootstrapRef":{"name":"dev"}}}`)
 	h.kubectl(t, "patch", "poolpolicy", "dev", "-n", ns, "--type=merge", "-p", `{"spec":{"bootstrapRef":{"name":"dev"}}}`)
 	refused("removing gates", "", patchPool, "patch", "poolpolicy", "dev", "--type=merge", "-p", `{"spec":{"bootstrapRef":null}}`)
