@@ -59,6 +59,8 @@ type Snapshot struct {
 	WaitingConnections int
 	// Inactivity is what was recorded about the inactivity of the cluster.
 	Inactivity InactivityRecord
+	// IgnoredNamespaces are the namespaces whose service accounts do not use the cluster.
+	IgnoredNamespaces []string
 	// LeaveRequests disables the approval of nodes' certificate requests.
 	LeaveRequests bool
 	// SkipOperators makes readiness independent of the cluster operators.

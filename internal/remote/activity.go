@@ -13,9 +13,9 @@ import (
 // longestIdle is the longest time of inactivity that is distinguished.
 const longestIdle = 10 * 365 * 24 * time.Hour
 
-// readActivity returns what the API server reports about the use of the cluster; nil if it reports nothing, or nothing
-// sensible.
-func (a *spokeClient) readActivity(ctx context.Context) *power.Activity {
+// readActivity returns what the API server reports about the use of the cluster, except by service accounts of ignored
+// namespaces; nil if it reports nothing, or nothing sensible.
+func (a *spokeClient) readActivity(ctx context.Context, ignored []string) *power.Activity {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	raw, err := a.core.RESTClient().Get().AbsPath(activity.Path).DoRaw(ctx)
@@ -23,12 +23,13 @@ func (a *spokeClient) readActivity(ctx context.Context) *power.Activity {
 		return nil
 	}
 	var r *activity.Report
-	if json.Unmarshal(raw, &r) != nil || r == nil || r.IdleSeconds < 0 || r.OpenRequests < 0 || r.Requests < 0 {
+	if json.Unmarshal(raw, &r) != nil || r == nil || !r.IsSensible() {
 		return nil
 	}
+	c := r.Without(ignored)
 	return &power.Activity{
-		Idle:     time.Duration(math.Min(r.IdleSeconds, longestIdle.Seconds()) * float64(time.Second)),
-		Open:     r.OpenRequests,
-		Requests: int(min(r.Requests, math.MaxInt32)),
+		Idle:     time.Duration(math.Min(c.IdleSeconds, longestIdle.Seconds()) * float64(time.Second)),
+		Open:     c.OpenRequests,
+		Requests: int(min(c.Requests, math.MaxInt32)),
 	}
 }

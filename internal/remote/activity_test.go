@@ -28,8 +28,17 @@ func TestTheActivityThatAClusterReports(t *testing.T) {
 		"not permitted":            {http.StatusForbidden, ``, nil},
 		"a time in the future":     {http.StatusOK, `{"idleSeconds": -1}`, nil},
 		"fewer requests than none": {http.StatusOK, `{"openRequests": -1}`, nil},
-		"no report":                {http.StatusOK, `null`, nil},
-		"no JSON":                  {http.StatusOK, `<html>`, nil},
+		"an ignored controller": {
+			http.StatusOK, `{"openRequests": 2, "requests": 9, "sources": {"": {"idleSeconds": 60, "requests": 7}, "cert-manager": {"openRequests": 2, "requests": 2}}}`,
+			&power.Activity{Idle: time.Minute, Requests: 7},
+		},
+		"another controller": {
+			http.StatusOK, `{"openRequests": 2, "requests": 9, "sources": {"": {"idleSeconds": 60, "requests": 7}, "app": {"openRequests": 2, "requests": 2}}}`,
+			&power.Activity{Open: 2, Requests: 9},
+		},
+		"a source in the future": {http.StatusOK, `{"sources": {"": {"idleSeconds": -1}}}`, nil},
+		"no report":              {http.StatusOK, `null`, nil},
+		"no JSON":                {http.StatusOK, `<html>`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +59,7 @@ func TestTheActivityThatAClusterReports(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, a.readActivity(t.Context())); diff != "" {
+			if diff := cmp.Diff(tc.want, a.readActivity(t.Context(), []string{"cert-manager"})); diff != "" {
 				t.Errorf("(-want +got): %s", diff)
 			}
 			if asked != 1 {

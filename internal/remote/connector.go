@@ -30,8 +30,10 @@ type ObserveOptions struct {
 	Version bool
 	// SpotMachines reads the Machines of spot machines, if the cluster has Machines.
 	SpotMachines bool
-	// Activity reads whether anybody uses the cluster, if its API server reports that.
-	Activity bool
+	// Activity reads whether anybody uses the cluster, if its API server reports that. The service accounts of
+	// IgnoredNamespaces do not.
+	Activity          bool
+	IgnoredNamespaces []string
 }
 
 // Connector accesses clusters with their admin kubeconfigs. It keeps one client for each Secret

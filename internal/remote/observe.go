@@ -97,7 +97,7 @@ func (a *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (pow
 		s.Version = a.readVersion(ctx)
 	}
 	if err == nil && ask.Activity {
-		s.Activity = a.readActivity(ctx)
+		s.Activity = a.readActivity(ctx, ask.IgnoredNamespaces)
 	}
 	if err == nil && ask.SpotMachines {
 		s.SpotMachines, err = a.listSpotMachines(ctx)

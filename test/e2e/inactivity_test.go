@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -36,7 +37,9 @@ func TestAClusterThatNobodyUsesSleepsAndWakesWhenAClientConnects(t *testing.T) {
 	pool := localPool(ns, "dev", 0, 0)
 	policy := &v1alpha1.PoolPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dev"},
-		Spec:       v1alpha1.PoolPolicySpec{ClaimedClusters: &v1alpha1.ClaimedClusters{HibernateAfterInactivity: hivev1.DurationOf(inactivityLimit)}},
+		Spec: v1alpha1.PoolPolicySpec{ClaimedClusters: &v1alpha1.ClaimedClusters{
+			HibernateAfterInactivity: hivev1.DurationOf(inactivityLimit), IgnoredNamespaces: []string{"cert-manager"},
+		}},
 	}
 	c := claimOn(pool, "mine")
 	h.create(t, pool, policy, c)
@@ -55,8 +58,11 @@ func TestAClusterThatNobodyUsesSleepsAndWakesWhenAClientConnects(t *testing.T) {
 	}
 	_ = watch.Wait() // it was killed
 
-	t.Log("it sleeps when nobody uses it, and kubectl wakes it")
+	t.Log("it sleeps when nobody uses it but a controller that the policy ignores, and kubectl wakes it")
+	controller := h.watchAsController(t, cd, kubeconfig, "cert-manager")
 	h.sleepsUnused(t, cd, hivev1.DepthStop)
+	_ = controller.Process.Kill() // it may have ended with the API server
+	_ = controller.Wait()
 	says(t, h.hotspare(t, "explain", "cluster", "mine", "-n", ns), "hibernates because nobody used it")
 	h.kubectlWakes(t, kubeconfig, hivev1.DepthStop)
 
@@ -110,6 +116,35 @@ func TestAClusterThatNobodyUsesSleepsAndWakesWhenAClientConnects(t *testing.T) {
 	_ = impatient.Process.Kill() // it may have ended
 	_ = impatient.Wait()
 	eventually(t, "cluster "+cd.Name+" leaves nothing behind", func(ctx context.Context) error { return h.traces(ctx, cd) })
+}
+
+// watchAsController starts a watch in a cluster with the token of a service account, as a controller there does.
+func (h *hub) watchAsController(t *testing.T, cd *hivev1.ClusterDeployment, kubeconfig, namespace string) *exec.Cmd {
+	t.Helper()
+	admin := func(args ...string) string {
+		r := h.run(t, "", append([]string{"kubectl", "--kubeconfig", kubeconfig}, args...)...)
+		if r.code != 0 {
+			t.Fatal(r.all())
+		}
+		return strings.TrimSpace(r.out)
+	}
+	admin("create", "namespace", namespace)
+	admin("create", "serviceaccount", "controller", "-n", namespace)
+	admin("create", "clusterrolebinding", "controller", "--clusterrole=view", "--serviceaccount="+namespace+":controller")
+	token := admin("create", "token", "controller", "-n", namespace)
+	watch := h.command(t, "kubectl", "--kubeconfig", os.DevNull, "--server", get(t, h, cluster(cd.Name)).Status.APIURL, "--insecure-skip-tls-verify",
+		"--token", token, "get", "configmaps", "-A", "--watch")
+	out, err := watch.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("the watch of the controller does not begin: %v", err)
+	}
+	return watch
 }
 
 // staysAwake checks for a while that nothing puts a cluster to sleep.

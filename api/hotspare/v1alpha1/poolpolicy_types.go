@@ -113,6 +113,14 @@ type ClaimedClusters struct {
 	// it has no effect, and condition Hibernating of the cluster says so.
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9.hmsunµ]+$') || duration(self) >= duration('10s')",message="it is shorter than 10s: write at least 10s, or remove claimedClusters for no limit"
 	HibernateAfterInactivity hivev1.Duration `json:"hibernateAfterInactivity"`
+	// IgnoredNamespaces are namespaces of the clusters whose service accounts do not count as use, such as
+	// cert-manager: controllers that the pool's bootstrap installs hold watches open. kube-system is always ignored.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	IgnoredNamespaces []string `json:"ignoredNamespaces,omitempty"`
 }
 
 // BootstrapReference names a ClusterBootstrap.

@@ -3,7 +3,6 @@ package power
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,29 +29,28 @@ func (r *Reconciler) observeInactivity(ctx context.Context, actuator cloud.Actua
 	if s.ClaimedAt.IsZero() {
 		return nil
 	}
-	limit, problem, err := r.readInactivityLimit(ctx, poolOf(cd))
-	s.Limits.Inactivity = limit
-	if problem != "" {
-		s.SpecProblem = joinSentences(s.SpecProblem, problem)
-	}
-	return err
+	return r.observeInactivityLimit(ctx, poolOf(cd), s)
 }
 
-// readInactivityLimit returns after how much inactivity the claimed clusters of a pool hibernate; 0 if its PoolPolicy
-// does not say so. Problem says why the policy cannot be used.
-func (r *Reconciler) readInactivityLimit(ctx context.Context, pool types.NamespacedName) (limit time.Duration, problem string, err error) {
+// observeInactivityLimit adds to the snapshot after how much inactivity the claimed clusters of a pool hibernate, and what
+// does not count as use, if its PoolPolicy says so.
+func (r *Reconciler) observeInactivityLimit(ctx context.Context, pool types.NamespacedName, s *power.Snapshot) error {
 	var policy v1alpha1.PoolPolicy
 	if err := r.Client.Get(ctx, pool, &policy); err != nil {
-		return 0, "", client.IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
-	if policy.Spec.ClaimedClusters == nil {
-		return 0, "", nil
+	claimed := policy.Spec.ClaimedClusters
+	if claimed == nil {
+		return nil
 	}
-	limit, err = policy.Spec.ClaimedClusters.HibernateAfterInactivity.Parse()
+	limit, err := claimed.HibernateAfterInactivity.Parse()
 	if err != nil {
-		return 0, fmt.Sprintf("spec.claimedClusters.hibernateAfterInactivity of PoolPolicy %s is ignored: %s.", pool, err), nil
+		s.SpecProblem = joinSentences(s.SpecProblem,
+			fmt.Sprintf("spec.claimedClusters.hibernateAfterInactivity of PoolPolicy %s is ignored: %s.", pool, err))
+		return nil
 	}
-	return limit, "", nil
+	s.Limits.Inactivity, s.IgnoredNamespaces = limit, claimed.IgnoredNamespaces
+	return nil
 }
 
 func poolOf(cd *hivev1.ClusterDeployment) types.NamespacedName {

@@ -3,6 +3,7 @@ package power
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ type usedSim struct {
 	held     bool
 	waiting  int
 	refuses  error
+	// ignored are the namespaces whose service accounts did not count when the activity was read last.
+	ignored []string
 }
 
 func (s *usedSim) HoldAddress(context.Context, cloud.Ref) error {
@@ -42,7 +45,7 @@ func (s *usedSim) CountWaiting(cloud.Ref) int { return s.waiting }
 func (s *usedSim) ObserveSpoke(ctx context.Context, secret types.NamespacedName, ask remote.ObserveOptions) (power.Spoke, error) {
 	out, err := s.sim.ObserveSpoke(ctx, secret, ask)
 	if ask.Activity && out.Reachable {
-		out.Activity = s.activity
+		out.Activity, s.ignored = s.activity, ask.IgnoredNamespaces
 	}
 	return out, err
 }
@@ -60,7 +63,9 @@ func usedHub(t *testing.T, limit hivev1.Duration) (*hub, *usedSim) {
 	h.Actuators, h.Remote = cloud.Registry{"aws": s}, s
 	policy := &v1alpha1.PoolPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "dev"},
-		Spec:       v1alpha1.PoolPolicySpec{ClaimedClusters: &v1alpha1.ClaimedClusters{HibernateAfterInactivity: limit}},
+		Spec: v1alpha1.PoolPolicySpec{ClaimedClusters: &v1alpha1.ClaimedClusters{
+			HibernateAfterInactivity: limit, IgnoredNamespaces: []string{"cert-manager"},
+		}},
 	}
 	if err := h.Client.Create(t.Context(), policy); err != nil {
 		t.Fatal(err)
@@ -76,6 +81,9 @@ func TestAClusterThatNobodyUsesSleepsAndWakesWhenAClientConnects(t *testing.T) {
 	}
 	if cd := h.get(); cd.Spec.PowerState == hivev1.PowerHibernating || cd.Status.PowerTransition.LastRequestAt == nil {
 		t.Fatalf("it wants %s: %+v", cd.Spec.PowerState, cd.Status.PowerTransition)
+	}
+	if !slices.Equal(s.ignored, []string{"cert-manager"}) {
+		t.Errorf("the service accounts of %q do not count", s.ignored)
 	}
 	s.activity = &power.Activity{Idle: 29 * time.Minute, Requests: 1}
 	if next := h.pass(); next > time.Minute {

@@ -52,7 +52,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	var err error
 	s.Spoke, err = r.Remote.ObserveSpoke(ctx, kubeconfigSecret(cd), remote.ObserveOptions{
 		Operators: s.NeedsOperators(), ResumeProbe: s.NeedsResumeProbe(), SpotMachines: s.NeedsSpotMachines(), RetryOnce: s.HasComeUp(), Version: s.NeedsVersion(),
-		Activity: s.NeedsActivity(),
+		Activity: s.NeedsActivity(), IgnoredNamespaces: s.IgnoredNamespaces,
 	})
 	if err == nil && len(s.Spoke.SpotMachines) > 0 {
 		s.SpotFailure = power.NewFailure(markGoneSpots(ctx, actuator, cd, &s))

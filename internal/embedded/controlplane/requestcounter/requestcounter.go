@@ -23,44 +23,67 @@ import (
 type Counter struct {
 	now func() time.Time // with a monotonic reading
 
-	mu       sync.Mutex
-	last     time.Time
-	open     int
-	requests int64
+	mu sync.Mutex
+	// sources are what was counted, by activity.SourceOf. That of users always exists.
+	sources map[string]*tally
 	// conns are the accepted connections, by the address of the client.
 	conns map[string]*countedConn
 }
+
+// tally is what was counted of one source.
+type tally struct {
+	last     time.Time
+	open     int
+	requests int64
+}
+
+func (t *tally) report(now time.Time) activity.Counts {
+	r := activity.Counts{OpenRequests: t.open, Requests: t.requests}
+	if t.open == 0 {
+		r.IdleSeconds = max(now.Sub(t.last), 0).Seconds()
+	}
+	return r
+}
+
+// maxSources is the number of sources that are counted apart. The requests of more count as those of users.
+const maxSources = 100
 
 // New returns a Counter for an API server that starts now.
 func New() *Counter { return newCounter(time.Now) }
 
 func newCounter(now func() time.Time) *Counter {
-	return &Counter{now: now, last: now(), conns: map[string]*countedConn{}}
+	return &Counter{now: now, sources: map[string]*tally{activity.UserSource: {last: now()}}, conns: map[string]*countedConn{}}
 }
 
 // Restart forgets earlier requests, as if the API server started now. Requests that are open stay open.
 func (c *Counter) Restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last, c.requests = c.now(), int64(c.open)
+	for name, t := range c.sources {
+		t.last, t.requests = c.now(), int64(t.open)
+		if t.open == 0 && name != activity.UserSource {
+			delete(c.sources, name)
+		}
+	}
 }
 
 // Report returns the current activity.
 func (c *Counter) Report() activity.Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := activity.Report{OpenRequests: c.open, Requests: c.requests}
-	if c.open == 0 {
-		r.IdleSeconds = max(c.now().Sub(c.last), 0).Seconds()
+	now, r := c.now(), activity.Report{Sources: make(map[string]activity.Counts, len(c.sources))}
+	for name, t := range c.sources {
+		r.Sources[name] = t.report(now)
 	}
+	r.Counts = r.Without(nil)
 	return r
 }
 
 // request is one request that the API server handles.
 type request struct {
 	counter *Counter
-	client  string // the address
-	counted bool
+	client  string       // the address
+	source  *tally       // nil unless it is counted
 	conn    *countedConn // nil if it is not known
 }
 
@@ -82,39 +105,52 @@ func (c *Counter) WrapAuthenticator(next authenticator.Request) authenticator.Re
 		answer, ok, err := next.AuthenticateRequest(r)
 		if ok && err == nil && activity.CountsAsUse(answer.User.GetName()) {
 			if one, found := r.Context().Value(requestKey{}).(*request); found {
-				one.begin()
+				one.begin(activity.SourceOf(answer.User.GetName()))
 			}
 		}
 		return answer, ok, err
 	})
 }
 
-func (r *request) begin() {
+func (r *request) begin(source string) {
 	c := r.counter
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.counted {
+	if r.source != nil {
 		return
 	}
-	r.counted = true
-	c.open++
-	c.requests++
+	r.source = c.tallyOf(source)
+	r.source.open++
+	r.source.requests++
 	if r.conn = c.conns[r.client]; r.conn != nil {
 		r.conn.used = true
 		r.conn.open++
 	}
 }
 
+// tallyOf returns what is counted of a source. The caller must hold c.mu.
+func (c *Counter) tallyOf(source string) *tally {
+	t := c.sources[source]
+	if t == nil && len(c.sources) >= maxSources {
+		return c.sources[activity.UserSource]
+	}
+	if t == nil {
+		t = &tally{last: c.now()}
+		c.sources[source] = t
+	}
+	return t
+}
+
 func (r *request) end() {
 	c := r.counter
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !r.counted {
+	if r.source == nil {
 		return
 	}
-	r.counted = false
-	c.open--
-	c.last = c.now()
+	r.source.open--
+	r.source.last = c.now()
+	r.source = nil
 	if r.conn != nil {
 		r.conn.open--
 	}

@@ -103,9 +103,9 @@ func (r *rig) get(name, path string) string {
 }
 
 // is waits until the report is as wanted: a handler ends after its answer.
-func (r *rig) is(want activity.Report) {
+func (r *rig) is(want activity.Counts) {
 	r.Helper()
-	for deadline := time.Now().Add(patience); r.Report() != want; time.Sleep(time.Millisecond) { //nolint:forbidigo // nothing reports it
+	for deadline := time.Now().Add(patience); r.Report().Counts != want; time.Sleep(time.Millisecond) { //nolint:forbidigo // nothing reports it
 		if time.Now().After(deadline) {
 			r.Fatalf("got %+v, want %+v", r.Report(), want)
 		}
@@ -115,21 +115,21 @@ func (r *rig) is(want activity.Report) {
 func TestOnlyRequestsOfPeopleCount(t *testing.T) {
 	r := newRig(t)
 	r.pass(time.Minute)
-	r.is(activity.Report{IdleSeconds: 60})
+	r.is(activity.Counts{IdleSeconds: 60})
 	for _, name := range []string{"", "system:anonymous", "system:node:a", activity.HubUser, "system:serviceaccount:kube-system:dns"} {
 		r.get(name, "/api")
 	}
-	r.is(activity.Report{IdleSeconds: 60})
+	r.is(activity.Counts{IdleSeconds: 60})
 	r.get("system:admin", "/api")
-	r.is(activity.Report{Requests: 1})
+	r.is(activity.Counts{Requests: 1})
 	r.pass(time.Second)
 	r.get("system:serviceaccount:default:app", "/api")
 	r.get("jane", "/api")
-	r.is(activity.Report{Requests: 3})
+	r.is(activity.Counts{Requests: 3})
 	r.pass(time.Second)
-	r.is(activity.Report{IdleSeconds: 1, Requests: 3})
+	r.is(activity.Counts{IdleSeconds: 1, Requests: 3})
 	r.Restart()
-	r.is(activity.Report{})
+	r.is(activity.Counts{})
 }
 
 func TestWhatIsOpenIsUse(t *testing.T) {
@@ -139,13 +139,13 @@ func TestWhatIsOpenIsUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.pass(24 * time.Hour)
-	r.is(activity.Report{OpenRequests: 1, Requests: 1})
+	r.is(activity.Counts{OpenRequests: 1, Requests: 1})
 	r.Restart()
-	r.is(activity.Report{OpenRequests: 1, Requests: 1})
+	r.is(activity.Counts{OpenRequests: 1, Requests: 1})
 	_ = watch.Body.Close()
-	r.is(activity.Report{Requests: 1})
+	r.is(activity.Counts{Requests: 1})
 	r.pass(time.Minute)
-	r.is(activity.Report{IdleSeconds: 60, Requests: 1})
+	r.is(activity.Counts{IdleSeconds: 60, Requests: 1})
 
 	exec, err := net.Dial("tcp", strings.TrimPrefix(r.server.URL, "http://"))
 	if err != nil {
@@ -159,22 +159,69 @@ func TestWhatIsOpenIsUse(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	r.pass(time.Hour)
-	r.is(activity.Report{OpenRequests: 1, Requests: 2})
+	r.is(activity.Counts{OpenRequests: 1, Requests: 2})
 	close(r.end)
-	r.is(activity.Report{Requests: 2})
+	r.is(activity.Counts{Requests: 2})
 }
 
 func TestTheReportIsServed(t *testing.T) {
 	r := newRig(t)
 	r.get("jane", "/api")
-	r.is(activity.Report{Requests: 1})
+	r.is(activity.Counts{Requests: 1})
 	r.pass(90 * time.Second)
 	var got activity.Report
 	if err := json.Unmarshal([]byte(r.get(activity.HubUser, activity.Path)), &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := (activity.Report{IdleSeconds: 90, Requests: 1}); got != want {
+	if want := (activity.Counts{IdleSeconds: 90, Requests: 1}); got.Counts != want || got.Sources[activity.UserSource] != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The hub can leave out the service accounts of a namespace: what they hold open is counted apart.
+func TestServiceAccountsAreCountedByTheirNamespace(t *testing.T) {
+	r := newRig(t)
+	const controller = "system:serviceaccount:cert-manager:cert-manager"
+	watch, err := net.Dial("tcp", strings.TrimPrefix(r.server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	if _, err := fmt.Fprintf(watch, "GET /watch HTTP/1.1\r\nHost: x\r\nUser: %s\r\n\r\n", controller); err != nil {
+		t.Fatal(err)
+	}
+	r.is(activity.Counts{OpenRequests: 1, Requests: 1})
+	r.get("jane", "/api")
+	r.get("system:serviceaccount:default:app", "/api")
+	r.pass(time.Minute)
+	r.is(activity.Counts{OpenRequests: 1, Requests: 3})
+	for ignored, want := range map[string]activity.Counts{
+		"cert-manager":         {IdleSeconds: 60, Requests: 2},
+		"cert-manager default": {IdleSeconds: 60, Requests: 1},
+		"default":              {OpenRequests: 1, Requests: 2},
+		"":                     {OpenRequests: 1, Requests: 3},
+	} {
+		if got := r.Report().Without(strings.Fields(ignored)); got != want {
+			t.Errorf("without %q: got %+v, want %+v", ignored, got, want)
+		}
+	}
+	r.Restart()
+	if got := r.Report().Without([]string{"cert-manager"}); got != (activity.Counts{}) {
+		t.Errorf("after a restart: %+v", got)
+	}
+	close(r.end)
+	r.is(activity.Counts{Requests: 1})
+}
+
+// Somebody who creates namespaces without end does not make the API server grow: those beyond a limit count as users.
+func TestTheNumberOfSourcesIsLimited(t *testing.T) {
+	r := newRig(t)
+	for i := range 2 * maxSources {
+		r.get(fmt.Sprintf("system:serviceaccount:ns%d:app", i), "/api")
+	}
+	got := r.Report()
+	if len(got.Sources) != maxSources || got.Requests != 2*maxSources || got.Sources[activity.UserSource].Requests != maxSources+1 {
+		t.Errorf("%d sources, %d requests, those of users are %+v", len(got.Sources), got.Requests, got.Sources[activity.UserSource])
 	}
 }
 
@@ -196,7 +243,7 @@ func TestConnectionsThatAreNotInUseAreClosed(t *testing.T) {
 		return conn
 	}
 	idle, node, watch := dial("jane", "/api"), dial("system:node:a", "/api"), dial("jane", "/watch")
-	r.is(activity.Report{OpenRequests: 1, Requests: 2})
+	r.is(activity.Counts{OpenRequests: 1, Requests: 2})
 	r.CloseUnused()
 	isOpen := func(conn net.Conn) bool {
 		if err := conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
