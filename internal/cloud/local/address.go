@@ -24,8 +24,8 @@ type address struct {
 	held bool
 	// socket is nil while the port is free.
 	socket *apiaddress.Socket
-	// holder is nil unless held is set.
-	holder *apiaddress.Holder
+	// proxy is nil unless held is set.
+	proxy *apiaddress.WakeProxy
 }
 
 // dialTimeout limits a connection to a control plane that runs on this computer.
@@ -77,8 +77,8 @@ func (s *Store) DropAddress(ctx context.Context, infraID string) {
 func (s *Store) CountWaiting(infraID string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.addresses[infraID]; a != nil && a.holder != nil {
-		return a.holder.CountWaiting()
+	if a := s.addresses[infraID]; a != nil && a.proxy != nil {
+		return a.proxy.CountWaiting()
 	}
 	return 0
 }
@@ -138,7 +138,7 @@ func (s *Store) updateAddress(ctx context.Context, infraID string) {
 	}
 }
 
-// applyAddress makes the socket and the holder what the phase of the control plane requires. The caller must hold s.mu.
+// applyAddress makes the socket and the proxy what the phase of the control plane requires. The caller must hold s.mu.
 func (s *Store) applyAddress(ctx context.Context, infraID string, a *address) error {
 	switch phase := s.controlPlanePhase(infraID); {
 	case phase == phaseAbsent && !a.held:
@@ -150,11 +150,11 @@ func (s *Store) applyAddress(ctx context.Context, infraID string, a *address) er
 	case phase == phaseAbsent, phase == phaseFrozen:
 		return s.startHolding(ctx, infraID, a)
 	case phase == phaseRunning:
-		if a.holder != nil {
-			a.holder.Release()
+		if a.proxy != nil {
+			a.proxy.Release()
 		}
 		if !a.held {
-			a.holder = nil // what it passes goes on
+			a.proxy = nil // what it passes goes on
 		}
 		return nil
 	case phase == phaseThawing:
@@ -168,21 +168,21 @@ func (s *Store) startHolding(ctx context.Context, infraID string, a *address) er
 	if err := a.open(infraID); err != nil {
 		return err
 	}
-	if a.holder == nil {
+	if a.proxy == nil {
 		dialer, lasting := &net.Dialer{Timeout: dialTimeout}, context.WithoutCancel(ctx)
 		dial := func() (net.Conn, error) {
 			return dialer.DialContext(lasting, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.port)))
 		}
-		a.holder = apiaddress.NewHolder(apiaddress.DefaultLimits, s.held, dial, func() { s.notifyRunStateChange(infraID) })
+		a.proxy = apiaddress.NewWakeProxy(apiaddress.DefaultLimits, s.held, dial, func() { s.notifyRunStateChange(infraID) })
 	}
-	if a.holder.IsHolding() {
+	if a.proxy.IsHolding() {
 		return nil
 	}
 	l, err := a.socket.Listen()
 	if err != nil {
 		return err
 	}
-	a.holder.Hold(l)
+	a.proxy.Hold(l)
 	return nil
 }
 
@@ -195,9 +195,9 @@ func (s *Store) controlPlanePhase(infraID string) processPhase {
 }
 
 func (a *address) closeHolder() {
-	if a.holder != nil {
-		a.holder.Close()
-		a.holder = nil
+	if a.proxy != nil {
+		a.proxy.Close()
+		a.proxy = nil
 	}
 }
 

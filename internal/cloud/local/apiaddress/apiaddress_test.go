@@ -27,11 +27,11 @@ import (
 
 const patience = 30 * time.Second
 
-// rig is a socket, the holder of its connections, and an API that can be started on the socket.
+// rig is a socket, the proxy of its connections, and an API that can be started on the socket.
 type rig struct {
 	*testing.T
 	socket  *Socket
-	holder  *Holder
+	proxy   *WakeProxy
 	reports atomic.Int64
 	config  *tls.Config
 }
@@ -45,9 +45,9 @@ func newRig(t *testing.T, limits Limits) *rig {
 	}
 	r := &rig{T: t, socket: socket, config: serverConfig(t)}
 	dial := func() (net.Conn, error) { return net.Dial("tcp4", r.address()) }
-	r.holder = NewHolder(limits, NewBudget(5000), dial, func() { r.reports.Add(1) })
+	r.proxy = NewWakeProxy(limits, NewBudget(5000), dial, func() { r.reports.Add(1) })
 	t.Cleanup(func() {
-		r.holder.Close()
+		r.proxy.Close()
 		_ = socket.Close()
 	})
 	return r
@@ -79,14 +79,14 @@ func serverConfig(t *testing.T) *tls.Config {
 
 func (r *rig) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.socket.port)) }
 
-// hold makes the holder accept connections.
+// hold makes the proxy accept connections.
 func (r *rig) hold() {
 	r.Helper()
 	l, err := r.socket.Listen()
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.holder.Hold(l)
+	r.proxy.Hold(l)
 }
 
 // serve starts an API on the socket, as the process of a machine does, which answers each line in upper case. It returns
@@ -156,7 +156,7 @@ func TestAThousandConnectionsWaitForOneWake(t *testing.T) {
 			}
 		})
 	}
-	r.eventually("a thousand wait", func() bool { return r.holder.CountWaiting() == clients })
+	r.eventually("a thousand wait", func() bool { return r.proxy.CountWaiting() == clients })
 	if n := r.reports.Load(); n == 0 || n > int64(patience/nudgeInterval)+1 {
 		t.Errorf("%d connections were reported %d times", clients, n)
 	}
@@ -164,13 +164,13 @@ func TestAThousandConnectionsWaitForOneWake(t *testing.T) {
 		t.Errorf("one more than the limit is answered: %q", got)
 	}
 	defer r.serve()()
-	r.holder.Release()
+	r.proxy.Release()
 	all.Wait()
 	close(errs)
 	for err := range errs {
 		t.Error(err)
 	}
-	if n := r.holder.CountWaiting(); n != 0 {
+	if n := r.proxy.CountWaiting(); n != 0 {
 		t.Errorf("%d still wait", n)
 	}
 }
@@ -210,12 +210,12 @@ func TestNoConnectionIsRefusedAtTheHandovers(t *testing.T) {
 		r.eventually("all clients are served", allServed)
 		end()
 		r.hold()
-		r.eventually("a client waits", func() bool { return r.holder.CountWaiting() > 0 })
+		r.eventually("a client waits", func() bool { return r.proxy.CountWaiting() > 0 })
 		for i := range served {
 			served[i].Store(false)
 		}
 		end = r.serve()
-		r.holder.Release()
+		r.proxy.Release()
 	}
 	close(stop)
 	clients.Wait()
@@ -247,8 +247,8 @@ func TestOnlyTLSClientsWake(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	if n := r.reports.Load(); n != 0 || r.holder.CountWaiting() != 0 {
-		t.Errorf("%d reports, %d wait", n, r.holder.CountWaiting())
+	if n := r.reports.Load(); n != 0 || r.proxy.CountWaiting() != 0 {
+		t.Errorf("%d reports, %d wait", n, r.proxy.CountWaiting())
 	}
 }
 
@@ -258,8 +258,8 @@ func TestAConnectionIsRefusedInTheEnd(t *testing.T) {
 		then func(*rig)
 	}{
 		"the cluster does not wake": {200 * time.Millisecond, func(*rig) {}},
-		"its API does not answer":   {200 * time.Millisecond, func(r *rig) { r.holder.Release() }},
-		"it is deleted":             {patience, func(r *rig) { r.holder.Close() }},
+		"its API does not answer":   {200 * time.Millisecond, func(r *rig) { r.proxy.Release() }},
+		"it is deleted":             {patience, func(r *rig) { r.proxy.Close() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Limits{Connections: 10, Hello: patience, Wait: tc.wait})
@@ -280,9 +280,9 @@ func TestAConnectionIsRefusedInTheEnd(t *testing.T) {
 				t.Error("it waits for ever")
 			}
 			r.eventually("nothing is left", func() bool {
-				r.holder.mu.Lock()
-				defer r.holder.mu.Unlock()
-				return len(r.holder.conns) == 0 && r.holder.budget.left.Load() == 5000
+				r.proxy.mu.Lock()
+				defer r.proxy.mu.Unlock()
+				return len(r.proxy.conns) == 0 && r.proxy.budget.left.Load() == 5000
 			})
 		})
 	}
@@ -298,9 +298,9 @@ func TestAClientThatLeavesIsForgotten(t *testing.T) {
 	if _, err := conn.Write(bytes.Repeat([]byte{22, 3, 1, 0, 1}, 1)); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("it waits", func() bool { return r.holder.CountWaiting() == 1 })
+	r.eventually("it waits", func() bool { return r.proxy.CountWaiting() == 1 })
 	_ = conn.Close()
-	r.eventually("it is forgotten", func() bool { return r.holder.CountWaiting() == 0 })
+	r.eventually("it is forgotten", func() bool { return r.proxy.CountWaiting() == 0 })
 }
 
 func TestThePortBelongsToTheSocket(t *testing.T) {

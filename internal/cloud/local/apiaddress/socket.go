@@ -2,7 +2,7 @@
 //
 // A Socket is the listening socket of the API. This process opens it and passes it to the control plane, which accepts
 // the connections. While the control plane sleeps or has ended, the socket still exists here: no other program gets
-// the port, and connections wait in the kernel until somebody accepts them. A Holder accepts them while the cluster
+// the port, and connections wait in the kernel until somebody accepts them. A WakeProxy accepts them while the cluster
 // sleeps, and passes their bytes to the API when it is up. TLS stays between the client and the API.
 package apiaddress
 

@@ -93,7 +93,7 @@ func runKubernetes(ctx context.Context, o Options) error {
 	}
 	defer member.Close()
 	klog.FromContext(ctx).Info("joined", "node", o.Machine.Name)
-	heartbeats := &gate{}
+	heartbeats := &heartbeatGate{}
 	work, inner := errgroup.WithContext(ctx)
 	work.Go(func() error { return member.CloseStaleConnections(inner) })
 	work.Go(func() error { return o.runWhileAlive(inner, heartbeats.openUntilDone) })

@@ -43,7 +43,7 @@ func TestSecretsOfTheEnvironmentAreNotPassedOn(t *testing.T) {
 }
 
 func TestHeartbeatsPassOnlyThroughAnOpenGate(t *testing.T) {
-	g := &gate{}
+	g := &heartbeatGate{}
 	passed := 0
 	transport := g.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 		passed++

@@ -37,7 +37,7 @@ const maxPods = 250
 var kubeletFeatures = map[string]bool{"KubeletInUserNamespace": true}
 
 // runKubelet runs the kubelet until ctx ends.
-func runKubelet(ctx context.Context, o Options, member *node.Membership, heartbeats *gate) error {
+func runKubelet(ctx context.Context, o Options, member *node.Membership, heartbeats *heartbeatGate) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(kubeletFeatures); err != nil {
 		return fmt.Errorf("configuring the kubelet: %w", err)
 	}
@@ -60,7 +60,7 @@ func runKubelet(ctx context.Context, o Options, member *node.Membership, heartbe
 }
 
 // addClients gives the kubelet clients that use the node's certificate, whichever is current.
-func addClients(d *kubelet.Dependencies, member *node.Membership, heartbeats *gate) error {
+func addClients(d *kubelet.Dependencies, member *node.Membership, heartbeats *heartbeatGate) error {
 	config := member.ClientConfig()
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)

@@ -31,27 +31,27 @@ func (u *uplink) send(frame []byte) {
 	}
 }
 
-// gate lets heartbeats pass while it is open.
-type gate struct {
+// heartbeatGate lets heartbeats pass while it is open.
+type heartbeatGate struct {
 	mu   sync.Mutex
 	open int
 }
 
 // openUntilDone opens the gate until ctx ends.
-func (g *gate) openUntilDone(ctx context.Context) error {
+func (g *heartbeatGate) openUntilDone(ctx context.Context) error {
 	g.add(1)
 	defer g.add(-1)
 	<-ctx.Done()
 	return nil
 }
 
-func (g *gate) add(n int) {
+func (g *heartbeatGate) add(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open += n
 }
 
-func (g *gate) isOpen() bool {
+func (g *heartbeatGate) isOpen() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open > 0
@@ -61,7 +61,7 @@ func (g *gate) isOpen() bool {
 var errGateClosed = errors.New("the fault node-never-ready is injected: the node sends no heartbeats")
 
 // wrap returns a transport that fails while the gate is closed.
-func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
+func (g *heartbeatGate) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if !g.isOpen() {
 			return nil, errGateClosed

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Limits of a Holder.
+// Limits of a WakeProxy.
 type Limits struct {
 	// Connections is the maximum number of connections that wait, or are passed, at the same time. More are closed
 	// at once.
@@ -24,11 +24,11 @@ type Limits struct {
 // DefaultLimits are the limits of local clusters.
 var DefaultLimits = Limits{Connections: 1000, Hello: 5 * time.Second, Wait: time.Minute}
 
-// A Budget limits the connections of all Holders that share it, which need two open files each.
+// A Budget limits the connections of all WakeProxies that share it, which need two open files each.
 type Budget struct {
 	left atomic.Int64
-	// unanswered are the addresses of connections of Holders to APIs that have not answered yet. An API that ends
-	// before it accepts such a connection leaves it in the kernel, where a Holder must not take it for a client's.
+	// unanswered are the addresses of connections of WakeProxies to APIs that have not answered yet. An API that ends
+	// before it accepts such a connection leaves it in the kernel, where a WakeProxy must not take it for a client's.
 	unanswered sync.Map
 }
 
@@ -50,9 +50,9 @@ func (b *Budget) take() bool {
 
 func (b *Budget) giveBack() { b.left.Add(1) }
 
-// A Holder accepts the connections to the API of a cluster that sleeps, and holds them until the API is up. It is safe
+// A WakeProxy accepts the connections to the API of a cluster that sleeps, and holds them until the API is up. It is safe
 // for concurrent use.
-type Holder struct {
+type WakeProxy struct {
 	limits Limits
 	budget *Budget
 	// dial connects to the API.
@@ -76,47 +76,47 @@ type Holder struct {
 // nudgeInterval is how often onWaiting is called.
 const nudgeInterval = time.Second
 
-// NewHolder returns a Holder that accepts nothing yet. It calls onWaiting when a connection waits, and dial, to connect
+// NewWakeProxy returns a WakeProxy that accepts nothing yet. It calls onWaiting when a connection waits, and dial, to connect
 // to the API, when it is up.
-func NewHolder(limits Limits, budget *Budget, dial func() (net.Conn, error), onWaiting func()) *Holder {
-	return &Holder{limits: limits, budget: budget, dial: dial, onWaiting: onWaiting, up: make(chan struct{}), conns: map[net.Conn]bool{}, closed: make(chan struct{})}
+func NewWakeProxy(limits Limits, budget *Budget, dial func() (net.Conn, error), onWaiting func()) *WakeProxy {
+	return &WakeProxy{limits: limits, budget: budget, dial: dial, onWaiting: onWaiting, up: make(chan struct{}), conns: map[net.Conn]bool{}, closed: make(chan struct{})}
 }
 
 // Hold accepts the connections of l, and holds them, until Release or Close. If connections are already accepted, it
 // closes l.
-func (h *Holder) Hold(l net.Listener) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if isClosed(h.closed) || h.listener != nil {
+func (p *WakeProxy) Hold(l net.Listener) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if isClosed(p.closed) || p.listener != nil {
 		_ = l.Close() // nobody accepts from it
 		return
 	}
-	h.listener = l
-	if isClosed(h.up) {
-		h.up = make(chan struct{})
+	p.listener = l
+	if isClosed(p.up) {
+		p.up = make(chan struct{})
 	}
-	go h.accept(l)
+	go p.accept(l)
 }
 
 // IsHolding reports whether connections are accepted.
-func (h *Holder) IsHolding() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.listener != nil
+func (p *WakeProxy) IsHolding() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listener != nil
 }
 
 // CountWaiting returns the number of connections that wait for the API. Those whose client has not begun a TLS handshake
 // do not count.
-func (h *Holder) CountWaiting() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.countWaiting()
+func (p *WakeProxy) CountWaiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.countWaiting()
 }
 
-// countWaiting is CountWaiting for a caller that holds h.mu.
-func (h *Holder) countWaiting() int {
+// countWaiting is CountWaiting for a caller that holds p.mu.
+func (p *WakeProxy) countWaiting() int {
 	n := 0
-	for _, waits := range h.conns {
+	for _, waits := range p.conns {
 		if waits {
 			n++
 		}
@@ -125,46 +125,46 @@ func (h *Holder) countWaiting() int {
 }
 
 // Release stops accepting connections, because the API does, and connects the held ones to it.
-func (h *Holder) Release() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stopAccepting()
-	if !isClosed(h.up) {
-		close(h.up)
+func (p *WakeProxy) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopAccepting()
+	if !isClosed(p.up) {
+		close(p.up)
 	}
 }
 
 // Close stops accepting connections, and refuses all that are held. Those that are passed to the API go on. It may be
 // called more than once.
-func (h *Holder) Close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stopAccepting()
-	if isClosed(h.closed) {
+func (p *WakeProxy) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopAccepting()
+	if isClosed(p.closed) {
 		return
 	}
-	close(h.closed) // those that wait are refused
-	for conn, waits := range h.conns {
+	close(p.closed) // those that wait are refused
+	for conn, waits := range p.conns {
 		if !waits {
 			_ = conn.Close() // it ends the wait for its handshake
 		}
 	}
 }
 
-// stopAccepting closes the listener. The caller must hold h.mu.
-func (h *Holder) stopAccepting() {
-	if h.listener != nil {
-		_ = h.listener.Close() // the socket stays open
-		h.listener = nil
+// stopAccepting closes the listener. The caller must hold p.mu.
+func (p *WakeProxy) stopAccepting() {
+	if p.listener != nil {
+		_ = p.listener.Close() // the socket stays open
+		p.listener = nil
 	}
 }
 
-func (h *Holder) accept(l net.Listener) {
+func (p *WakeProxy) accept(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		switch {
 		case err == nil:
-			go h.serve(conn)
+			go p.serve(conn)
 		case errors.Is(err, net.ErrClosed):
 			return
 		default: // such as too many open files: the connection waits in the kernel
@@ -174,33 +174,33 @@ func (h *Holder) accept(l net.Listener) {
 }
 
 // serve holds one connection until the API is up, and then passes its bytes.
-func (h *Holder) serve(client net.Conn) {
+func (p *WakeProxy) serve(client net.Conn) {
 	defer client.Close() //nolint:errcheck // both sides have ended
-	if _, own := h.budget.unanswered.Load(client.RemoteAddr().String()); own || !h.budget.take() {
+	if _, own := p.budget.unanswered.Load(client.RemoteAddr().String()); own || !p.budget.take() {
 		return
 	}
-	defer h.budget.giveBack()
-	up, ok := h.add(client)
+	defer p.budget.giveBack()
+	up, ok := p.add(client)
 	if !ok {
 		return
 	}
-	hello := h.readHello(client)
-	if hello == nil || !h.markWaiting(client) {
-		h.remove(client)
+	hello := p.readHello(client)
+	if hello == nil || !p.markWaiting(client) {
+		p.remove(client)
 		return
 	}
-	api := h.connect(up)
-	h.remove(client)
+	api := p.connect(up)
+	p.remove(client)
 	if api == nil {
 		refuse(client)
 		return
 	}
 	defer api.Close() //nolint:errcheck // both sides have ended
-	h.addPassed(1)
-	defer h.addPassed(-1)
-	h.budget.unanswered.Store(api.LocalAddr().String(), nil)
-	answered := h.exchangeFirst(client, api, hello)
-	h.budget.unanswered.Delete(api.LocalAddr().String())
+	p.addPassed(1)
+	defer p.addPassed(-1)
+	p.budget.unanswered.Store(api.LocalAddr().String(), nil)
+	answered := p.exchangeFirst(client, api, hello)
+	p.budget.unanswered.Delete(api.LocalAddr().String())
 	if !answered {
 		refuse(client)
 		return
@@ -209,60 +209,60 @@ func (h *Holder) serve(client net.Conn) {
 }
 
 // add registers a connection, unless there are too many. It returns a channel that is closed when the API is up.
-func (h *Holder) add(conn net.Conn) (up chan struct{}, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if isClosed(h.closed) || len(h.conns)+h.passed >= h.limits.Connections {
+func (p *WakeProxy) add(conn net.Conn) (up chan struct{}, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if isClosed(p.closed) || len(p.conns)+p.passed >= p.limits.Connections {
 		return nil, false
 	}
-	h.conns[conn] = false
-	return h.up, true
+	p.conns[conn] = false
+	return p.up, true
 }
 
-func (h *Holder) addPassed(n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.passed += n
+func (p *WakeProxy) addPassed(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passed += n
 }
 
-func (h *Holder) remove(conn net.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.conns, conn)
+func (p *WakeProxy) remove(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, conn)
 }
 
-// markWaiting records that a client waits for the API, and reports that to onWaiting. It returns false if the holder
+// markWaiting records that a client waits for the API, and reports that to onWaiting. It returns false if the proxy
 // was closed.
-func (h *Holder) markWaiting(conn net.Conn) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if isClosed(h.closed) {
+func (p *WakeProxy) markWaiting(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if isClosed(p.closed) {
 		return false
 	}
-	h.conns[conn] = true
-	if h.nudge == nil {
-		h.nudge = time.AfterFunc(0, h.reportWaiting)
+	p.conns[conn] = true
+	if p.nudge == nil {
+		p.nudge = time.AfterFunc(0, p.reportWaiting)
 	}
 	return true
 }
 
 // reportWaiting calls onWaiting, and again after a second while connections wait: a report may be lost.
-func (h *Holder) reportWaiting() {
-	h.mu.Lock()
-	if isClosed(h.closed) || h.countWaiting() == 0 {
-		h.nudge = nil
-		h.mu.Unlock()
+func (p *WakeProxy) reportWaiting() {
+	p.mu.Lock()
+	if isClosed(p.closed) || p.countWaiting() == 0 {
+		p.nudge = nil
+		p.mu.Unlock()
 		return
 	}
-	h.nudge.Reset(nudgeInterval)
-	h.mu.Unlock()
-	h.onWaiting()
+	p.nudge.Reset(nudgeInterval)
+	p.mu.Unlock()
+	p.onWaiting()
 }
 
 // readHello reads the beginning of a TLS handshake; nil if the client sends something else, or nothing in time.
-func (h *Holder) readHello(conn net.Conn) []byte {
+func (p *WakeProxy) readHello(conn net.Conn) []byte {
 	hello := make([]byte, recordHeader)
-	if conn.SetReadDeadline(time.Now().Add(h.limits.Hello)) != nil {
+	if conn.SetReadDeadline(time.Now().Add(p.limits.Hello)) != nil {
 		return nil
 	}
 	if _, err := io.ReadFull(conn, hello); err != nil || hello[0] != recordHandshake || hello[1] != 3 {
@@ -274,19 +274,19 @@ func (h *Holder) readHello(conn net.Conn) []byte {
 	return hello
 }
 
-// connect waits until the API is up, and connects to it. It returns nil if that takes too long, or the holder is
+// connect waits until the API is up, and connects to it. It returns nil if that takes too long, or the proxy is
 // closed.
-func (h *Holder) connect(up <-chan struct{}) net.Conn {
-	timeout := time.NewTimer(h.limits.Wait)
+func (p *WakeProxy) connect(up <-chan struct{}) net.Conn {
+	timeout := time.NewTimer(p.limits.Wait)
 	defer timeout.Stop()
 	select {
 	case <-up:
-	case <-h.closed:
+	case <-p.closed:
 		return nil
 	case <-timeout.C:
 		return nil
 	}
-	api, err := h.dial()
+	api, err := p.dial()
 	if err != nil {
 		return nil
 	}
@@ -295,7 +295,7 @@ func (h *Holder) connect(up <-chan struct{}) net.Conn {
 
 // exchangeFirst sends the beginning of the handshake to the API, with what the client sends after it, and the first
 // bytes of the API's answer to the client. It returns false if the API does not answer in time.
-func (h *Holder) exchangeFirst(client, api net.Conn, hello []byte) bool {
+func (p *WakeProxy) exchangeFirst(client, api net.Conn, hello []byte) bool {
 	if _, err := api.Write(hello); err != nil {
 		return false
 	}
@@ -304,7 +304,7 @@ func (h *Holder) exchangeFirst(client, api net.Conn, hello []byte) bool {
 		closeWrite(api)
 	}()
 	first := make([]byte, 4096)
-	if api.SetReadDeadline(time.Now().Add(h.limits.Wait)) != nil {
+	if api.SetReadDeadline(time.Now().Add(p.limits.Wait)) != nil {
 		return false
 	}
 	n, err := api.Read(first)
