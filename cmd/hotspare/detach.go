@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/explain/remedy"
 	"hotspare.io/hotspare/internal/up"
 	"hotspare.io/hotspare/internal/version"
 )
@@ -53,9 +54,9 @@ func startDetached(cmd *cobra.Command, o up.Options, given up.Flags) error {
 // formatStopCommand returns the command that stops the hub of a data folder, in any terminal.
 func formatStopCommand(self, dir string) string {
 	if base.DefaultDataDir() == dir {
-		return self + " down"
+		return remedy.QuoteForShell(self) + " down"
 	}
-	return self + " down --data-dir " + absolutePath(dir)
+	return remedy.QuoteForShell(self) + " down --data-dir " + remedy.QuoteForShell(absolutePath(dir))
 }
 
 // waitUntilReady waits until the child is ready. If the child exits before, the error contains its

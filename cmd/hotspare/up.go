@@ -15,6 +15,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/console/localauth"
+	"hotspare.io/hotspare/internal/explain/remedy"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up"
@@ -274,13 +275,13 @@ func runInForeground(cmd *cobra.Command, o up.Options) error {
 // printNextCommands prints commands to try next, with the name by which this program was run. alike
 // is set if the next terminal finds the data folder in the same way.
 func printNextCommands(out io.Writer, o up.Options, heading string, alike bool) {
-	self, dir := os.Args[0], o.Dir
+	self, dir := remedy.QuoteForShell(os.Args[0]), o.Dir
 	if o.HubOnly {
 		fmt.Fprintf(out, "kubeconfig: %s\n\nNext, in another terminal:\n  hotspare-manager --kubeconfig %s\n",
-			absolutePath(up.KubeconfigPath(dir)), absolutePath(up.ManagerKubeconfigPath(dir)))
+			absolutePath(up.KubeconfigPath(dir)), remedy.QuoteForShell(absolutePath(up.ManagerKubeconfigPath(dir))))
 		return
 	}
-	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", absolutePath(dir))
+	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", remedy.QuoteForShell(absolutePath(dir)))
 	if alike && base.DefaultDataDir() == dir {
 		found = ""
 	}

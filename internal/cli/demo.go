@@ -19,6 +19,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/usernamespace"
+	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
 const demoLong = `Run a two-minute demo with real local clusters on this machine: it fills a pool, gets a
@@ -148,7 +149,7 @@ const readyPrefix = "ready in "
 // because its standard input is then closed.
 func (s *demoRunner) startHub(ctx context.Context) error {
 	s.printLine("No hub is running on this machine, so the demo starts one with a temporary data folder.\n")
-	fmt.Fprintf(s.Stdout, "%s$ %s up --data-dir %s\n", indent, s.Name, s.Flags.DataDir)
+	fmt.Fprintf(s.Stdout, "%s$ %s up --data-dir %s\n", indent, s.Name, remedy.QuoteForShell(s.Flags.DataDir))
 	s.hubProcess = exec.CommandContext(context.WithoutCancel(ctx), s.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", s.Flags.DataDir)
 	s.hubProcess.Env = s.childEnvironment()
 	stdin, err := s.hubProcess.StdinPipe()

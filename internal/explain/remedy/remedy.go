@@ -5,6 +5,7 @@ package remedy
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -34,13 +35,24 @@ func FormatPlainCommand(namespace, format string, args ...any) string {
 // Flag is a flag of hotspare with its value; one without a value is left out.
 type Flag struct{ Name, Value string }
 
+// plainWord matches what a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// QuoteForShell returns a word as a POSIX shell reads it: in quotes if it needs them.
+func QuoteForShell(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // FormatCommand puts the program's name and flags to a command. Those for kubectl stand before
 // it: what follows it kubectl takes as its own.
 func FormatCommand(flags []Flag, command string) string {
 	words := []string{"hotspare"}
 	for _, f := range flags {
 		if f.Value != "" {
-			words = append(words, f.Name, f.Value)
+			words = append(words, f.Name, QuoteForShell(f.Value))
 		}
 	}
 	at := len(words)
