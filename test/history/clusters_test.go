@@ -32,7 +32,7 @@ func (h *history) moveCluster() {
 		if o == nil {
 			return
 		}
-		if h.mood.gates && h.rand.IntN(12) == 0 {
+		if h.mood.gates && (h.rand.IntN(12) == 0 || h.mood.flapping && h.rand.IntN(4) == 0) {
 			h.toggleGate(o.GetName())
 			return
 		}
@@ -49,7 +49,7 @@ func (h *history) toggleGate(cluster string) {
 	}
 	name := gateNames[h.rand.IntN(len(gateNames))]
 	h.red[cluster][name] = !h.red[cluster][name]
-	h.say("gate %s of %s fails: %t", name, cluster, h.red[cluster][name])
+	h.log.Addf("gate %s of %s fails: %t", name, cluster, h.red[cluster][name])
 }
 
 // CheckGates implements clustergate.Spokes. A cluster that does not run does not answer.
@@ -69,6 +69,9 @@ func (h *history) CheckGates(ctx context.Context, secret types.NamespacedName, g
 // move moves a cluster on, well or badly. The end of a run and the removal of its verdict are one write, as in the power
 // controller.
 func (h *history) move(cd *hivev1.ClusterDeployment, bad bool) {
+	if t := cd.Status.PowerTransition; t != nil && !t.StartedAt.Time.Before(h.clock.Now()) {
+		h.pass(time.Second) // two runs begin at different times
+	}
 	now := metav1.NewTime(h.clock.Now())
 	what := "move"
 	if bad {
@@ -87,7 +90,9 @@ func (h *history) move(cd *hivev1.ClusterDeployment, bad bool) {
 		default:
 			setPower(cd, bad, now)
 		}
-		gate.EndRun(cd, now.Time)
+		if !h.mood.foreignPower {
+			gate.EndRun(cd, now.Time)
+		}
 	})
 }
 
@@ -153,19 +158,19 @@ func (h *history) pick(like client.Object) client.Object {
 
 func (h *history) create(o client.Object) {
 	if err := h.store.Create(h.t.Context(), o); err == nil {
-		h.say("user: create %T %s", o, o.GetName())
+		h.log.Addf("user: create %T %s", o, o.GetName())
 	}
 }
 
 func (h *history) delete(o client.Object) {
 	if err := h.store.Delete(h.t.Context(), o, nil); err == nil {
-		h.say("user: delete %T %s", o, o.GetName())
+		h.log.Addf("user: delete %T %s", o, o.GetName())
 	}
 }
 
 func (h *history) edit(who string, o client.Object, what string, change func()) {
 	if h.store.EditObject(h.t.Context(), o, change) {
-		h.say("%s: %T %s: %s", who, o, o.GetName(), what)
+		h.log.Addf("%s: %T %s: %s", who, o, o.GetName(), what)
 	}
 }
 

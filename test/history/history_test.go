@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,9 +68,9 @@ func TestASeedAlwaysMakesTheSameHistory(t *testing.T) {
 		for range 2 {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHistory(t, scheme, seed)
-				h.keep, h.mood.length = 1<<30, 1000
+				h.log.Keep, h.mood.length = 1<<30, 1000
 				h.run()
-				if text := h.text(); first == "" {
+				if text := h.log.String(); first == "" {
 					first = text
 				} else if first != text {
 					t.Errorf("with seed %d it did not", seed)
@@ -111,12 +110,20 @@ type mood struct {
 	policies, gates bool
 	// tight is a history in which limits are small, and claims and sets come all the time.
 	tight bool
+	// flapping is a history in which gates fail and pass again all the time.
+	flapping bool
+	// foreignPower is set if the writer of power states leaves the verdict about a run that has ended, as one does
+	// that does not know of gates.
+	foreignPower bool
+	// narrow is a history in which most ClaimPolicies permit one pool only.
+	narrow bool
 }
 
 func newMood(r *rand.Rand) mood {
 	return mood{
 		pools: 1 + r.IntN(3), lag: []int{0, 0, 2, 20}[r.IntN(4)], crashes: r.IntN(3) > 0, length: 1000 + r.IntN(6000),
 		policies: r.IntN(3) > 0, gates: r.IntN(3) > 0, tight: r.IntN(2) == 0,
+		flapping: r.IntN(3) == 0, foreignPower: r.IntN(3) == 0, narrow: r.IntN(3) == 0,
 	}
 }
 
@@ -139,14 +146,13 @@ type history struct {
 	calls []*chaos.Call
 
 	serial, steps int
-	log           []fmt.Stringer
-	keep          int
+	log           chaos.Log
 }
 
 func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 	t.Helper()
 	h := &history{
-		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), keep: 150, red: map[string]map[string]bool{}, counts: counts{},
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), log: chaos.Log{Keep: 150}, red: map[string]map[string]bool{}, counts: counts{},
 		clock:   clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)),
 		indexes: &chaos.Indexes{}, scheduler: &chaos.Scheduler{},
 	}
@@ -161,6 +167,11 @@ func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 	h.create(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "v1"}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "x:v1"}})
 	if h.mood.gates {
 		h.create(h.newBootstrap())
+	}
+	for _, name := range policyNames {
+		if h.mood.policies && h.rand.IntN(2) == 0 {
+			h.create(&v1alpha1.ClaimPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Spec: h.newPolicySpec(name)})
+		}
 	}
 	for i := range h.mood.pools {
 		h.create(h.newPool(poolNames[i]))
@@ -185,7 +196,7 @@ func (h *history) run() {
 	h.counts["steps"] += h.steps
 	if err := h.judge.broken; err != nil {
 		h.t.Errorf("seed %d, %+v, step %d: %v\n%s\nagain: go test -run TestHistoriesOfSetsPoliciesAndGates ./test/history -history.steps=1 -history.seed=%d",
-			h.seed, h.mood, h.steps, err, h.text(), h.seed)
+			h.seed, h.mood, h.steps, err, h.log.String(), h.seed)
 	}
 }
 
@@ -232,7 +243,7 @@ func (h *history) settle() {
 // continueCall lets one call go on; now and then it is its process's last.
 func (h *history) continueCall() {
 	c := h.calls[h.rand.IntN(len(h.calls))]
-	h.note(c)
+	h.log.Add(c)
 	if h.mood.crashes && h.rand.IntN(4000) == 0 {
 		if h.rand.IntN(2) == 0 {
 			h.scheduler.ReleaseAndKill(c)
@@ -256,7 +267,11 @@ func (h *history) startPass() {
 	if h.scheduler.CountRunningTasks(h.process.Process) >= 5 {
 		return
 	}
-	c := h.process.controllers[[]int{0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 4, 5}[h.rand.IntN(12)]]
+	i := []int{0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 4, 5}[h.rand.IntN(12)]
+	if h.mood.policies && h.mood.tight && h.rand.IntN(4) == 0 {
+		i = 3 // many admissions one after the other
+	}
+	c := h.process.controllers[i]
 	keys := c.keys()
 	if len(keys) == 0 {
 		return
@@ -307,7 +322,7 @@ func (h *history) showWrites() {
 
 func (h *history) pass(d time.Duration) {
 	h.clock.SetTime(h.clock.Now().Add(d))
-	h.say("%s pass", d)
+	h.log.Addf("%s pass", d)
 }
 
 // process is the process with the controllers: its cache, and what it remembers.
@@ -364,7 +379,7 @@ func (h *history) suffix() string {
 }
 
 func (h *history) restartProcess(why string) {
-	h.say("%s %s", h.process.Name, why)
+	h.log.Addf("%s %s", h.process.Name, why)
 	h.counts["kills"]++
 	h.scheduler.KillProcess(h.process.Process)
 	h.settle()
@@ -393,29 +408,4 @@ func (r recorder) List(ctx context.Context, into client.ObjectList, opts ...clie
 		r.judge.recordList(task, into)
 	}
 	return err
-}
-
-// note remembers what happened, for the message if something is wrong.
-func (h *history) note(s fmt.Stringer) {
-	h.log = append(h.log, s)
-	if len(h.log) >= 2*h.keep {
-		h.log = append(h.log[:0], h.log[len(h.log)-h.keep:]...)
-	}
-}
-
-func (h *history) say(format string, args ...any) { h.note(said{format, args}) }
-
-type said struct {
-	format string
-	args   []any
-}
-
-func (s said) String() string { return fmt.Sprintf(s.format, s.args...) }
-
-func (h *history) text() string {
-	var b strings.Builder
-	for _, s := range h.log[max(0, len(h.log)-h.keep):] {
-		b.WriteString(s.String() + "\n")
-	}
-	return b.String()
 }

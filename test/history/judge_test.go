@@ -442,16 +442,19 @@ func (j *judge) checkFallback(set *v1alpha1.ClaimSet, pool string, by *chaos.Tas
 	if set.Spec.PoolSelector == nil {
 		return
 	}
-	from := set.CreationTimestamp.Time
+	from, isUsable := set.CreationTimestamp.Time, j.readsOf(by).usablePools(set)
 	for _, p := range set.Spec.PoolSelector.Preferences {
 		name := p.MatchLabels["name"]
 		if name == pool {
 			break
 		}
-		if j.readsOf(by).isFitting(name, int(set.Spec.Size)) && p.FallbackAfter != nil {
+		if isUsable(name) && p.FallbackAfter != nil {
 			span, _ := p.FallbackAfter.Parse() // our own
 			from = from.Add(span)
 		}
+	}
+	if !isUsable(pool) && slices.ContainsFunc(poolsOf(set), isUsable) {
+		j.report("%s creates claims of set %s on pool %s, which can never serve it, and another can", by.Name, set.Name, pool)
 	}
 	if j.h.clock.Now().Before(from) {
 		j.report("%s creates claims of set %s on pool %s, %s too early", by.Name, set.Name, pool, from.Sub(j.h.clock.Now()))
@@ -462,6 +465,15 @@ func (j *judge) checkFallback(set *v1alpha1.ClaimSet, pool string, by *chaos.Tas
 func (r *reads) isFitting(pool string, size int) bool {
 	i := slices.IndexFunc(r.pools, func(p hivev1.ClusterPool) bool { return p.Name == pool })
 	return i >= 0 && r.pools[i].DeletionTimestamp == nil && (r.pools[i].Spec.MaxSize == nil || int(*r.pools[i].Spec.MaxSize) >= size)
+}
+
+// usablePools returns a function that reports whether a pool, as the pass has read it, can ever serve a set: it is large
+// enough, and ClaimPolicies can admit the set there, unless they can nowhere.
+func (r *reads) usablePools(set *v1alpha1.ClaimSet) func(pool string) bool {
+	who, size := creatorOf(set.Annotations), int(set.Spec.Size)
+	isPermitted := func(pool string) bool { return r.isFitting(pool, size) && r.permits(who, pool, size) }
+	anyPermitted := slices.ContainsFunc(poolsOf(set), isPermitted)
+	return func(pool string) bool { return r.isFitting(pool, size) && (isPermitted(pool) || !anyPermitted) }
 }
 
 // permits reports whether the policies that a task has read can admit that many claims at once.
@@ -497,16 +509,14 @@ func (j *judge) checkRelease(c *hivev1.ClusterClaim, by *chaos.Task) {
 // which ClaimPolicies never admit it can never serve it, unless no other could either.
 func (j *judge) checkMove(set *v1alpha1.ClaimSet, from string, by *chaos.Task) {
 	j.h.counts["claims that change their pool"]++
-	r, size := j.readsOf(by), int(set.Spec.Size)
-	who := creatorOf(set.Annotations)
-	permits := func(pool string) bool { return r.isFitting(pool, size) && r.permits(who, pool, size) }
-	anyPermitted := slices.ContainsFunc(poolsOf(set), permits)
-	if !r.isFitting(from, size) || anyPermitted && !permits(from) {
+	r := j.readsOf(by)
+	isUsable := r.usablePools(set)
+	if !isUsable(from) {
 		return
 	}
 	for i := range r.pools {
 		p := &r.pools[i]
-		if p.Name != from && r.isFitting(p.Name, size) && (permits(p.Name) || !anyPermitted) && int(p.Status.Ready) >= size {
+		if p.Name != from && isUsable(p.Name) && int(p.Status.Ready) >= int(set.Spec.Size) {
 			return
 		}
 	}

@@ -26,7 +26,7 @@ const (
 // it, until everybody who can be served has been served.
 func (h *history) converge() {
 	h.judge.converging = true
-	h.say("from here on all goes well")
+	h.log.Addf("from here on all goes well")
 	clear(h.red)
 	h.correctPools()
 	h.rest()
@@ -98,7 +98,7 @@ func (h *history) rest() {
 func (h *history) drain() {
 	for h.settle(); len(h.calls) > 0; {
 		h.steps++
-		h.note(h.calls[0])
+		h.log.Add(h.calls[0])
 		h.release(h.calls[0])
 	}
 }

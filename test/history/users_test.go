@@ -250,7 +250,7 @@ func (h *history) newPolicySpec(name string) v1alpha1.ClaimPolicySpec {
 			s.Subjects = append(s.Subjects, v1alpha1.ClaimSubject{Kind: "User", Name: user})
 		}
 	}
-	if name != policyNames[0] && h.rand.IntN(3) == 0 {
+	if h.rand.IntN(3) < 1 && name != policyNames[0] || h.mood.narrow && h.rand.IntN(4) > 0 {
 		s.Pools = []string{poolNames[h.rand.IntN(len(poolNames))]}
 	}
 	if h.rand.IntN(4) == 0 {

@@ -38,14 +38,14 @@ func (h *history) converge() {
 	}
 	h.overlap = false
 	h.leaveAlone()
-	h.say("from here on all goes well, within the limits")
+	h.log.Addf("from here on all goes well, within the limits")
 	h.correct()
 	h.heal()
 	h.clear()
 	h.rest()
 	h.atRest()
 	h.checkNamed()
-	h.say("and without limits")
+	h.log.Addf("and without limits")
 	for _, name := range imageSets {
 		h.make(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
@@ -151,7 +151,7 @@ func (h *history) claimsMissing() bool {
 func (h *history) drain() {
 	for h.settle(); len(h.calls) > 0; h.settle() {
 		h.steps++
-		h.note(h.calls[0])
+		h.log.Add(h.calls[0])
 		h.scheduler.ReleaseCall(h.calls[0])
 	}
 }

@@ -145,13 +145,13 @@ func (h *history) release(again bool) {
 
 func (h *history) delete(o client.Object) {
 	if err := h.store.Delete(h.t.Context(), o, nil); err == nil {
-		h.say("user: delete %T %s", o, o.GetName())
+		h.log.Addf("user: delete %T %s", o, o.GetName())
 	}
 }
 
 func (h *history) edit(who string, o client.Object, what string, change func()) {
 	if h.store.EditObject(h.t.Context(), o, change) {
-		h.say("%s: %T %s: %s", who, o, o.GetName(), what)
+		h.log.Addf("%s: %T %s: %s", who, o, o.GetName(), what)
 	}
 }
 
@@ -165,7 +165,7 @@ func (h *history) toggleImageSet() {
 	if h.mood.hard && h.rand.IntN(2) == 0 {
 		name := imageSets[h.rand.IntN(2)]
 		h.impossible[name] = !h.impossible[name]
-		h.say("installs of %s cannot begin: %t", name, h.impossible[name])
+		h.log.Addf("installs of %s cannot begin: %t", name, h.impossible[name])
 		return
 	}
 	set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: imageSets[h.rand.IntN(2)]}}

@@ -114,7 +114,7 @@ func (h *history) stockists() {
 	case 10:
 		name := slots[h.rand.IntN(h.mood.slots)]
 		h.cursed[name] = !h.cursed[name]
-		h.say("with %s every install fails: %t", name, h.cursed[name])
+		h.log.Addf("with %s every install fails: %t", name, h.cursed[name])
 	case 11:
 		h.robSlot()
 	case 12:
@@ -179,7 +179,7 @@ func (h *history) editList() {
 		}
 		p.Spec.Inventory = list
 	})
-	h.say("it is %v", p.Spec.Inventory.Names())
+	h.log.Addf("it is %v", p.Spec.Inventory.Names())
 }
 
 // robSlot takes a lease away by hand: an old backup was restored.

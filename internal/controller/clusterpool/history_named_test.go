@@ -16,7 +16,7 @@ import (
 // what is paused stays paused, finalizers are held, installs that cannot begin do not. It
 // comes to rest all the same, and whatever waits says for what.
 func (h *history) leaveAlone() {
-	h.say("from here on users leave everything alone")
+	h.log.Addf("from here on users leave everything alone")
 	h.clear()
 	h.rest()
 	h.checkNamed()

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,9 +68,9 @@ func TestASeedAlwaysMakesTheSameHistory(t *testing.T) {
 		for range 2 {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHistory(t, scheme, seed)
-				h.keep = 1 << 30
+				h.log.Keep = 1 << 30
 				h.run()
-				if text := h.text(); first == "" {
+				if text := h.log.String(); first == "" {
 					first = text
 				} else if first != text {
 					t.Errorf("with seed %d it did not", seed)
@@ -132,14 +131,13 @@ type history struct {
 	calls      []*chaos.Call
 
 	serial, steps int
-	log           []fmt.Stringer
-	keep          int
+	log           chaos.Log
 }
 
 func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 	t.Helper()
 	h := &history{
-		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), keep: 150, cursed: map[string]bool{}, impossible: map[string]bool{},
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), log: chaos.Log{Keep: 150}, cursed: map[string]bool{}, impossible: map[string]bool{},
 		clock:   clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)),
 		indexes: &chaos.Indexes{}, scheduler: &chaos.Scheduler{},
 	}
@@ -179,7 +177,7 @@ func (h *history) run() {
 	h.scheduler.WaitForCalls()
 	if err := h.judge.broken; err != nil {
 		h.t.Errorf("seed %d, %+v, step %d: %v\n%s\nagain: go test -run TestHistoriesOfPoolsAndClaims ./internal/controller/clusterpool -history.steps=1 -history.seed=%d",
-			h.seed, h.mood, h.steps, err, h.text(), h.seed)
+			h.seed, h.mood, h.steps, err, h.log.String(), h.seed)
 	}
 }
 
@@ -232,9 +230,9 @@ func (h *history) settle() {
 // goOn lets one call go on; now and then it is its process's last.
 func (h *history) goOn() {
 	c := h.calls[h.rand.IntN(len(h.calls))]
-	h.note(c)
+	h.log.Add(c)
 	if h.mood.crashes && h.rand.IntN(400) == 0 {
-		h.say("%s dies, after that call or without it", c.Task.Process.Name)
+		h.log.Addf("%s dies, after that call or without it", c.Task.Process.Name)
 		if h.rand.IntN(2) == 0 {
 			h.scheduler.ReleaseAndKill(c)
 		} else {
@@ -299,7 +297,7 @@ func (h *history) show() {
 
 func (h *history) pass(d time.Duration) {
 	h.clock.SetTime(h.clock.Now().Add(d))
-	h.say("%s pass", d)
+	h.log.Addf("%s pass", d)
 }
 
 // mishap is what happens to processes.
@@ -308,11 +306,11 @@ func (h *history) mishap() {
 	case 0:
 		h.leader = h.rand.IntN(len(h.replicas))
 		h.overlap = h.rand.IntN(2) == 0
-		h.say("%s leads, overlap %t", h.replicas[h.leader].process.Name, h.overlap)
+		h.log.Addf("%s leads, overlap %t", h.replicas[h.leader].process.Name, h.overlap)
 	case 1:
 		if h.mood.crashes && h.rand.IntN(3) == 0 {
 			r := h.replicas[h.rand.IntN(len(h.replicas))]
-			h.say("%s is killed", r.process.Name)
+			h.log.Addf("%s is killed", r.process.Name)
 			h.scheduler.KillProcess(r.process)
 			h.restart(r.process)
 		}
@@ -383,31 +381,6 @@ func (h *history) restart(p *chaos.Process) {
 
 func (h *history) make(o client.Object) {
 	if err := h.store.Create(h.t.Context(), o); err == nil {
-		h.say("user: create %T %s", o, o.GetName())
+		h.log.Addf("user: create %T %s", o, o.GetName())
 	}
-}
-
-// note remembers what happened, to be told if something is wrong.
-func (h *history) note(s fmt.Stringer) {
-	h.log = append(h.log, s)
-	if len(h.log) >= 2*h.keep {
-		h.log = append(h.log[:0], h.log[len(h.log)-h.keep:]...)
-	}
-}
-
-func (h *history) say(format string, args ...any) { h.note(said{format, args}) }
-
-type said struct {
-	format string
-	args   []any
-}
-
-func (s said) String() string { return fmt.Sprintf(s.format, s.args...) }
-
-func (h *history) text() string {
-	var b strings.Builder
-	for _, s := range h.log[max(0, len(h.log)-h.keep):] {
-		b.WriteString(s.String() + "\n")
-	}
-	return b.String()
 }

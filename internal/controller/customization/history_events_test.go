@@ -27,14 +27,14 @@ func any1[T client.Object](h *history, like T) (o T, ok bool) {
 func (h *history) edit(who string, o client.Object, what string, change func()) bool {
 	changed := h.store.EditObject(h.t.Context(), o, change)
 	if changed {
-		h.say("%s: %T %s: %s", who, o, o.GetName(), what)
+		h.log.Addf("%s: %T %s: %s", who, o, o.GetName(), what)
 	}
 	return changed
 }
 
 func (h *history) delete(o client.Object) {
 	if h.store.Delete(h.t.Context(), o, nil) == nil {
-		h.say("user: delete %T %s", o, o.GetName())
+		h.log.Addf("user: delete %T %s", o, o.GetName())
 	}
 }
 

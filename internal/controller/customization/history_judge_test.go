@@ -135,14 +135,14 @@ func (j *judge) cluster(key types.NamespacedName) *hivev1.ClusterDeployment {
 // converge lets everything succeed from here on; then all leases must be true. Then all
 // clusters go, and nothing may be left of their leases; then all customizations.
 func (h *history) converge() {
-	h.say("from here on all goes well")
+	h.log.Addf("from here on all goes well")
 	for _, r := range h.replicas[1:] {
 		h.scheduler.KillProcess(r.process)
 	}
 	h.heal()
 	h.rest()
 	h.leasesAreTrue()
-	h.say("all pools and clusters go")
+	h.log.Addf("all pools and clusters go")
 	for _, like := range []client.Object{&hivev1.ClusterPool{}, &hivev1.ClusterDeployment{}} {
 		for _, o := range h.store.ListSharedObjects(like) {
 			h.delete(o)
@@ -153,7 +153,7 @@ func (h *history) converge() {
 	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		h.judge.broke("cluster %s stays for ever, with %v", o.GetName(), o.GetFinalizers())
 	}
-	h.say("all customizations go")
+	h.log.Addf("all customizations go")
 	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeploymentCustomization{}) {
 		if _, leased := lease.Holder(o.(*hivev1.ClusterDeploymentCustomization)); leased {
 			h.judge.broke("the lease of customization %s is leaked", o.GetName())
@@ -223,7 +223,7 @@ func (h *history) rest() {
 func (h *history) drain() {
 	for h.settle(); len(h.calls) > 0; h.settle() {
 		h.steps++
-		h.note(h.calls[0])
+		h.log.Add(h.calls[0])
 		h.scheduler.ReleaseCall(h.calls[0])
 	}
 }

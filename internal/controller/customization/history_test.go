@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,7 +80,7 @@ type history struct {
 	calls     []*chaos.Call
 
 	serial, steps int
-	log           []fmt.Stringer
+	log           chaos.Log
 }
 
 // replica is one process.
@@ -98,7 +97,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 	scheme, err := newScheme()
 	r := rand.New(rand.NewPCG(seed, 1))
 	h := &history{
-		t: t, seed: seed, rand: r,
+		t: t, seed: seed, rand: r, log: chaos.Log{Keep: 120},
 		lag: []int{0, 2, 20}[r.IntN(3)], rough: r.IntN(2) == 0, length: 200 + r.IntN(1500),
 		clock:   clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)),
 		indexes: &chaos.Indexes{}, scheduler: &chaos.Scheduler{},
@@ -153,7 +152,7 @@ func (h *history) run() {
 	h.scheduler.WaitForCalls()
 	if err := h.judge.broken; err != nil {
 		h.t.Errorf("seed %d, step %d: %v\n%s\nagain: go test -run TestHistoriesOfLeases ./internal/controller/customization -history.steps=1 -history.seed=%d",
-			h.seed, h.steps, err, h.text(), h.seed)
+			h.seed, h.steps, err, h.log.String(), h.seed)
 	}
 }
 
@@ -202,12 +201,12 @@ func (h *history) settle() {
 // goOn lets one call go on; now and then it is its process's last.
 func (h *history) goOn() {
 	c := h.calls[h.rand.IntN(len(h.calls))]
-	h.note(c)
+	h.log.Add(c)
 	if h.rand.IntN(300) > 0 {
 		h.scheduler.ReleaseCall(c)
 		return
 	}
-	h.say("%s dies, after that call or without it", c.Task.Process.Name)
+	h.log.Addf("%s dies, after that call or without it", c.Task.Process.Name)
 	if h.rand.IntN(2) == 0 {
 		h.scheduler.ReleaseAndKill(c)
 	} else {
@@ -262,25 +261,6 @@ func (h *history) pass(r *replica, kind string, c reconcile.Reconciler, key type
 
 func (h *history) make(o client.Object) {
 	if err := h.store.Create(h.t.Context(), o); err == nil {
-		h.say("user: create %T %s", o, o.GetName())
+		h.log.Addf("user: create %T %s", o, o.GetName())
 	}
-}
-
-// lines is how much of a history that fails is told.
-const lines = 120
-
-func (h *history) note(s fmt.Stringer) { h.log = append(h.log, s) }
-
-func (h *history) say(format string, args ...any) { h.note(said(fmt.Sprintf(format, args...))) }
-
-type said string
-
-func (s said) String() string { return string(s) }
-
-func (h *history) text() string {
-	var b strings.Builder
-	for _, s := range h.log[max(0, len(h.log)-lines):] {
-		b.WriteString(s.String() + "\n")
-	}
-	return b.String()
 }
