@@ -75,9 +75,13 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 
 func printRows(rows []row) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "MEASURED\tGOT\tAIM")
+	fmt.Fprintln(w, "MEASURED\tGOT")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.what, r.got, r.aim)
+		got := r.got
+		if r.aim != "" {
+			got += ", aim: " + r.aim
+		}
+		fmt.Fprintf(w, "%s\t%s\n", r.what, got)
 	}
 	return w.Flush()
 }
