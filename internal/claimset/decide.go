@@ -92,10 +92,7 @@ func (d *draft) completeClaims() {
 		d.stall(hivev1.ReasonUnreadable, "The set cannot be served: "+d.Unreadable+": correct it, or delete the set and create another")
 		return
 	}
-	current := ""
-	if len(d.Claims) > 0 {
-		current = d.Claims[0].Pool
-	}
+	current := d.currentPool()
 	target := d.choosePool(current)
 	d.plan.Pool = cmp.Or(target, current)
 	if target == "" {
@@ -115,6 +112,18 @@ func (d *draft) completeClaims() {
 	}
 	d.createClaims(target)
 	d.reportWait(target)
+}
+
+// currentPool returns the pool of the claims; while these move, or are being deleted, the one that the status names; empty
+// for a new set.
+func (d *draft) currentPool() string {
+	if live := d.liveClaims(); len(live) > 0 {
+		return live[0].Pool
+	}
+	if d.LastPool == "" && len(d.Claims) > 0 {
+		return d.Claims[0].Pool
+	}
+	return d.LastPool
 }
 
 // moveClaims deletes the claims on other pools, and reports whether any is left there. A set has claims in one pool at
@@ -248,7 +257,8 @@ func (d *draft) findPool(name string) *Pool {
 }
 
 // choosePool returns the pool that serves a set that has no cluster; "" if none can: the condition Pending then says
-// why. current is the pool of its claims; empty if it has none.
+// why. current is the pool of its claims, or, while they move, the one to which they move: it could serve the set when that
+// began, and to choose another one would let the claims go back and forth. It is empty for a new set.
 func (d *draft) choosePool(current string) string {
 	if d.PoolName != "" {
 		return d.checkPool(d.PoolName)

@@ -22,6 +22,9 @@ type Snapshot struct {
 	Served bool
 	// PoolName is the pool that its spec names; empty if it has Preferences.
 	PoolName string
+	// LastPool is the pool that its status names: while the set has no claims, the one to which they were to move. It
+	// is a preference only.
+	LastPool string
 	// Preferences are its preferences, the first one first. SelectorProblem explains which of them is not valid;
 	// empty if all are.
 	Preferences     []Preference

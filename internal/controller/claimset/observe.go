@@ -56,7 +56,7 @@ func readSet(set *v1alpha1.ClaimSet) claimset.Snapshot {
 	return claimset.Snapshot{
 		Name: set.Name, Created: set.CreationTimestamp.Time, Size: int(set.Spec.Size), Unreadable: set.Unreadable,
 		Deleting: set.DeletionTimestamp != nil, FinalizerMissing: !slices.Contains(set.Finalizers, v1alpha1.FinalizerClaimSet),
-		Served: set.Status.ServedTime != nil, PoolName: set.Spec.ClusterPoolName,
+		Served: set.Status.ServedTime != nil, PoolName: set.Spec.ClusterPoolName, LastPool: set.Status.ClusterPoolName,
 	}
 }
 
