@@ -69,7 +69,7 @@ func (h *history) CheckGates(ctx context.Context, secret types.NamespacedName, g
 // move moves a cluster on, well or badly. The end of a run and the removal of its verdict are one write, as in the power
 // controller.
 func (h *history) move(cd *hivev1.ClusterDeployment, bad bool) {
-	if t := cd.Status.PowerTransition; t != nil && !t.StartedAt.Time.Before(h.clock.Now()) {
+	if !gate.RunStart(cd).Before(h.clock.Now()) {
 		h.pass(time.Second) // two runs begin at different times
 	}
 	now := metav1.NewTime(h.clock.Now())

@@ -39,8 +39,10 @@ type judge struct {
 	verdicts map[string]verdict
 	// holders are the claims that clusters were written into, begun the sets of which a claim had a cluster.
 	holders map[string]types.UID
-	begun   map[types.UID]bool
-	line    line
+	// assigned has the claims that clusters were assigned to, by name; a UID is empty if the claim was gone already.
+	assigned map[string]types.UID
+	begun    map[types.UID]bool
+	line     line
 }
 
 // reads is what a pass has read, and checked.
@@ -73,7 +75,7 @@ type verdict struct {
 
 func newJudge(h *history) *judge {
 	return &judge{
-		h: h, reads: map[*chaos.Task]*reads{}, runs: map[string]int{}, verdicts: map[string]verdict{}, holders: map[string]types.UID{}, begun: map[types.UID]bool{},
+		h: h, reads: map[*chaos.Task]*reads{}, runs: map[string]int{}, verdicts: map[string]verdict{}, holders: map[string]types.UID{}, assigned: map[string]types.UID{}, begun: map[types.UID]bool{},
 	}
 }
 
@@ -228,6 +230,10 @@ func (j *judge) checkCluster(before, after *hivev1.ClusterDeployment, gone bool,
 // checkAssignment checks that a claim gets a cluster that runs, and whose gates have passed in this run.
 func (j *judge) checkAssignment(cd *hivev1.ClusterDeployment, claim string, by *chaos.Task) {
 	j.h.counts["clusters assigned"]++
+	j.assigned[claim] = ""
+	if c := j.claimNamed(claim); c != nil {
+		j.assigned[claim] = c.UID
+	}
 	if !cd.Spec.Installed || cd.Status.PowerState != hivev1.StatusRunning || cd.Spec.PowerState == hivev1.PowerHibernating || cd.DeletionTimestamp != nil {
 		j.report("%s gives claim %s cluster %s, which does not run", by.Name, claim, cd.Name)
 	}

@@ -254,11 +254,20 @@ func (j *judge) checkPlan(task *chaos.Task, plan map[string]bool) {
 	j.checkOrder(task, seenQueue, nowQueue, served, seen, now)
 }
 
+// hasUsedName reports whether a claim of a unit has the name of one before it that had a cluster. The process may take the
+// claim for that one, of which its cache has the cluster: the store refuses what it writes then.
+func (j *judge) hasUsedName(u unit) bool {
+	return slices.ContainsFunc(u.claims, func(c *hivev1.ClusterClaim) bool {
+		uid, assigned := j.assigned[c.Name]
+		return assigned && uid != c.UID
+	})
+}
+
 // checkOrder checks that no unit is passed by one that is behind it.
 func (j *judge) checkOrder(task *chaos.Task, seenQueue, nowQueue map[string]unit, served map[string]bool, seen, now *picture) {
 	for id, v := range seenQueue {
 		w, waits := nowQueue[id]
-		if !waits || served[id] || v.letsPass(seen) || w.letsPass(now) {
+		if !waits || served[id] || v.letsPass(seen) || w.letsPass(now) || j.hasUsedName(v) {
 			continue
 		}
 		for other := range served {
