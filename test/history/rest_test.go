@@ -272,7 +272,7 @@ func (j *judge) explainWait(policies []*v1alpha1.ClaimPolicy, c *hivev1.ClusterC
 		return hivev1.ReasonCreatorUnknown, "who created this claim"
 	case len(policies) > 0 && !permitted:
 		return hivev1.ReasonNotPermitted, who.user
-	case need > 1 && slices.ContainsFunc(places, func(l place) bool { return l.most < need }):
+	case need > 1 && !isAdmittedByPolicy(c) && slices.ContainsFunc(places, func(l place) bool { return l.most < need }):
 		return hivev1.ReasonLimitTooLow, "ClaimPolicy"
 	case len(policies) > 0 && !isAdmittedByPolicy(c):
 		return hivev1.ReasonLimitReached + " " + hivev1.ReasonLimitTooLow + " " + hivev1.ReasonSetIncomplete, "Claim"
