@@ -26,7 +26,7 @@ func random(r *rand.Rand, n int) []claimqueue.Entry {
 		if r.IntN(4) == 0 {
 			p = minPriority + r.IntN(maxPriority-minPriority+1)
 		}
-		created := noon.Add(time.Duration(r.IntN(10)) * claimqueue.Step).Add(time.Duration(r.IntN(2)) * time.Second)
+		created := noon.Add(time.Duration(r.IntN(10)) * claimqueue.TimePerPriority).Add(time.Duration(r.IntN(2)) * time.Second)
 		out[i] = claimqueue.Entry{Name: fmt.Sprintf("x%02d", i), Created: created, Priority: p}
 	}
 	return out
@@ -112,7 +112,7 @@ func TestAPriorityOvertakesByMinutes(t *testing.T) {
 }
 
 // Claims of high priority arrive for ever, at least as fast as claims are served. A claim of priority p that was
-// created at t is passed only by claims created before t + (maxPriority - p) * Step, and no claim before it is
+// created at t is passed only by claims created before t + (maxPriority - p) * TimePerPriority, and no claim before it is
 // served twice. So it is served after at most as many others as waited when it came, and came until then.
 func TestNobodyStarves(t *testing.T) {
 	const highest, lowest = 5, -5
@@ -140,7 +140,7 @@ func TestNobodyStarves(t *testing.T) {
 			}
 		}
 		for i, e := range served {
-			window := e.Created.Add(time.Duration(highest-e.Priority) * claimqueue.Step)
+			window := e.Created.Add(time.Duration(highest-e.Priority) * claimqueue.TimePerPriority)
 			bound := waited[e.Name]
 			for _, other := range all {
 				if other.Name > e.Name && (other.Created.Before(window) || other.Created.Equal(e.Created)) {
@@ -152,7 +152,7 @@ func TestNobodyStarves(t *testing.T) {
 			}
 		}
 		for _, e := range queue {
-			if late := served[len(served)-1].Created.Sub(e.Created); late > time.Duration(highest-e.Priority)*claimqueue.Step {
+			if late := served[len(served)-1].Created.Sub(e.Created); late > time.Duration(highest-e.Priority)*claimqueue.TimePerPriority {
 				t.Fatalf("%v waits, and a claim created %s later was served", e, late)
 			}
 		}

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -285,36 +284,6 @@ func (a manifestApplier) readWithTimeout(ctx context.Context, path string, into 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return a.readJSON(ctx, path, into)
-}
-
-// hasFailedForGood reports whether an object that has failed is a Job or Pod that never runs again.
-func hasFailedForGood(stored *unstructured.Unstructured) bool { return judgeRun(stored).final }
-
-// judgeRun returns whether a Job or Pod has succeeded; other kinds have no end.
-func judgeRun(stored *unstructured.Unstructured) manifestState {
-	switch stored.GetKind() {
-	case "Job":
-		var job batchv1.Job
-		if err := convertObject(stored, &job); err != nil {
-			return manifestState{waiting: "its status cannot be read"}
-		}
-		complete, failure := judgeJob(&job)
-		switch {
-		case failure != "":
-			return manifestState{failed: "it has failed: " + failure, final: true}
-		case !complete:
-			return manifestState{waiting: "it is not complete"}
-		}
-	case "Pod":
-		switch phase, _, _ := unstructured.NestedString(stored.Object, "status", "phase"); corev1.PodPhase(phase) {
-		case corev1.PodFailed:
-			return manifestState{failed: "it has failed", final: true}
-		case corev1.PodSucceeded:
-		default:
-			return manifestState{waiting: "it has not ended"}
-		}
-	}
-	return manifestState{}
 }
 
 // convertObject decodes an object into its type.

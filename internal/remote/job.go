@@ -69,6 +69,36 @@ func judgeJob(job *batchv1.Job) (complete bool, failure string) {
 	return false, ""
 }
 
+// hasFailedForGood reports whether an object that has failed is a Job or Pod that never runs again.
+func hasFailedForGood(stored *unstructured.Unstructured) bool { return judgeRun(stored).final }
+
+// judgeRun returns whether a Job or Pod has succeeded; other kinds have no end.
+func judgeRun(stored *unstructured.Unstructured) manifestState {
+	switch stored.GetKind() {
+	case "Job":
+		var job batchv1.Job
+		if err := convertObject(stored, &job); err != nil {
+			return manifestState{waiting: "its status cannot be read"}
+		}
+		complete, failure := judgeJob(&job)
+		switch {
+		case failure != "":
+			return manifestState{failed: "it has failed: " + failure, final: true}
+		case !complete:
+			return manifestState{waiting: "it is not complete"}
+		}
+	case "Pod":
+		switch phase, _, _ := unstructured.NestedString(stored.Object, "status", "phase"); corev1.PodPhase(phase) {
+		case corev1.PodFailed:
+			return manifestState{failed: "it has failed", final: true}
+		case corev1.PodSucceeded:
+		default:
+			return manifestState{waiting: "it has not ended"}
+		}
+	}
+	return manifestState{}
+}
+
 // describeJobPod says what the newest pod of a Job does, or how it has ended; "" if that is not known.
 func (a manifestApplier) describeJobPod(ctx context.Context, job string) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
