@@ -43,7 +43,7 @@ func TestWhatDoesNotCountIsLeftOut(t *testing.T) {
 		{"all service accounts", r, []string{"cert-manager", "default", "other"}, users},
 		{"users are never ignored", r, []string{UserSource}, all},
 		{"an older API server", Report{Counts: all}, []string{"cert-manager"}, all},
-		{"an API server that does not tell users apart", Report{Counts: all, Sources: map[string]Counts{"default": app}}, []string{"default"}, all},
+		{"an API server that does not report users", Report{Counts: all, Sources: map[string]Counts{"default": app}}, []string{"default"}, all},
 	} {
 		if got := tc.report.Without(tc.ignored); got != tc.want {
 			t.Errorf("%s: got %+v, want %+v", tc.name, got, tc.want)
