@@ -76,14 +76,15 @@ func newHTTPClient(c *rest.Config, authorities cabundle.Bundle) (*http.Client, e
 	if c.Proxy != nil {
 		proxy = c.Proxy
 	}
-	transport, err := rest.HTTPWrappersForConfig(c, authorities.WrapTransport(&http.Transport{
+	direct := authorities.WrapTransport(&http.Transport{
 		Proxy:               proxy,
 		DialContext:         (&net.Dialer{Timeout: callTimeout}).DialContext,
 		TLSClientConfig:     verify,
 		TLSHandshakeTimeout: callTimeout,
 		IdleConnTimeout:     idleTimeout,
 		MaxIdleConnsPerHost: 1,
-	}))
+	})
+	transport, err := rest.HTTPWrappersForConfig(c, limitedTransport{direct, maxAnswer})
 	if err != nil {
 		return nil, errUnreadable
 	}
