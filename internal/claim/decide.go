@@ -76,6 +76,10 @@ func planDeleted(f Snapshot) Plan {
 	if !f.ownsCluster() {
 		return Plan{Steps: []Step{{RemoveFinalizer, NoCluster}}}
 	}
+	if f.Cluster.Protected && !f.Cluster.Deleting {
+		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
+			"Assigned cluster is protected from deletion: remove its annotation "+hivev1.AnnotationProtectedDelete+" to have it deleted")}
+	}
 	if f.PoolExists && !f.Cluster.Deleting && !f.DeletedAt.IsZero() {
 		if soon := f.DeletedAt.Add(GracePeriod).Sub(f.Now); soon > 0 {
 			return Plan{ClusterRunning: clusterDeletingCondition, Next: soon}

@@ -178,6 +178,19 @@ func TestAReleasedClaimSaysThatItsClusterAwaitsABundle(t *testing.T) {
 	}
 }
 
+func TestAReleasedClaimSaysThatItsClusterIsProtected(t *testing.T) {
+	for name, poolExists := range map[string]bool{"with its pool": true, "without a pool, the claim itself deletes its cluster": false} {
+		t.Run(name, func(t *testing.T) {
+			v := Decide(served(func(f *Snapshot) {
+				f.Deleting, f.DeletedAt, f.Cluster.Protected, f.PoolExists = true, noon.Add(-time.Minute), true, poolExists
+			}))
+			if !strings.Contains(v.ClusterRunning.Message, "remove its annotation hive.openshift.io/protected-delete") || len(v.Steps) > 0 {
+				t.Errorf("it says %q and takes steps %v", v.ClusterRunning.Message, v.Steps)
+			}
+		})
+	}
+}
+
 func TestALifetimeThatIsNoneIsExplained(t *testing.T) {
 	v := Decide(served(func(f *Snapshot) { f.Lifetime = span("1w") }))
 	if !strings.Contains(v.Pending.Message, `"1w"`) {

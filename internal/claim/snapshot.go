@@ -73,6 +73,8 @@ type Cluster struct {
 	// ClaimedAt is when the cluster was bound to the claim; zero if that is unknown.
 	ClaimedAt time.Time
 	Deleting  bool
+	// Protected is set if the hub refuses its deletion, because of the annotation protected-delete.
+	Protected bool
 	// AwaitsBundle is set while its destruction waits for a bundle of diagnostics.
 	AwaitsBundle bool
 	// Running is set if the cluster runs and is not about to hibernate.

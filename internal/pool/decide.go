@@ -124,13 +124,19 @@ func (d *draft) completeBindings() {
 	completed := map[string]bool{}
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
-		incomplete := c.Cluster == "" || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
+		incomplete := c.Cluster == "" && !m.isReservedForPredecessor(c) || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
 		readable := m.Unreadable == "" && !c.Unreadable
 		if exists && readable && incomplete && !c.Deleting && !completed[c.Name] {
 			completed[c.Name] = true
 			d.addBinding(c, m, BindingIncomplete, "the binding was interrupted")
 		}
 	}
+}
+
+// isReservedForPredecessor reports whether c may be another claim than the one of that name for which m was reserved:
+// c may not have a cluster, and was not there before. It gets m once it is admitted.
+func (m *Member) isReservedForPredecessor(c Claim) bool {
+	return c.Held && !c.Created.Before(m.ClaimedAt)
 }
 
 // deleteUnclaimed deletes every unclaimed cluster of a pool that is being deleted, all at once, as
@@ -360,7 +366,7 @@ func (d *draft) replaceMember(m *Member, why Cause, reason string) {
 // concurrent work. It returns false if the deletion is not planned. Deleting a cluster that is
 // being installed needs no budget: it frees what its deletion takes.
 func (d *draft) deleteIfBudgetAllows(m *Member, cause Cause, reason string, args ...any) bool {
-	if m.Unreadable != "" {
+	if m.Unreadable != "" || d.isProtected(m) {
 		return false
 	}
 	if d.isFrozen() || d.budget <= 0 && !m.isBeingInstalled() {
@@ -374,7 +380,7 @@ func (d *draft) deleteIfBudgetAllows(m *Member, cause Cause, reason string, args
 // deleteOnRequest plans a deletion that a user asked for. The deletion does not wait for installs,
 // only for other deletions: at most maxConcurrent clusters are destroyed at a time.
 func (d *draft) deleteOnRequest(m *Member, cause Cause, reason string, args ...any) {
-	if m.Unreadable != "" {
+	if m.Unreadable != "" || d.isProtected(m) {
 		return
 	}
 	if !d.Settings.Deleting && (d.isFrozen() || d.deletions <= 0 && !m.isBeingInstalled()) {
@@ -382,6 +388,15 @@ func (d *draft) deleteOnRequest(m *Member, cause Cause, reason string, args ...a
 		return
 	}
 	d.addDeletion(m, cause, reason, args...)
+}
+
+// isProtected reports whether the hub refuses the deletion of m, and records that the plan leaves it out. A deletion
+// that is refused must use up no limit: others would wait for it.
+func (d *draft) isProtected(m *Member) bool {
+	if m.Protected {
+		d.protectedMembers = append(d.protectedMembers, m.Name)
+	}
+	return m.Protected
 }
 
 func (d *draft) addDeletion(m *Member, cause Cause, reason string, args ...any) {

@@ -84,6 +84,10 @@ func applyMark(m *pool.Member, mark string) {
 		m.Paused = hivev1.AnnotationReconcilePause
 	case "marked":
 		m.Marked = true
+	case "protected":
+		m.Protected = true
+	case "reserved": // for a claim that exists since before
+		m.ClaimedAt = noon
 	case "undeletable":
 		m.DeletionError = "the credentials are wrong."
 	case "withdrawn":
@@ -200,7 +204,11 @@ func TestDecide(t *testing.T) {
 		"a binding that has begun is completed":         {settings(0, 0), "a:claimed=x", "x y^9", "bind x a, create"},
 		"a claim that is held gets none":                {settings(1, 1), "a:assignable", "x~ y", "bind y a, create"},
 		"… and asks for no more":                        {settings(1, 1), "a:assignable", "x~", ""},
-		"… but keeps what it has":                       {settings(1, 1), "a:claimed=x b:assignable", "x~", "bind x a"},
+		"… but keeps what it has":                       {settings(1, 1), "a:claimed=x+reserved b:assignable", "x~", "bind x a"},
+		"… and not what an earlier one of its name had": {settings(1, 1), "a:claimed=x b:assignable", "x~", ""},
+		"a protected cluster is not deleted":            {settings(1, 1), "a:claimed=x+protected b:assignable", "x!", ""},
+		"… not even if it is broken":                    {settings(1, 1), "a:broken+protected b:assignable", "", ""},
+		"… and takes nobody's turn":                     {with(settings(0, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:claimed=x+protected b:claimed=y", "x! y!", "delete b"},
 		"only a running cluster is assigned":            {settings(1, 0), "a:standby", "x", "start a, create"},
 		"a waiting claim adds a cluster":                {settings(1, 1), "a:installing+run", "x", "create"},
 		"a cluster is told of the claim that has it":    {settings(1, 1), "a:assignable b:assignable", "x=a", "bind x a"},

@@ -22,6 +22,8 @@ type draft struct {
 	unservableSets []UnservableSet
 	// unawareOfClaim has the claimed members that do not record their claim yet.
 	unawareOfClaim map[string]bool
+	// protectedMembers names the members that would be deleted if the hub did not refuse it.
+	protectedMembers []string
 	// deferredDeletions names the members whose deletion waits until the limits allow it.
 	deferredDeletions []string
 	// plannedDeletions names the members that this plan deletes, reservedForClaims the members that

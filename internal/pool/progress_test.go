@@ -43,6 +43,10 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 			decision{oneAtATime(0, 0), "a:deleting+undeletable b:claimed=x", "x=b!", ""},
 			pool.Held, "blocked; postponed deletions: b: maxConcurrent is 1 (being deleted: a); the deletion of a makes no progress: the credentials are wrong",
 		},
+		"a released cluster that is protected": {
+			decision{oneAtATime(0, 0), "a:claimed=x+protected", "x=a!", ""},
+			pool.Held, "blocked; the deletion of a makes no progress: it is protected: remove its annotation hive.openshift.io/protected-delete",
+		},
 		"a broken one waits for an install": {
 			decision{oneAtATime(2, 0), "a:installing+sleep b:broken c:standby", "", ""},
 			pool.Advancing, "installing 1; postponed deletions: b: maxConcurrent is 1 (being installed: a)",
@@ -124,6 +128,17 @@ func TestAPoolThatIsBlockedWaitsToCreateWhatItHasRecorded(t *testing.T) {
 	p := pool.Decide(pool.Snapshot{Settings: set, Pending: []string{"a"}, Now: noon})
 	if r := p.Report; r.Progress != pool.Held || r.Blocked != "1 to be created: no image set" {
 		t.Errorf("%s: %s", r.Progress, r.Words)
+	}
+}
+
+func TestAPoolWaitsForAHubThatRefusesItsWrites(t *testing.T) {
+	p := pool.Decide(pool.Snapshot{Settings: settings(1, 0), Pending: []string{"a"}, RefusedWrite: `namespaces "a" is forbidden: no team.`, Now: noon})
+	want := `the hub refuses what the pool needs: namespaces "a" is forbidden: no team: its administrator can change the policy, webhook or right that refuses it`
+	if r := p.Report; r.Progress != pool.Held || r.Blocked != want {
+		t.Errorf("%s: %s", r.Progress, r.Blocked)
+	}
+	if brief(p) != "complete creation a" {
+		t.Errorf("it does %q, and must try again", brief(p))
 	}
 }
 

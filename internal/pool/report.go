@@ -49,15 +49,17 @@ func (d *draft) buildReport() Report {
 
 // failingDeletions maps the members whose deletion makes no progress to the reason.
 func (d *draft) failingDeletions() map[string]string {
-	var out map[string]string
+	out := map[string]string{}
 	for _, m := range d.buckets[Deleting] {
-		if m.DeletionError == "" {
-			continue
+		if m.DeletionError != "" {
+			out[m.Name] = m.DeletionError
 		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[m.Name] = m.DeletionError
+	}
+	for _, name := range d.protectedMembers {
+		out[name] = "it is protected: remove its annotation " + hivev1.AnnotationProtectedDelete
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return out
 }
@@ -99,9 +101,16 @@ func listFirst(names []string) string {
 // computeProgress returns Advancing if anything is in progress that ends automatically, otherwise
 // whether the pool is Settled or Held.
 func (d *draft) computeProgress(r Report) Progress {
-	underWay := d.countPlanned(Create) + d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() + d.awaitingCount((*Member).awaitsBootstrap) +
-		len(d.buckets[Deleting]) - len(d.hangingResumes()) - len(r.Failing)
-	if d.Settings.Blocked == "" && !d.Settings.Deleting {
+	underWay := d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() + d.awaitingCount((*Member).awaitsBootstrap) - len(d.hangingResumes())
+	for _, m := range d.buckets[Deleting] {
+		if m.DeletionError == "" {
+			underWay++
+		}
+	}
+	if d.RefusedWrite == "" {
+		underWay += d.countPlanned(Create)
+	}
+	if d.Settings.Blocked == "" && d.RefusedWrite == "" && !d.Settings.Deleting {
 		underWay += len(d.Pending)
 	}
 	for _, m := range d.buckets[Installing] {
@@ -132,6 +141,9 @@ func (d *draft) listObstacles(r Report) []string {
 	}
 	if r.Short > 0 {
 		out = append(out, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
+	}
+	if d.RefusedWrite != "" {
+		out = append(out, fmt.Sprintf("the hub refuses what the pool needs: %s: its administrator can change the policy, webhook or right that refuses it", strings.TrimRight(d.RefusedWrite, ".")))
 	}
 	out = append(out, d.unmetRequirements()...)
 	if n := len(d.Pending); n > 0 && d.Settings.Blocked != "" && r.Short == 0 && !d.Settings.Deleting {

@@ -34,6 +34,9 @@ type Snapshot struct {
 	// PositionsSetAt is when the positions of waiting claims were last set; zero if they were not,
 	// or if that is unknown.
 	PositionsSetAt time.Time
+	// RefusedWrite is why the hub refused to create or delete an object in the last pass; empty if it
+	// did not. The pool tries again.
+	RefusedWrite string
 	// RecheckAfter is how long the pool may rely on objects that it refers to and that are not
 	// watched; 0 means no limit.
 	RecheckAfter time.Duration
@@ -138,6 +141,8 @@ type Member struct {
 	// Paused is the annotation by which a user has paused it, so that hotspare does not start or
 	// stop it, or does not work on it at all; empty if it is not paused.
 	Paused string
+	// Protected is set if the hub refuses its deletion, because of the annotation protected-delete.
+	Protected bool
 	// DeletionError explains why its deletion makes no progress; empty if it does.
 	DeletionError string
 	// Wanted is the power state in its spec.

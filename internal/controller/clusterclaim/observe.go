@@ -213,6 +213,7 @@ func readCluster(cd *hivev1.ClusterDeployment) *claim.Cluster {
 	hibernates := cd.Spec.PowerState == hivev1.PowerHibernating && !clusterstate.IsHibernationUnsupported(cd)
 	f := &claim.Cluster{
 		Deleting:   cd.DeletionTimestamp != nil,
+		Protected:  hivev1.IsTrue(cd.Annotations, hivev1.AnnotationProtectedDelete),
 		Running:    cd.Status.PowerState == hivev1.StatusRunning && !hibernates,
 		Hibernates: hibernates,
 		PowerState: cd.Status.PowerState,

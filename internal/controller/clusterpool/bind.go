@@ -77,6 +77,21 @@ func (t *execution) reportRefusal(ctx context.Context, claim *hivev1.ClusterClai
 	return nil
 }
 
+// findRefusal returns the message of the first of the joined errors for which refusalMessage has one; "" if none has.
+func findRefusal(err error) string {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		message, _ := refusalMessage(err)
+		return message
+	}
+	for _, e := range joined.Unwrap() {
+		if message := findRefusal(e); message != "" {
+			return message
+		}
+	}
+	return ""
+}
+
 // refusalMessage returns the API server's message if it refused a write permanently: by an
 // admission policy, a webhook or RBAC.
 func refusalMessage(err error) (string, bool) {

@@ -98,6 +98,8 @@ type poolCache struct {
 	dependencies atomic.Pointer[dependencies]
 	// required has the steps of the pool's bootstrap as they were read last.
 	required spares.Memo
+	// refusedWrite is why the hub refused to create or delete an object in the last pass; empty if it did not.
+	refusedWrite string
 	// unaware maps the names of clusters to the UIDs of those whose claim was deleted before the
 	// cluster was written into it. A process without this knowledge only waits longer.
 	unaware memo[string, types.UID]

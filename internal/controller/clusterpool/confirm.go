@@ -57,6 +57,10 @@ func (t *execution) confirmAllObserved(ctx context.Context) error {
 		recorded[name] = true
 	}
 	for _, cd := range list.Items {
+		// Anybody who may create a ClusterDeployment can give it the labels: they find clusters, and prove nothing.
+		if poolKeyOf(&cd) != t.seen.poolKey() || t.seen.excluded[cd.UID] {
+			continue
+		}
 		switch seen := t.seen.clusters[cd.Name]; {
 		case seen == nil && !recorded[cd.Name]:
 			return fault.New(fault.Conflict, fmt.Errorf("cluster %s of pool %s is not in the cache yet", cd.Name, p.Name))
@@ -233,7 +237,7 @@ func (t *execution) confirmExisting(ctx context.Context, o client.Object, ref hi
 
 // confirmNamespace returns an error unless the namespace that exists under the name of a new
 // cluster was created for it. Otherwise the pool's Secrets would be copied into somebody else's
-// namespace.
+// namespace. The error is a Conflict: the next pass drops the name.
 func (t *execution) confirmNamespace(ctx context.Context, name string, ref hivev1.ClusterPoolReference) error {
 	var ns corev1.Namespace
 	if err := t.Live.Get(ctx, types.NamespacedName{Name: name}, &ns); err != nil {
@@ -242,7 +246,7 @@ func (t *execution) confirmNamespace(ctx context.Context, name string, ref hivev
 	if rbac.IsPoolNamespace(&ns, ref) {
 		return nil
 	}
-	return fault.NewDenied("namespace %s was not created for a cluster of pool %s", name, t.pool.Name)
+	return fault.New(fault.Conflict, fmt.Errorf("namespace %s was not created for a cluster of pool %s", name, t.pool.Name))
 }
 
 // confirmSecret returns a Conflict if the Secret that exists in place of want has other data: the

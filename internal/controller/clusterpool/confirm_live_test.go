@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -361,5 +362,135 @@ func TestAClusterThatGoesUnseenCountsAgainstMaxConcurrent(t *testing.T) {
 	l.pass()
 	if n := l.clusters(); n != 1 {
 		t.Errorf("%d clusters: one goes and another is made, maxConcurrent is 1", n)
+	}
+}
+
+// Whoever may create a ClusterDeployment can label it as one of any pool, or name any pool in it.
+func TestClustersOfOthersDoNotStopAPool(t *testing.T) {
+	l := newLab(t)
+	labels := map[string]string{hivev1.LabelPoolNamespace: "pools", hivev1.LabelPoolName: l.pool.Name}
+	labeled := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "eve", Name: "labeled", Labels: labels}}
+	named := labeled.DeepCopy()
+	named.Name = "named"
+	named.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "pools", PoolName: l.pool.Name}
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "eve"}}, labeled, named} {
+		if err := l.store.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
+	l.restart()
+	for range 3 {
+		l.view.ShowAllWrites()
+		l.pass()
+	}
+	if n := l.clusters(); n != 4 {
+		t.Errorf("there are %d clusters, want two of the pool beside two others", n)
+	}
+	if err := l.store.Delete(t.Context(), l.pool, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		l.view.ShowAllWrites()
+		l.pass()
+	}
+	if l.stored() != nil || l.clusters() != 2 {
+		t.Errorf("the pool is %+v, and there are %d clusters", l.stored(), l.clusters())
+	}
+}
+
+// A cluster that was stored under another schema may lack the reference to its pool.
+func TestAClusterWithoutAReadablePoolCountsAsASpare(t *testing.T) {
+	l := newLab(t)
+	cd := l.store.ListSharedObjects(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.EditObject(t.Context(), cd, func() { cd.Spec.ClusterPoolRef, cd.Unreadable = nil, "spec.clusterPoolRef: 1 is not an object" })
+	l.restart()
+	for range 3 {
+		l.view.ShowAllWrites()
+		l.pass()
+	}
+	if n, plan := l.clusters(), l.stored().Status.Plan; n != 1 || !strings.Contains(plan, cd.Name) {
+		t.Errorf("there are %d clusters, and the plan is %q", n, plan)
+	}
+}
+
+// forbidding is a client of a hub that refuses namespaces while it has a message.
+type forbidding struct {
+	client.Client
+	message *string
+}
+
+func (f forbidding) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if _, isNamespace := o.(*corev1.Namespace); isNamespace && *f.message != "" {
+		return apierrors.NewForbidden(corev1.Resource("namespaces"), o.GetName(), errors.New(*f.message))
+	}
+	return f.Client.Create(ctx, o, opts...)
+}
+
+func TestAPoolSaysWhatTheHubRefuses(t *testing.T) {
+	l := newLab(t)
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
+	for _, o := range l.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
+		cd := o.DeepCopyObject().(*hivev1.ClusterDeployment)
+		l.store.EditObject(t.Context(), cd, func() {
+			cd.Spec.Installed, cd.Spec.PowerState, cd.Status.PowerState = true, hivev1.PowerHibernating, hivev1.StatusHibernating
+		})
+	}
+	message := "label team is missing"
+	l.pools.Client = forbidding{l.pools.Client, &message}
+	for range 2 {
+		l.view.ShowAllWrites()
+		if _, err := l.pools.Reconcile(t.Context(), l.request()); err == nil {
+			t.Fatal("the pass succeeded")
+		}
+	}
+	c := condition.Find(l.stored().Status.Conditions, hivev1.PoolProgressing)
+	if c == nil || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, message) {
+		t.Errorf("the pool says %+v", c)
+	}
+	writes := l.store.CountWrites()
+	l.view.ShowAllWrites()
+	if _, err := l.pools.Reconcile(t.Context(), l.request()); err == nil || l.store.CountWrites() != writes {
+		t.Errorf("another attempt wrote %d times: %v", l.store.CountWrites()-writes, err)
+	}
+	message = ""
+	for range 2 {
+		l.view.ShowAllWrites()
+		l.pass()
+	}
+	if c := condition.Find(l.stored().Status.Conditions, hivev1.PoolProgressing); l.clusters() != 2 || strings.Contains(c.Message, "refuses") {
+		t.Errorf("there are %d clusters, and the pool says %+v", l.clusters(), c)
+	}
+}
+
+// A name that is recorded is known to all who may read the pool. One of them creates its namespace first.
+func TestAPoolTakesAnotherNameIfANamespaceIsTaken(t *testing.T) {
+	l := newLab(t)
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
+	l.view.ShowAllWrites()
+	whole := l.pools.Client
+	message := "the API server is not there yet"
+	l.pools.Client = forbidding{whole, &message}
+	if _, err := l.pools.Reconcile(t.Context(), l.request()); err == nil {
+		t.Fatal("a cluster was made")
+	}
+	l.pools.Client = whole
+	recorded := l.stored().Status.Pending
+	if len(recorded) != 1 {
+		t.Fatalf("%v are recorded", recorded)
+	}
+	l.view.ShowAllWrites()
+	if err := l.store.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: recorded[0]}}); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := l.pools.Reconcile(t.Context(), l.request()); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+		t.Fatalf("the next pass is in %s: %v", result.RequeueAfter, err)
+	}
+	for range 3 {
+		l.view.ShowAllWrites()
+		l.pass()
+	}
+	if n, p := l.clusters(), l.stored().Status.Pending; n != 2 || len(p) > 0 {
+		t.Errorf("there are %d clusters, and %v is recorded", n, p)
 	}
 }

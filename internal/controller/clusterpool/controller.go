@@ -121,6 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p, nameErr := t.nameNewClusters(ctx, p)
 	wait, reportErr := t.reportStatus(ctx, p)
 	createErr := t.applySteps(ctx, p, stagesAfterStatus)
+	s.cache.refusedWrite = findRefusal(createErr)
 	return fault.Requeue(fault.SoonerDelay(p.Next, wait), errors.Join(s.secretsErr, serveErr, nameErr, reportErr, createErr))
 }
 

@@ -36,6 +36,8 @@ type observation struct {
 	sets claimset.Sets
 	// remembered names the clusters that the cache does not show yet: this process created them.
 	remembered map[string]bool
+	// excluded has the clusters that only claim to be the pool's, by UID; see excludeForeignClusters.
+	excluded map[types.UID]bool
 	// allObserved is set if the pool certainly has no clusters except those in clusters and those
 	// recorded in its status.
 	allObserved bool
@@ -138,10 +140,7 @@ func (r *Reconciler) observeClusters(ctx context.Context, key types.NamespacedNa
 		other := s.clusters[cd.Name]
 		return other, other != nil && other.Namespace == cd.Namespace
 	}
-	mine := func(cd *hivev1.ClusterDeployment) bool {
-		ref := cd.Spec.ClusterPoolRef
-		return ref != nil && ref.Namespace == key.Namespace && ref.PoolName == key.Name
-	}
+	mine := func(cd *hivev1.ClusterDeployment) bool { return poolKeyOf(cd) == key }
 	newer, unseen := r.clusters.AheadOfCache(cached, mine, r.Clock.Now())
 	for _, cd := range newer {
 		s.clusters[cd.Name] = cd
@@ -158,6 +157,7 @@ func (r *Reconciler) observeClusters(ctx context.Context, key types.NamespacedNa
 // proves nothing, since anybody may create one in a namespace of their own: if it were bound to a
 // claim, the claim's owner would get an API server of that user.
 func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.NamespacedName, s *observation) error {
+	s.excluded = map[types.UID]bool{}
 	var unknown []string
 	for name, cd := range s.clusters {
 		if uid, known := s.cache.namespaceOwners.find(name); !s.remembered[name] && !(known && uid == cd.UID) {
@@ -176,8 +176,9 @@ func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.Names
 			return fmt.Errorf("reading the namespace of cluster %s of pool %s: %w", name, key, err)
 		}
 		// Without its namespace the cluster itself is deleted, and the cache is behind.
-		if err != nil || !rbac.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
+		if err != nil || !rbac.IsPoolNamespace(&ns, hivev1.ClusterPoolReference{Namespace: key.Namespace, PoolName: key.Name}) {
 			delete(s.clusters, name)
+			s.excluded[cd.UID] = true
 			continue
 		}
 		s.cache.namespaceOwners.store(name, cd.UID)
@@ -281,7 +282,7 @@ func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 	if err != nil {
 		return snap, err
 	}
-	snap.PositionsSetAt, snap.RecheckAfter = s.cache.positionsSetAt, s.recheckDelay()
+	snap.PositionsSetAt, snap.RecheckAfter, snap.RefusedWrite = s.cache.positionsSetAt, s.recheckDelay(), s.cache.refusedWrite
 	s.cache.removeDeletedClusters(s.clusters, snap.Members)
 	s.cache.setClaimMissingSince(s, snap.Members, r.Clock.Now())
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.IsFake(s.pool) {

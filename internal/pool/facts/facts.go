@@ -238,6 +238,7 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Recipe:    cd.Annotations[hivev1.AnnotationRecipeVersion],
 		Adopted:   IsAdopted(cd),
 		Deleting:  cd.DeletionTimestamp != nil,
+		Protected: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationProtectedDelete),
 		Marked:    IsMarkedForRemoval(cd),
 		Installed: cd.Spec.Installed,
 		GaveUp:    condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
@@ -253,7 +254,8 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 
 		Unreadable: cd.Unreadable,
 	}
-	m.Running = cd.Status.PowerState == hivev1.StatusRunning && m.Wanted != pool.Hibernating
+	// Nobody checks a cluster that is not reconciled: that it ran once says nothing.
+	m.Running = cd.Status.PowerState == hivev1.StatusRunning && m.Wanted != pool.Hibernating && m.Paused != hivev1.AnnotationReconcilePause
 	if cd.Spec.ClusterPoolRef != nil {
 		m.Claim = cd.Spec.ClusterPoolRef.ClaimName
 		if at := cd.Spec.ClusterPoolRef.ClaimedTimestamp; at != nil {
