@@ -3,8 +3,8 @@
 //
 // These programs keep global state (feature gates, metrics, their logger), so a process can run
 // only one control plane in its lifetime. They listen on one loopback port only; etcd listens on a
-// unix socket. There is no leader election: a component that lost an election would end the
-// process, and etcd with it.
+// unix socket, and the API server calls it without one. There is no leader election: a component
+// that lost an election would end the process, and etcd with it.
 package controlplane
 
 import (
@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"hotspare.io/hotspare/internal/embedded/controlplane/etcdclient"
 	"hotspare.io/hotspare/internal/embedded/controlplane/loopbacktoken"
 	"hotspare.io/hotspare/internal/embedded/controlplane/readyz"
 	"hotspare.io/hotspare/internal/embedded/controlplane/requestcounter"
@@ -139,6 +140,7 @@ func newControlPlane(ctx context.Context, o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
+	etcdclient.Use(life, store.server.Server, store.url)
 	go func() {
 		defer close(c.done)
 		defer store.stopAndClean()
