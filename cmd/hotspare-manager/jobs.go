@@ -37,7 +37,7 @@ func (f *flags) jobOptions(ctx context.Context, log logr.Logger, cfg *rest.Confi
 		}
 	}
 	if image == "" {
-		log.Info("no clusters are made: there is no --image, and this runs in no pod")
+		log.Info("no clusters will be installed: set --image, or run the manager in a pod")
 		return nil, nil
 	}
 	o := &job.Options{Image: image, Program: programPath, InstallerImage: f.installer}

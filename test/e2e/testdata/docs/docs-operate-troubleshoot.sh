@@ -4,7 +4,7 @@ hotspare pool create dev --size 1 --running 1 --workers 0
 hotspare claim create dev --name mine --wait
 ### A cluster is broken
 cluster dev-x7k2p
-### A data plane does not come
+### A data plane is not created
 region
 apply <<'YAML'
 apiVersion: hotspare.io/v1alpha1
