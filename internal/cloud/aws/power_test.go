@@ -129,7 +129,7 @@ func TestPower(t *testing.T) {
 			l.ec2.ChangeInstance(t, idOf(name), f)
 		}
 		return cloudtest.Cloud{
-			Against:  "an EC2 of our own, which the AWS CLI takes for the real one",
+			Against:  "our EC2 simulator, which works with the AWS CLI",
 			Actuator: l.Actuator,
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				l.master(infraID)

@@ -105,7 +105,7 @@ func TestPower(t *testing.T) {
 		l := newLab(t)
 		l.hibernation = true
 		return cloudtest.Cloud{
-			Against:  "the server that comes with Azure's SDK, with machines of our own behind it",
+			Against:  "the fake server of Azure's SDK, with simulated machines behind it",
 			Actuator: l.Actuator,
 			Create:   func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
 			Vanish:   func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },

@@ -136,7 +136,7 @@ func TestPower(t *testing.T) {
 			l.bmc.ChangeSystem(t, ref.Cluster.Name+"-"+name, f)
 		}
 		return cloudtest.Cloud{
-			Against:  "BMCs of our own that speak Redfish, which redfishtool takes for real ones; by `make test-sims` also pyghmi's, by IPMI",
+			Against:  "our Redfish simulator of BMCs, which works with redfishtool; `make test-sims` also uses pyghmi's, by IPMI",
 			Actuator: l.Actuator,
 			Create: func(_ *testing.T, infraID string, workers int) cloud.Ref {
 				l.add(infraID, "master-0", "master", redfishtest.System{})

@@ -142,8 +142,11 @@ Each platform runs it against a simulated cloud. ✓ is a case that passes; – 
 is skipped because the platform, or its simulator, does not have it.
 
 The deeper a cluster sleeps, the less it costs and the longer it takes to wake: at depth freeze, machines keep
-their memory in memory, at depth suspend on disk, and at depth stop they lose it. A depth that a platform or a machine
-does not have becomes the next deeper one.
+their memory in memory, at depth suspend on disk, and at depth stop they lose it. If a platform or a machine does not
+support a depth, hotspare uses the next deeper one.
+
+For clusters of [Cluster API](../capi.md), hotspare uses the code of aws, azure, gcp, openstack and vsphere; tests of its own cover
+the rest. Clusters of ibmcloud, nutanix and none [cannot hibernate](../install.md).
 
 Do not edit this page: ` + "`make generate`" + ` writes it from the tests, and a test fails when the
 page differs.

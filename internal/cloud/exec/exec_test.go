@@ -85,7 +85,7 @@ func TestActuatorPassesTheSuiteOfClouds(t *testing.T) {
 		w := recipetest.New(t)
 		machine := func(ref cloud.Ref, name string) string { return filepath.Join(w.Home, "clusters", ref.InfraID, name) }
 		return cloudtest.Cloud{
-			Against:  "a recipe of our own whose machines are folders",
+			Against:  "a test recipe whose machines are folders",
 			Actuator: newActuator(t, w, exec.Options{}),
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				createMachines(t, w, infraID, "Stopped", append([]string{"worker-0", "worker-1", "worker-2"}[:workers], "master-0")...)

@@ -97,7 +97,7 @@ func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
 		return cloudtest.Cloud{
-			Against:  "a Compute Engine of our own",
+			Against:  "our simulator of Compute Engine",
 			Actuator: l.Actuator,
 			Create:   func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
 			Vanish: func(t *testing.T, _ cloud.Ref, name string) {

@@ -203,7 +203,7 @@ func newCloud(t *testing.T, shelve bool) cloudtest.Cloud {
 		l.do(func() { f(v) })
 	}
 	return cloudtest.Cloud{
-		Against:  "a Keystone and a Nova of our own; by `make test-sims` also Debian's real ones, Nova with its fake driver",
+		Against:  "our simulators of Keystone and Nova; `make test-sims` also uses Debian's real ones, Nova with its fake driver",
 		Actuator: l.Actuator,
 		Create: func(_ *testing.T, infraID string, workers int) cloud.Ref {
 			l.add(member(infraID, "master-0"))
