@@ -412,9 +412,8 @@ type PowerTransition struct {
 	// or stop. While the target is Running, it is the depth from which the cluster was resumed.
 	// +optional
 	Depth string `json:"depth,omitempty"`
-	// LastRequestAt is when the last request ended that shows that somebody uses the cluster, as far as it is
-	// known; while one is open, it is when hotspare saw it last. It is known on platforms that report
-	// requests, while the target is Running.
+	// LastRequestAt is when the last known request that counts as use ended; while one is open, it is when
+	// hotspare saw it last. It is known on platforms that report requests, while the target is Running.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -449,7 +448,7 @@ type GateRecord struct {
 	// Passed is true if every gate passed when it was checked last.
 	// +optional
 	Passed bool `json:"passed,omitempty"`
-	// FailedSince is since when, in this run, a gate fails. It is unset while all pass.
+	// FailedSince is when a gate started to fail in this run. It is unset while all pass.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string

@@ -86,7 +86,7 @@ type BootstrapStep struct {
 	// +optional
 	Chart *BootstrapChart `json:"chart,omitempty"`
 	// Timeout is how long the step may take. Then the cluster is broken, and the pool replaces it. Time in which
-	// the cluster does not run does not count. If a Job or Pod of the step has failed for good, the cluster is
+	// the cluster does not run does not count. If a Job or Pod of the step has failed permanently, the cluster is
 	// broken 30 seconds later. A change of it makes no cluster stale. Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
@@ -122,7 +122,7 @@ type BootstrapJob struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image"`
-	// Command is what the container runs. If unset, it runs what the image says.
+	// Command is what the container runs. If unset, the image's entrypoint runs.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -46,7 +46,7 @@ const (
 	PolicyAuto PolicyMode = "Auto"
 )
 
-// PoolPolicySpec is what the owner of a pool promises to its users, and allows.
+// PoolPolicySpec is the desired state of a PoolPolicy.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || has(self.prices)",message="budget needs prices: set spec.prices, such as {running: \"1.2\", hibernating: \"0.1\"}"
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Auto' || has(self.size) && has(self.size.max)",message="mode Auto needs size.max: set the largest number of unclaimed clusters that hotspare may keep"
@@ -68,7 +68,7 @@ type PoolPolicySpec struct {
 	// +optional
 	Size *CountLimits `json:"size,omitempty"`
 	// Budget limits what the unclaimed clusters may cost in a calendar month in UTC, in the currency of
-	// prices. Running clusters give way first, then the size. If unset, there is no limit.
+	// prices. hotspare lowers the running count first, then the size. If unset, there is no limit.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('[1-9]')",message="it is 0 or not a number: write a number above 0, or remove it for no limit"
 	Budget *Decimal `json:"budget,omitempty"`
@@ -336,7 +336,7 @@ type PoolPolicyStatus struct {
 	// "2.4".
 	// +optional
 	ExpectedClaimsPerHour string `json:"expectedClaimsPerHour,omitempty"`
-	// Forecast is of the claims within the next hour, and compares earlier ones with what was seen.
+	// Forecast predicts the claims of the next hour and reports the accuracy of earlier forecasts.
 	// +optional
 	Forecast *PolicyForecast `json:"forecast,omitempty"`
 	// Coverage compares what spec.objective promises with what claims got.
@@ -446,8 +446,8 @@ type PolicyForecast struct {
 	High int32 `json:"high"`
 	// Compared is how many forecasts of the last eight days were compared with what was seen.
 	Compared int32 `json:"compared"`
-	// Within is the share of them whose band had the number of claims, such as "93%". It should be at
-	// least 90%, and is unset if none was compared.
+	// Within is the share of them whose band contained the actual number of claims, such as "93%". It
+	// should be at least 90%, and is unset if none was compared.
 	// +optional
 	Within string `json:"within,omitempty"`
 }
@@ -455,11 +455,11 @@ type PolicyForecast struct {
 // PolicyMonth is what the unclaimed clusters of a pool have cost since a calendar month began in UTC. The
 // amounts are in the currency of spec.prices, and unset without it.
 type PolicyMonth struct {
-	// Month is such as "2026-03".
+	// Month is the calendar month, such as "2026-03".
 	Month string `json:"month"`
 	// RunningHours is the number of cluster-hours of unclaimed clusters that did not hibernate.
 	RunningHours string `json:"runningHours"`
-	// HibernatingHours is that of those that did.
+	// HibernatingHours is the number of cluster-hours of hibernating unclaimed clusters.
 	HibernatingHours string `json:"hibernatingHours"`
 	// Cost is what these hours cost.
 	// +optional
