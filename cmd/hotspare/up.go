@@ -161,7 +161,8 @@ func printLastRun(out io.Writer, dir string) {
 func addServingFlags(flags *pflag.FlagSet, o *up.Options) {
 	flags.IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the last used port, else any free port)")
 	flags.StringVar(&o.AuthenticationConfig, "authentication-config", "",
-		"`path` of an AuthenticationConfiguration with the OIDC issuers whose tokens the API accepts, such as those of CI systems; the file may change meanwhile (default: none)")
+		"`path` of an AuthenticationConfiguration with the OIDC issuers whose tokens the API accepts, such as those of CI systems; "+
+			"changes to the file take effect without a restart (default: none)")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
 		"loopback `address` that serves /metrics; port 0 selects the last used port, else any free port; 0 disables metrics")
 	flags.StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
@@ -175,7 +176,7 @@ func addImageFlags(flags *pflag.FlagSet, o *up.Options, size *string) {
 	flags.StringVar(size, "image-cache-size", "",
 		"how much of the disk to use to keep images that local clusters pull, as in 20G; 0 keeps none (default: a tenth of the disk, at most 20G)")
 	flags.StringSliceVar(&o.InsecureRegistries, "insecure-registries", nil,
-		"registries, as `host:port`, from which local clusters may pull by plain HTTP, and at loopback and link-local addresses; may be repeated (default: none)")
+		"registries, as `host:port`, from which local clusters may pull over plain HTTP, including at loopback and link-local addresses; may be repeated (default: none)")
 }
 
 // containersVariable is the environment variable that replaces the default of the flag --containers.

@@ -28,8 +28,8 @@ const capiLong = `Adopt a Cluster of Cluster API that exists on the hub. Its Clu
 namespace, and uses the kubeconfig that Cluster API stores and renews in Secret NAME-kubeconfig.
 
 hotspare does not create, change or delete the Cluster, except to pause it while it hibernates.
---provider says with which credentials its machines are stopped and started; Metal3, Kamaji and
-k0smotron need none.`
+--provider selects the cloud whose credentials hotspare uses to stop and start the machines;
+Metal3, Kamaji and k0smotron need none.`
 
 const capiExample = `  hotspare adopt capi prod -n prod --provider aws --region us-east-1 --credentials-secret aws-power
   hotspare adopt capi prod -n prod --hibernate-after 12h --dry-run > clusterdeployment.yaml`

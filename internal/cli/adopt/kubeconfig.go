@@ -82,7 +82,7 @@ func (o *kubeconfigOptions) addFlags(a commands, cmd *cobra.Command) {
 	f.StringVar(&o.credentials, "credentials-secret", "", "Secret with the credentials of the platform")
 	f.StringVar(&o.certificates, "certificates-secret", "", "Secret with the CA certificates of the platform (openstack, vsphere)")
 	f.StringVar(&o.clusterName, "cluster-name", "", "name of the cluster below its base domain (default: NAME)")
-	f.StringVar(&o.pool, "pool", "", "pool of which the cluster becomes a spare")
+	f.StringVar(&o.pool, "pool", "", "pool to which the cluster is added as a spare")
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("platform", cobra.FixedCompletions(platformNames, cobra.ShellCompDirectiveNoFileComp)))
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("pool", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return a.CompletePools(cmd, nil, word)

@@ -26,10 +26,10 @@ func (a commands) releaseCommand() *cobra.Command {
 		Short:   "Release claims and destroy their clusters",
 		Long: `Release claims and destroy their clusters.
 
-With --diagnose, the hub writes a bundle of diagnostics of each cluster before it
-destroys the cluster, for the administrator of the hub: the destruction waits for it for
-two minutes at most. An event of the claim has the name of the bundle. A cluster that
-hibernates is not woken for it.`,
+With --diagnose, the hub writes a bundle of diagnostics of each cluster for its
+administrator before it destroys the cluster. The destruction waits at most two minutes
+for it. An event of the claim has the name of the bundle. A cluster that hibernates is
+not woken for it.`,
 		Example: `  hotspare claim release mine
   hotspare claim release mine --diagnose --wait`,
 		Args:              base.RequireNames("claim"),

@@ -38,7 +38,7 @@ func (o *setOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.allOrNone, "all-or-none", false, "get all clusters at once, or none: create a ClaimSet")
 	f.StringArrayVar(&o.poolSelectors, "pool-selector", nil,
 		"claim from any pool with these labels, such as size=large,region=eu, instead of POOL: create a ClaimSet; repeat it for further pools, the preferred ones first")
-	f.DurationVar(&o.fallbackAfter, "fallback-after", 0, "with several --pool-selector, wait this long for the pools of one before those of the next are considered")
+	f.DurationVar(&o.fallbackAfter, "fallback-after", 0, "with several --pool-selector, how long to wait for one selector's pools before considering the next")
 }
 
 // wantsSet reports whether the flags describe a ClaimSet.

@@ -11,7 +11,7 @@ import (
 )
 
 const listLong = `List the images in the data folder, which all local clusters on this computer can pull if
-their workers run containers (spec.platform.local.containers: Always).
+their workers run containers (spec.platform.local.containers: Auto or Always).
 
 With --cached, list the images that clusters have pulled from other registries, and that
 the data folder keeps. A cluster gets them if the registry accepts its pull secret.`

@@ -13,8 +13,8 @@ import (
 
 const loadLong = `Load container images into the data folder, from which all local clusters on this
 computer pull them. The clusters must run containers on their workers
-(spec.platform.local.containers: Always). They find the images at the next pull, also
-with imagePullPolicy Always; their pods need no change.
+(spec.platform.local.containers: Auto or Always). They find the images at the next pull,
+also with imagePullPolicy Always; their pods need no change.
 
 FILE is an archive of docker save or podman save, or an OCI archive; it may be compressed
 with gzip. FOLDER contains an OCI image layout. FILE can also be a program that is linked

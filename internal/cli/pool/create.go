@@ -74,7 +74,7 @@ func (d *createOptions) addFlags(cmd *cobra.Command) {
 	f.Int32Var(&d.size, "size", 1, "number of unclaimed clusters to keep")
 	f.Int32Var(&d.running, "running", 0, "number of unclaimed clusters to keep running; the others hibernate")
 	f.StringVar(&d.platform, "platform", defaultPlatform, "platform to install clusters on")
-	f.Int32Var(&d.workers, "workers", 1, "number of worker machines of each cluster; with 0, pods run on the control plane")
+	f.Int32Var(&d.workers, "workers", 1, "number of worker machines of each cluster; with 0, the control plane's node only reports that pods run")
 	f.StringVar(&d.containers, "containers", "", "whether workers run the containers of pods: Auto (if this machine can), Always or Never")
 	f.StringVar(&d.imageSet, "image-set", defaultImageSet, "ClusterImageSet to install")
 	f.StringVar(&d.baseDomain, "base-domain", defaultBaseDomain, "DNS domain of the clusters")

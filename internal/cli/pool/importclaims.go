@@ -40,12 +40,12 @@ func (a commands) importClaimsCommand() *cobra.Command {
 		Short:             "Add claims of the past to the record from which a PoolPolicy computes counts",
 		Args:              base.RequireOneName("pool"),
 		ValidArgsFunction: a.CompletePools,
-		Long: `Add claims of the past to the record from which a PoolPolicy computes counts. So it does not
+		Long: `Add claims of the past to the record from which a PoolPolicy computes counts. It then does not
 need to watch the pool for a week first.
 
 The file has the format of hotspare simulate --trace: a column created with the time of each
-claim. Export all claims from the first to the last time: a time without claims counts as one
-without demand. hotspare imports the claims from before it began to record this pool, of the
+claim. Export all claims from the first to the last time: a gap in the file counts as no
+demand. hotspare imports the claims from before it began to record this pool, of the
 last two years; it has recorded the later ones itself. So a repeated import changes nothing.`,
 		Example: `  hotspare pool import-claims ci --trace claims.csv
   kubectl get poolpolicy ci`,

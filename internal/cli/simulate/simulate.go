@@ -35,7 +35,7 @@ Policies:
 Each is compared with the best static setting and the best weekly schedule in hindsight: the
 cheapest that serve the same share of the claims, chosen by somebody who knows the trace.
 
-The first part of the trace (--train) is only learned from: the results are about the rest.
+The policy learns from the first part of the trace (--train); results cover the rest.
 docs/sizing.md describes the files.`
 
 const example = `  hotspare simulate --trace claims.csv --resume 5m --install 40m
@@ -77,7 +77,7 @@ func NewCommand(app *base.App) *cobra.Command {
 	f.Float64Var(&q.atOnce, "at-once", 99, "percentage of claims that must not wait longer than --max-wait")
 	f.DurationVar(&q.maxWait, "max-wait", 0, "how long these claims may wait for a running cluster (0: not at all)")
 	f.StringVar(&q.prices, "prices", "", "prices of a cluster-hour, such as running=1.2,hibernating=0.1; frozen, suspended and stopped for clusters that hibernate at these depths")
-	f.Float64Var(&q.train, "train", 0.25, "share of the time of the trace that is only learned from, from 0 to 0.95")
+	f.Float64Var(&q.train, "train", 0.25, "fraction of the trace that is used only for learning, from 0 to 0.95")
 	f.StringVar(&q.from, "from", "", "time at which the results begin, such as 2026-03-01T00:00:00Z (instead of --train)")
 	f.StringVar(&q.to, "to", "", "time at which the results end (default: end of the trace)")
 	f.StringVar(&q.zone, "time-zone", "UTC", "time zone of the hours of the week, such as Europe/Berlin")
