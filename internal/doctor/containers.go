@@ -164,6 +164,13 @@ func (f Facts) checkCgroups() result {
 		return newResult(check, Containers, Problem, "version %d without the %s", c.Version, names).
 			withRemedy(do, "the cgroups lack the "+names, "turn on the "+names+" with kernel parameters")
 	}
+	if f.UserID == 0 && len(intersectWords(neededControllers[c.Version], c.Withheld)) > 0 { // workers of other users have no cgroups
+		cause := "the group /sys/fs/cgroup contains processes and cannot pass its controllers on"
+		do := remedy.New(goal+"start the container in which hotspare runs with --cgroupns=host, or move all processes in /sys/fs/cgroup/cgroup.procs "+
+			"to a child group before you start hotspare.", "")
+		return newResult(check, Containers, Problem, "version %d, but %s, as in a container", c.Version, cause).
+			withRemedy(do, cause, "start the container with --cgroupns=host")
+	}
 	if missing := subtractWords(limitingControllers, c.Controllers); len(missing) > 0 {
 		return newResult(check, Containers, Note, "version %d without the %s: the number of processes of a pod is not limited", c.Version, formatCount(missing, "controller"))
 	}
@@ -247,6 +254,11 @@ func subtractWords(words, other []string) []string {
 		}
 	}
 	return out
+}
+
+// intersectWords returns the words that are in the other list, too.
+func intersectWords(words, other []string) []string {
+	return subtractWords(words, subtractWords(words, other))
 }
 
 // formatCount formats words with their noun: "controller memory", "controllers cpu and memory".

@@ -109,6 +109,16 @@ func TestFindingsAboutContainers(t *testing.T) {
 			want:     []string{"Problem cgroups: version 2, mounted read-only, as in a container without privileges"},
 			obstacle: "the cgroups are mounted read-only: mount them writable",
 		},
+		"cgroups of a container with processes in its group": {
+			change:   func(f *Facts) { f.Cgroups.Withheld = []string{"cpuset", "cpu", "io", "memory", "pids"} },
+			want:     []string{"Problem cgroups: version 2, but the group /sys/fs/cgroup contains processes and cannot pass its controllers on, as in a container"},
+			obstacle: "the group /sys/fs/cgroup contains processes and cannot pass its controllers on: start the container with --cgroupns=host",
+		},
+		"cgroups of a container that withholds what pods do not need": {change: func(f *Facts) { f.Cgroups.Withheld = []string{"io"} }},
+		"cgroups of a container, without root": {
+			change: both(asUser, func(f *Facts) { f.Cgroups.Withheld = []string{"memory"} }),
+			want:   []string{"Note User: user you: pods have no limits of memory, CPU and processes"},
+		},
 		"unknown cgroups": {
 			change:   func(f *Facts) { f.Cgroups = Cgroups{Err: "open /proc/self/mountinfo: no such file or directory"} },
 			want:     []string{"Problem cgroups: they cannot be read: open /proc/self/mountinfo: no such file or directory"},

@@ -99,6 +99,9 @@ type Cgroups struct {
 	Controllers []string
 	// ReadOnly is set if a hierarchy is mounted read-only.
 	ReadOnly bool
+	// Withheld are the controllers of version 2 that the group in /sys/fs/cgroup cannot pass on to new groups, because it
+	// contains processes, as in a container with a namespace of its own.
+	Withheld []string
 	// Err is the reason why the hierarchies are unknown; "" if they are known.
 	Err string
 }

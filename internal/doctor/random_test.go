@@ -93,6 +93,7 @@ func randomFacts(r *rand.Rand) Facts {
 			f.Cgroups = Cgroups{Version: 1, Controllers: []string{"cpu", "cpuacct", "cpuset", "devices", "memory"}[:3+r.IntN(3)]}
 		},
 		func() { f.Cgroups = Cgroups{Version: r.IntN(3), ReadOnly: r.IntN(2) == 0, Err: oneOf(r, "", garbage)} },
+		func() { f.Cgroups.Withheld = oneOf(r, nil, []string{"memory"}, []string{garbage}) },
 		func() { f.Overlay = oneOf(r, Unsupported, Support("")) },
 		func() { f.TUNError = garbage },
 		func() { f.UserID, f.UserNamespaceError = 1000, garbage },

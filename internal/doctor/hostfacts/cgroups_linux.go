@@ -1,6 +1,7 @@
 package hostfacts
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -43,7 +44,20 @@ func (h host) readCgroups() doctor.Cgroups {
 		return doctor.Cgroups{Err: err.Error()}
 	}
 	two.Controllers = strings.Fields(controllers)
+	two.Withheld = h.readWithheld(two.Controllers)
 	return two
+}
+
+// readWithheld returns the controllers that the group in cgroupFolder cannot pass on: those that it has not passed on
+// yet while it contains processes. The root of the computer has no file cgroup.type and can always pass them on.
+func (h host) readWithheld(controllers []string) []string {
+	_, err := h.readFile(cgroupFolder + "/cgroup.type")
+	processes, processesErr := h.readFile(cgroupFolder + "/cgroup.procs")
+	passed, passedErr := h.readFile(cgroupFolder + "/cgroup.subtree_control")
+	if errors.Join(err, processesErr, passedErr) != nil || strings.TrimSpace(processes) == "" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(controllers), func(c string) bool { return slices.Contains(strings.Fields(passed), c) })
 }
 
 // addHierarchy adds the controllers of a mounted hierarchy of version 1. A hierarchy without

@@ -59,3 +59,30 @@ func TestCgroups(t *testing.T) {
 		t.Errorf("without a list of controllers: %+v", got)
 	}
 }
+
+func TestControllersThatAGroupWithholds(t *testing.T) {
+	for name, c := range map[string]struct {
+		groupType, processes, passed string
+		want                         string
+	}{
+		"a container with processes":          {"domain\n", "1\n42\n", "\n", "cpu memory"},
+		"a container that passes one on":      {"domain\n", "1\n", "cpu\n", "memory"},
+		"a container that passes all on":      {"domain\n", "1\n", "memory cpu\n", ""},
+		"a container without processes in it": {"domain\n", "", "", ""},
+		"the root of the computer":            {"", "1\n2\n", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const group = "sys/fs/cgroup/"
+			files := map[string]any{
+				"proc/self/mountinfo": file(mountsOfVersion2), group + "cgroup.controllers": file("cpu memory\n"),
+				group + "cgroup.procs": file(c.processes), group + "cgroup.subtree_control": file(c.passed),
+			}
+			if c.groupType != "" {
+				files[group+"cgroup.type"] = file(c.groupType)
+			}
+			if got := strings.Join(newHost(t, files).readCgroups().Withheld, " "); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

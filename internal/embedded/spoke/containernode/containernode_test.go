@@ -102,35 +102,6 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 	}
 }
 
-func TestANewGroupInheritsItsProcessors(t *testing.T) {
-	parent := t.TempDir()
-	group := filepath.Join(parent, "group")
-	if err := os.Mkdir(group, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := inheritCPUSet(parent, group); err != nil {
-		t.Fatalf("another controller: %v", err)
-	}
-	for _, dir := range []string{parent, group} {
-		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-			content := "0-1\n"
-			if dir == group {
-				content = "\n"
-			}
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := inheritCPUSet(parent, group); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(filepath.Join(group, "cpuset.cpus"))
-	if err != nil || string(got) != "0-1\n" {
-		t.Errorf("the group has the processors %q: %v", got, err)
-	}
-}
-
 func TestTheControllerOfProcessesIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string

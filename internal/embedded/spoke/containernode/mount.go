@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/spoke/containernode/cgroup"
 )
 
 // searchPath is where the node's programs are looked up.
@@ -215,7 +216,7 @@ func (r *rootBuilder) addCgroups(groups []machine.CgroupHierarchy) {
 			continue
 		}
 		r.mount("cgroup2", h.Path, "cgroup2", flags, "")
-		r.do("use the control groups of version 2", func() error { return leaveRootCgroup(r.path(h.Path)) })
+		r.do("use the control groups of version 2", func() error { return cgroup.LeaveRoot(r.path(h.Path)) })
 	}
 	r.copyLinks(cgroupRoot)
 }
