@@ -71,7 +71,8 @@ func RemoveCgroups(name string) error {
 		if err := removeTree(filepath.Join(h.Path, Cgroup(name))); err != nil {
 			return fmt.Errorf("removing the control groups of %s: %w", name, err)
 		}
-		_ = os.Remove(filepath.Join(h.Path, cgroupParent)) // unless it has groups of other machines
+		// It stays if it has groups of other machines. A machine that is about to create its group creates it again.
+		_ = os.Remove(filepath.Join(h.Path, cgroupParent))
 	}
 	return nil
 }

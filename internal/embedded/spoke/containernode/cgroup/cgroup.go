@@ -39,7 +39,21 @@ func Enter(h machine.CgroupHierarchy, path string) error { return enter(kernelTr
 // have children with controllers.
 func LeaveRoot(root string) error { return leaveRoot(kernelTree{}, root) }
 
+// enterAttempts limits the attempts to enter a group. The removal of another machine removes the parent of all groups if
+// it is empty, which it also is between its creation and that of its first child: see machine.RemoveCgroups.
+const enterAttempts = 10
+
 func enter(t tree, h machine.CgroupHierarchy, path string) error {
+	var err error
+	for range enterAttempts {
+		if err = enterOnce(t, h, path); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func enterOnce(t tree, h machine.CgroupHierarchy, path string) error {
 	at := h.Path
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		parent := at

@@ -85,6 +85,10 @@ func (f *fakeTree) Write(path, content string) error {
 			given = append(given, controller)
 		}
 		content = strings.Join(given, " ")
+		children, _ := filepath.Glob(filepath.Join(group, "*", "cgroup.controllers"))
+		for _, child := range children {
+			f.put(filepath.Dir(child), map[string]string{"cgroup.controllers": content})
+		}
 	case name == "cgroup.procs" && !f.version2:
 		if cpus, err := os.ReadFile(filepath.Join(group, "cpuset.cpus")); err == nil && strings.TrimSpace(string(cpus)) == "" {
 			return syscall.ENOSPC
@@ -164,6 +168,43 @@ func TestAHierarchyBesideVersion1NeedsNoControllers(t *testing.T) {
 	tree.busy = h.Path
 	if err := enter(tree, h, "/hotspare/worker"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheParentMayBeRemovedMeanwhile(t *testing.T) {
+	for name, again := range map[string]func(tree *fakeTree, parent string){
+		"by the removal of another machine": func(*fakeTree, string) {},
+		"and created by a third machine, which has not configured it yet": func(tree *fakeTree, parent string) {
+			if err := tree.Mkdir(parent); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		for version, files := range map[string]map[string]string{
+			"version 1": {"cpuset.cpus": "0-1\n", "cpuset.mems": "0\n"},
+			"version 2": rootOfVersion2(),
+		} {
+			t.Run(name+", "+version, func(t *testing.T) {
+				tree, h := newTree(t, version == "version 2", files)
+				parent := filepath.Join(h.Path, "hotspare")
+				tree.beforeMkdir = func(path string) {
+					if path == parent {
+						return
+					}
+					tree.beforeMkdir = nil
+					if err := os.RemoveAll(parent); err != nil {
+						t.Error(err)
+					}
+					again(tree, parent)
+				}
+				if err := enter(tree, h, "/hotspare/worker"); err != nil {
+					t.Fatal(err)
+				}
+				if got := tree.read(filepath.Join(parent, "worker"), "cgroup.procs"); got != "0" {
+					t.Errorf("the group has the processes %q", got)
+				}
+			})
+		}
 	}
 }
 
