@@ -21,6 +21,7 @@ import (
 const (
 	containerdConfigPath = "/etc/containerd/config.toml"
 	containerdSocket     = "/run/containerd/containerd.sock"
+	kubeletSocket        = "/run/kubelet/containerd.sock" // the kubelet's way to containerdSocket: see package runtimesocket
 	clusterCAPath        = "/etc/kubernetes/ca.crt"
 	proxyKubeconfigPath  = "/etc/kubernetes/kube-proxy.kubeconfig"
 	proxyConfigPath      = "/etc/kubernetes/kube-proxy.json"

@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/spoke/containernode/runtimesocket"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 )
 
@@ -82,7 +83,8 @@ func controlPlaneDir(dir string, c machine.Config) string {
 }
 
 // runKubernetes runs the kubelet and kube-proxy when containerd answers and the node has a
-// certificate. When ctx ends, it stops the containers.
+// certificate. When ctx ends, it separates the kubelet from containerd, so that the kubelet restarts nothing, and stops
+// the containers.
 func runKubernetes(ctx context.Context, o Options) error {
 	if err := prepareContainerd(ctx); err != nil {
 		return ignoreCancellation(ctx, err)
@@ -93,8 +95,13 @@ func runKubernetes(ctx context.Context, o Options) error {
 	}
 	defer member.Close()
 	klog.FromContext(ctx).Info("joined", "node", o.Machine.Name)
+	runtime, err := runtimesocket.Listen(kubeletSocket, containerdSocket)
+	if err != nil {
+		return err
+	}
 	heartbeats := &heartbeatGate{}
 	work, inner := errgroup.WithContext(ctx)
+	work.Go(func() error { return runtime.Serve(inner) })
 	work.Go(func() error { return member.CloseStaleConnections(inner) })
 	work.Go(func() error { return o.runWhileAlive(inner, heartbeats.openUntilDone) })
 	work.Go(func() error { return runKubelet(inner, o, member, heartbeats) })

@@ -112,7 +112,7 @@ func configureServing(c *kubeletconfig.KubeletConfiguration) {
 }
 
 func configurePods(c *kubeletconfig.KubeletConfiguration, o Options) {
-	c.ContainerRuntimeEndpoint = "unix://" + containerdSocket
+	c.ContainerRuntimeEndpoint = "unix://" + kubeletSocket
 	c.ClusterDomain = "cluster.local"
 	c.ClusterDNS = []string{o.ClusterDNS.String()}
 	c.ResolverConfig = "/etc/resolv.conf"
