@@ -85,7 +85,7 @@ func (s *Store) endLeftoverProcesses(infraID string) error {
 			return err
 		}
 		if c.RunsContainers() {
-			if err := machine.RemoveCgroups(c.Name); err != nil {
+			if err := s.removeCgroups(c.Name); err != nil {
 				return err
 			}
 		}

@@ -41,6 +41,61 @@ func endLockHolder(path string, grace time.Duration) error {
 	}
 }
 
+// endRemovedMachines ends what is left of the machines in a folder that moveWorkerToTrash or moveClusterToTrash has
+// filled: their processes, which may be left over from an earlier run of the store, and their cgroups.
+func (s *Store) endRemovedMachines(trash string) error {
+	for _, pattern := range []string{"*/machine.json", "*/*/machine.json"} { // a worker, and the machines of a cluster
+		found, err := fs.Glob(os.DirFS(trash), pattern)
+		if err != nil {
+			return err
+		}
+		for _, config := range found {
+			if err := s.endRemovedMachine(filepath.Dir(filepath.Join(trash, config))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) endRemovedMachine(dir string) error {
+	if err := endLockHolder(machine.LockPath(dir), s.grace); err != nil {
+		return err
+	}
+	c, err := machine.LoadConfig(dir)
+	if err != nil {
+		return nil //nolint:nilerr // a machine whose description is damaged never started
+	}
+	return s.removeCgroupsOfRemoved(c)
+}
+
+// removeCgroupsOfRemoved removes the cgroups of a machine that was removed. It waits for the processes in them, which the
+// kernel ends after that of the machine.
+func (s *Store) removeCgroupsOfRemoved(c machine.Config) error {
+	if !c.RunsContainers() {
+		return nil
+	}
+	for patience := time.Now().Add(s.grace); ; {
+		err := s.removeCgroupsUnlessReplaced(c)
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(patience) {
+			return err
+		}
+		time.Sleep(lockPollInterval) //nolint:forbidigo // there is no notification when the last process of a cgroup ends
+	}
+}
+
+// removeCgroupsUnlessReplaced removes the cgroups of a machine that was removed, unless there is a machine with its name
+// again. The start of that one removes them.
+func (s *Store) removeCgroupsUnlessReplaced(c machine.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := s.MachineDir(c.InfraID, c.Name)
+	if _, err := os.Stat(machine.ConfigPath(dir)); err == nil || s.procs[dir] != nil {
+		return nil
+	}
+	return s.removeCgroups(c.Name)
+}
+
 // findLockHolder returns the holder of the lock at path, or nil if the lock is free or the machine
 // does not exist.
 func findLockHolder(path string) (*flock.LockedError, error) {

@@ -175,7 +175,7 @@ func (s *Store) removeControlGroups(ctx context.Context, p *process) {
 	if !p.RunsContainers() {
 		return
 	}
-	if err := machine.RemoveCgroups(p.Name); err != nil {
+	if err := s.removeCgroups(p.Name); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "will remove them with the machine", "machine", p.Name)
 	}
 }

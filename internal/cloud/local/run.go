@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-logr/logr"
 
@@ -29,11 +31,11 @@ func (s *Store) Run(ctx context.Context) error {
 // recoverMachines removes machines that were being created or deleted when the last run ended, ends
 // leftover processes of machines that should not run, and enqueues all clusters.
 func (s *Store) recoverMachines(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.removeIncomplete(ctx); err != nil {
+	if err := s.removeIncomplete(ctx); err != nil { // before a machine starts that has the name of one of them
 		return fmt.Errorf("cleaning up the machine store: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ids, err := s.ListClusters()
 	if err != nil {
 		return err
@@ -55,21 +57,41 @@ func (s *Store) recoverMachines(ctx context.Context) error {
 	return nil
 }
 
-// removeIncomplete removes partially created and partially deleted machines. The caller must hold
-// s.mu, so that no machine is being created at the same time.
+// removeIncomplete removes partially created and partially deleted machines, and ends the processes that the latter still
+// have. One that cannot be removed stays until the next run.
 func (s *Store) removeIncomplete(ctx context.Context) error {
-	for _, prefix := range []string{newPrefix, trashPrefix} {
-		rubbish, err := filepath.Glob(filepath.Join(s.dir, prefix+"*"))
-		if err != nil {
-			return err
+	rubbish, err := s.listIncomplete()
+	if err != nil {
+		return err
+	}
+	for _, dir := range rubbish {
+		err := s.endRemovedMachines(dir)
+		if err == nil {
+			err = s.removeAll(ctx, dir)
 		}
-		for _, dir := range rubbish {
-			if err := s.removeAll(ctx, dir); err != nil {
-				return err
-			}
+		if err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "will remove the folder at the next start", "folder", dir)
 		}
 	}
 	return nil
+}
+
+// listIncomplete returns the folders of partially created and partially deleted machines. It holds s.mu, so that no
+// machine is being created at the same time.
+func (s *Store) listIncomplete() ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), trashPrefix) {
+			found = append(found, filepath.Join(s.dir, e.Name()))
+		}
+	}
+	return found, nil
 }
 
 // reconcileUntilDone reconciles each cluster that has changed, until ctx ends.

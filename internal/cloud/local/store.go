@@ -73,6 +73,8 @@ type options struct {
 	freezeTimeout time.Duration
 	measure       func(dir string) (Resources, error)
 	held          *apiaddress.Budget
+	// removeCgroups is machine.RemoveCgroups, except in tests.
+	removeCgroups func(machine string) error
 }
 
 // WithGrace sets how long a machine may take to stop before it is killed. The default is 15
@@ -105,9 +107,12 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("opening machine store: %w", err)
 	}
 	s := &Store{
-		dir:       dir,
-		command:   command,
-		options:   options{grace: 15 * time.Second, freezeTimeout: defaultFreezeTimeout, measure: MeasureResources, held: apiaddress.NewBudget(1000)},
+		dir:     dir,
+		command: command,
+		options: options{
+			grace: 15 * time.Second, freezeTimeout: defaultFreezeTimeout, measure: MeasureResources, held: apiaddress.NewBudget(1000),
+			removeCgroups: machine.RemoveCgroups,
+		},
 		wake:      make(chan struct{}, 1),
 		procs:     map[string]*process{},
 		lastExits: map[string]exitResult{},

@@ -116,8 +116,7 @@ func (s *Store) RemoveWorker(ctx context.Context, infraID, name string) error {
 	if trash == "" {
 		return nil
 	}
-	// A process may be left over from an earlier run of the store.
-	if err := endLockHolder(machine.LockPath(filepath.Join(trash, name)), s.grace); err != nil {
+	if err := s.endRemovedMachines(trash); err != nil {
 		return err
 	}
 	return s.removeAll(ctx, trash)

@@ -2,8 +2,10 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -141,6 +143,103 @@ func TestAWorkerThatIsDeafIsKilledAndItsNameWaits(t *testing.T) {
 		t.Errorf("beside its namesake: %v", err)
 	}
 	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+}
+
+// leaveRemoved adds a worker that runs containers and has a process that is left over, and moves it to the trash. It
+// returns the path of its lock there.
+func leaveRemoved(t *testing.T, s *Store, name string) (lock string) {
+	t.Helper()
+	c := machine.Config{InfraID: infraID, Name: name, Role: machine.Worker, Containers: true}
+	if _, err := s.CreateMachine(c); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, s, name)
+	trash, err := s.moveWorkerToTrash(infraID, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine.LockPath(filepath.Join(trash, name))
+}
+
+func TestAWorkerWhoseRemovalWasKilledIsRemovedAtTheNextStart(t *testing.T) {
+	for name, parent := range map[string]string{"in an ordinary folder": "", "in a folder whose name is a pattern": "[a]*"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), parent)
+			s := open(t, dir)
+			create(t, s, infraID, 0)
+			lock := leaveRemoved(t, s, "c-12345-gpu-0")
+
+			s = open(t, dir)
+			cleaned := make(chan string, 10)
+			s.removeCgroups = func(name string) error {
+				if held, err := findLockHolder(lock); held != nil || err != nil {
+					t.Errorf("the process still runs: %v, %v", held, err)
+				}
+				cleaned <- name
+				return nil
+			}
+			run(t, s)
+			eventually(t, func() bool { return len(trashOf(t, s)) == 0 }, func() { t.Error("the folder is left") })
+			if len(cleaned) != 1 || <-cleaned != "c-12345-gpu-0" {
+				t.Error("the cgroups were not removed")
+			}
+		})
+	}
+}
+
+func trashOf(t *testing.T, s *Store) []string {
+	t.Helper()
+	left, err := s.listIncomplete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+func TestAFolderThatCannotBeRemovedBlocksNoCluster(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	create(t, s, infraID, 0)
+	s.mustStart(t, infraID)
+	leaveRemoved(t, s, "c-12345-gpu-0")
+	s = open(t, dir)
+	s.removeCgroups = func(string) error { return errors.New("no right to do that") }
+	run(t, s)
+	s.await(t, infraID, "c-12345-master-0 Running")
+	if len(trashOf(t, s)) != 1 {
+		t.Error("a machine with cgroups was forgotten")
+	}
+}
+
+func TestTheCgroupsOfARemovedWorkerAreRemoved(t *testing.T) {
+	s := open(t, t.TempDir())
+	create(t, s, infraID, 0)
+	worker := machine.Config{InfraID: infraID, Name: "c-12345-gpu-0", Role: machine.Worker, Containers: true}
+	if _, err := s.CreateMachine(worker); err != nil {
+		t.Fatal(err)
+	}
+	var results []error
+	s.removeCgroups = func(string) error {
+		if len(results) == 0 {
+			t.Fatal("they are removed once too often")
+		}
+		next := results[0]
+		results = results[1:]
+		return next
+	}
+	results = []error{fmt.Errorf("removing: %w", syscall.EBUSY), nil} // the last process ends in the meantime
+	if err := s.RemoveWorker(t.Context(), infraID, worker.Name); err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 0 || len(trashOf(t, s)) != 0 {
+		t.Errorf("%d attempts fewer than expected, trash %v", len(results), trashOf(t, s))
+	}
+	if _, err := s.CreateMachine(worker); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.removeCgroupsOfRemoved(worker); err != nil { // those of its namesake
 		t.Error(err)
 	}
 }
