@@ -36,6 +36,7 @@ func completeMachine() doctor.Facts {
 	f.Programs = map[string]doctor.Program{
 		doctor.Containerd:     {Path: "/usr/bin/containerd", Version: "containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u1"},
 		doctor.ContainerdShim: {Path: "/usr/bin/containerd-shim-runc-v2"},
+		doctor.CTR:            {Path: "/usr/bin/ctr"},
 		doctor.Runc:           {Path: "/usr/sbin/runc", Version: "runc version 1.1.5+ds1"},
 		doctor.IPTables:       {Path: "/usr/sbin/iptables", Version: "iptables v1.8.9 (nf_tables)"},
 	}

@@ -88,10 +88,8 @@ func (f Facts) formatUser() string { return cmp.Or(f.UserName, strconv.Itoa(f.Us
 // checkIDMap checks the programs that give a user namespace its IDs.
 func (f Facts) checkIDMap() result {
 	const check = "ID maps"
-	for _, name := range []string{NewUIDMap, NewGIDMap} {
-		if _, found := f.Programs[name]; !found {
-			return newMissing(check, name, "%s is missing", name)
-		}
+	if name := f.firstMissing(NewUIDMap, NewGIDMap); name != "" {
+		return newMissing(check, name, "%s is missing", name)
 	}
 	return newResult(check, Containers, OK, "newuidmap and newgidmap")
 }

@@ -2,6 +2,8 @@
 // need, and what real pods on local clusters need. Package hostfacts reads the facts. It is pure.
 package doctor
 
+import "hotspare.io/hotspare/internal/embedded/nodeprograms"
+
 // Facts are what is known about a machine. hostfacts.Read reads those of this machine.
 type Facts struct {
 	// OS is the operating system, in the words of GOOS.
@@ -46,18 +48,19 @@ type Facts struct {
 
 // Names of programs that real pods need.
 const (
-	Containerd     = "containerd"
-	ContainerdShim = "containerd-shim-runc-v2"
-	Runc           = "runc"
-	IPTables       = "iptables"
-	NFT            = "nft"
+	Containerd     = nodeprograms.Containerd
+	ContainerdShim = nodeprograms.ContainerdShim
+	CTR            = nodeprograms.CTR
+	Runc           = nodeprograms.Runc
+	IPTables       = nodeprograms.IPTables
+	NFT            = nodeprograms.NFT
 	// These are needed only if the user is not root.
 	NewUIDMap = "newuidmap"
 	NewGIDMap = "newgidmap"
 )
 
 // CNIPlugins are the names of the CNI plugins that real pods need, sorted.
-var CNIPlugins = []string{"host-local", "loopback", "portmap", "ptp"}
+var CNIPlugins = nodeprograms.Plugins
 
 // Distribution is a distribution of Linux, from os-release(5).
 type Distribution struct {

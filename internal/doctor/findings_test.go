@@ -17,6 +17,7 @@ func capable() Facts {
 		Programs: map[string]Program{
 			Containerd:     {Path: "/usr/bin/containerd", Version: "containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u1"},
 			ContainerdShim: {Path: "/usr/bin/containerd-shim-runc-v2"},
+			CTR:            {Path: "/usr/bin/ctr"},
 			Runc:           {Path: "/usr/sbin/runc", Version: "runc version 1.1.5+ds1"},
 			IPTables:       {Path: "/usr/sbin/iptables", Version: "iptables v1.8.9 (nf_tables)"},
 			NFT:            {Path: "/usr/sbin/nft", Version: "nftables v1.0.6 (Lester Gooch #5)"},

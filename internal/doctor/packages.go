@@ -11,7 +11,7 @@ import (
 type part int
 
 const (
-	containerdPart part = iota // with its shim
+	containerdPart part = iota // with its shim and ctr
 	runcPart
 	cniPart
 	filterPart
@@ -23,7 +23,7 @@ type packageManager struct {
 	// ids are the IDs of distributions in os-release.
 	ids     []string
 	command string
-	// names are the names of the packages, by part.
+	// names are the names of the packages, by part. A part may be in several packages.
 	names [5]string
 	// hint is a sentence for the user; it may be empty.
 	hint string
@@ -38,13 +38,13 @@ var packageManagers = []packageManager{
 		hint: "containerd.io is in Docker's package repository: https://docs.docker.com/engine/install/rhel/",
 	},
 	{ids: []string{"arch"}, command: "pacman -S", names: [5]string{"containerd", "runc", "cni-plugins", "iptables", "shadow"}},
-	{ids: []string{"alpine"}, command: "apk add", names: [5]string{"containerd", "runc", "cni-plugins", "iptables", "shadow-subids"}},
-	{ids: []string{"opensuse", "suse", "sles"}, command: "zypper install", names: [5]string{"containerd", "runc", "cni-plugins", "iptables", "shadow"}},
+	{ids: []string{"alpine"}, command: "apk add", names: [5]string{"containerd containerd-ctr", "runc", "cni-plugins", "iptables", "shadow-subids"}},
+	{ids: []string{"opensuse", "suse", "sles"}, command: "zypper install", names: [5]string{"containerd containerd-ctr", "runc", "cni-plugins", "iptables", "shadow"}},
 }
 
 // programsOfParts are the names of the parts for distributions whose packages are unknown.
 var programsOfParts = [5]string{
-	"containerd with containerd-shim-runc-v2", "runc", "the CNI plugins (https://github.com/containernetworking/plugins)", "iptables",
+	"containerd with containerd-shim-runc-v2 and ctr", "runc", "the CNI plugins (https://github.com/containernetworking/plugins)", "iptables",
 	"newuidmap and newgidmap",
 }
 

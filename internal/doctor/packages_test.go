@@ -24,13 +24,13 @@ func TestRemediesNameTheCommandOfTheDistribution(t *testing.T) {
 		"RHEL":              {Distribution{ID: "rhel", Like: []string{"fedora"}}, 0, remedy.Remedy{Text: text + " containerd.io is in Docker's package repository: https://docs.docker.com/engine/install/rhel/", Command: "dnf install containerd.io containernetworking-plugins iptables-nft"}},
 		"Rocky Linux":       {Distribution{ID: "rocky", Like: []string{"rhel", "centos", "fedora"}}, 0, remedy.Remedy{Text: text + " containerd.io is in Docker's package repository: https://docs.docker.com/engine/install/rhel/", Command: "dnf install containerd.io containernetworking-plugins iptables-nft"}},
 		"Arch":              {Distribution{ID: "arch"}, 0, remedy.Remedy{Text: text, Command: "pacman -S containerd runc cni-plugins iptables"}},
-		"Alpine":            {Distribution{ID: "alpine"}, 0, remedy.Remedy{Text: text, Command: "apk add containerd runc cni-plugins iptables"}},
-		"openSUSE":          {Distribution{ID: "opensuse-tumbleweed", Like: []string{"opensuse", "suse"}}, 0, remedy.Remedy{Text: text, Command: "zypper install containerd runc cni-plugins iptables"}},
-		"an edition alone":  {Distribution{ID: "opensuse-leap"}, 0, remedy.Remedy{Text: text, Command: "zypper install containerd runc cni-plugins iptables"}},
-		"SLES":              {Distribution{ID: "sles", Like: []string{"suse"}}, 0, remedy.Remedy{Text: text, Command: "zypper install containerd runc cni-plugins iptables"}},
-		"an unknown one":    {Distribution{ID: "nixos"}, 0, remedy.Remedy{Text: "To run real pods, install containerd with containerd-shim-runc-v2, runc, the CNI plugins (https://github.com/containernetworking/plugins), iptables."}},
-		"no os-release":     {Distribution{}, 0, remedy.Remedy{Text: "To run real pods, install containerd with containerd-shim-runc-v2, runc, the CNI plugins (https://github.com/containernetworking/plugins), iptables."}},
-		"a hyphen in front": {Distribution{ID: "-debian"}, 0, remedy.Remedy{Text: "To run real pods, install containerd with containerd-shim-runc-v2, runc, the CNI plugins (https://github.com/containernetworking/plugins), iptables."}},
+		"Alpine":            {Distribution{ID: "alpine"}, 0, remedy.Remedy{Text: text, Command: "apk add containerd containerd-ctr runc cni-plugins iptables"}},
+		"openSUSE":          {Distribution{ID: "opensuse-tumbleweed", Like: []string{"opensuse", "suse"}}, 0, remedy.Remedy{Text: text, Command: "zypper install containerd containerd-ctr runc cni-plugins iptables"}},
+		"an edition alone":  {Distribution{ID: "opensuse-leap"}, 0, remedy.Remedy{Text: text, Command: "zypper install containerd containerd-ctr runc cni-plugins iptables"}},
+		"SLES":              {Distribution{ID: "sles", Like: []string{"suse"}}, 0, remedy.Remedy{Text: text, Command: "zypper install containerd containerd-ctr runc cni-plugins iptables"}},
+		"an unknown one":    {Distribution{ID: "nixos"}, 0, remedy.Remedy{Text: "To run real pods, install containerd with containerd-shim-runc-v2 and ctr, runc, the CNI plugins (https://github.com/containernetworking/plugins), iptables."}},
+		"no os-release":     {Distribution{}, 0, remedy.Remedy{Text: "To run real pods, install containerd with containerd-shim-runc-v2 and ctr, runc, the CNI plugins (https://github.com/containernetworking/plugins), iptables."}},
+		"a hyphen in front": {Distribution{ID: "-debian"}, 0, remedy.Remedy{Text: "To run real pods, install containerd with containerd-shim-runc-v2 and ctr, runc, the CNI plugins (https://github.com/containernetworking/plugins), iptables."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := capable()

@@ -58,13 +58,13 @@ func newBroken(check, name string, p Program) result {
 
 func (f Facts) checkContainerd() result {
 	p, found := f.Programs[Containerd]
-	_, shim := f.Programs[ContainerdShim]
+	missing := f.firstMissing(ContainerdShim, CTR)
 	v, text, known := parseVersion(p.Version)
 	switch {
 	case !found:
 		return newMissing(Containerd, Containerd, "missing")
-	case !shim:
-		return newMissing(Containerd, ContainerdShim, "%s exists, but its program %s is missing", p.Path, ContainerdShim)
+	case missing != "":
+		return newMissing(Containerd, missing, "%s exists, but its program %s is missing", p.Path, missing)
 	case p.Err != "":
 		return newBroken(Containerd, Containerd, p)
 	case !known:
@@ -76,6 +76,16 @@ func (f Facts) checkContainerd() result {
 	default:
 		return newResult(Containerd, Containers, OK, "%s (%s)", text, p.Path)
 	}
+}
+
+// firstMissing returns the first of the programs that does not exist; "" if all exist.
+func (f Facts) firstMissing(names ...string) string {
+	for _, name := range names {
+		if _, found := f.Programs[name]; !found {
+			return name
+		}
+	}
+	return ""
 }
 
 func (f Facts) checkRunc() result {

@@ -19,6 +19,16 @@ func TestFindingsAboutPrograms(t *testing.T) {
 			want:     []string{"Problem containerd: /usr/bin/containerd exists, but its program containerd-shim-runc-v2 is missing"},
 			obstacle: `containerd-shim-runc-v2 is missing: run "apt-get install containerd"`,
 		},
+		"no ctr": {
+			change:   without(CTR),
+			want:     []string{"Problem containerd: /usr/bin/containerd exists, but its program ctr is missing"},
+			obstacle: `ctr is missing: run "apt-get install containerd"`,
+		},
+		"no ctr on Alpine, where it has a package": {
+			change:   both(without(CTR), func(f *Facts) { f.Distribution = Distribution{ID: "alpine"} }),
+			want:     []string{"Problem containerd: /usr/bin/containerd exists, but its program ctr is missing"},
+			obstacle: `ctr is missing: run "apk add containerd containerd-ctr"`,
+		},
 		"no runc": {
 			change:   without(Runc),
 			want:     []string{"Problem runc: missing"},

@@ -108,7 +108,7 @@ func randomFacts(r *rand.Rand) Facts {
 		func() { f.OpenFiles = randomQuantity(r) },
 		func() { f.LoopbackError = garbage },
 	}
-	for _, name := range []string{Containerd, ContainerdShim, Runc, IPTables, NFT, NewUIDMap, NewGIDMap} {
+	for _, name := range []string{Containerd, ContainerdShim, CTR, Runc, IPTables, NFT, NewUIDMap, NewGIDMap} {
 		changes = append(changes,
 			func() { delete(f.Programs, name) },
 			func() {

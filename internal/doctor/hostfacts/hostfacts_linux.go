@@ -14,11 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hotspare.io/hotspare/internal/doctor"
+	"hotspare.io/hotspare/internal/embedded/nodeprograms"
 	"hotspare.io/hotspare/internal/embedded/usernamespace"
 )
-
-// cniFolders are the folders in which distributions install CNI plugins.
-var cniFolders = []string{"/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin", "/usr/local/lib/cni", "/usr/local/libexec/cni"}
 
 // addSystemFacts adds the facts that are in files of Linux.
 func (h host) addSystemFacts(ctx context.Context, f *doctor.Facts) {
@@ -167,7 +165,7 @@ func (h host) countSubordinates(file string, f *doctor.Facts) (int64, error) {
 
 func (h host) readCNIFolders() []doctor.CNIFolder {
 	var out []doctor.CNIFolder
-	for _, dir := range cniFolders {
+	for _, dir := range nodeprograms.PluginFolders {
 		found := doctor.CNIFolder{Path: dir}
 		for _, plugin := range doctor.CNIPlugins {
 			if h.isProgram(filepath.Join(dir, plugin)) {

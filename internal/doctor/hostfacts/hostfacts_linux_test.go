@@ -41,7 +41,7 @@ func newHost(t *testing.T, files map[string]any) host {
 			t.Fatal(err)
 		}
 	}
-	return host{root: root, searchPath: "/usr/local/bin:/usr/bin", timeout: time.Minute}
+	return host{root: root, searchPath: "/usr/local/bin:/usr/bin:/home/you/bin", timeout: time.Minute}
 }
 
 // prints is a program that prints a text.
@@ -63,6 +63,9 @@ func TestFactsOfAMachine(t *testing.T) {
 		"usr/bin/containerd":                     prints("containerd github.com/containerd/containerd 1.6.20~ds1"),
 		"usr/local/bin/containerd":               file("not a program"),
 		"usr/bin/containerd-shim-runc-v2":        program("#!/bin/sh\nexit 1\n"),
+		"usr/sbin/containerd-ctr":                program("#!/bin/sh\nexit 1\n"),
+		"home/you/bin/iptables":                  prints("iptables v1.8.9"), // nodes do not find it
+		"home/you/bin/newuidmap":                 program(""),
 		"usr/sbin/runc":                          prints("\n  runc version 1.1.5+ds1  \ncommit: x"),
 		"sbin/nft":                               prints("nftables v1.0.6"),
 		"usr/bin/iptables/a-folder":              file(""),
@@ -84,12 +87,14 @@ func TestFactsOfAMachine(t *testing.T) {
 		Programs: map[string]doctor.Program{
 			doctor.Containerd:     {Path: "/usr/bin/containerd", Version: "containerd github.com/containerd/containerd 1.6.20~ds1"},
 			doctor.ContainerdShim: {Path: "/usr/bin/containerd-shim-runc-v2"},
+			doctor.CTR:            {Path: "/usr/sbin/containerd-ctr"},
+			doctor.NewUIDMap:      {Path: "/home/you/bin/newuidmap"},
 			doctor.Runc:           {Path: "/usr/sbin/runc", Version: "runc version 1.1.5+ds1"},
 			doctor.NFT:            {Path: "/sbin/nft", Version: "nftables v1.0.6"},
 		},
 		CNIFolders: []doctor.CNIFolder{
-			{Path: "/usr/lib/cni", Plugins: []string{"ptp"}},
 			{Path: "/opt/cni/bin", Plugins: []string{"host-local", "loopback", "portmap", "ptp"}},
+			{Path: "/usr/lib/cni", Plugins: []string{"ptp"}},
 		},
 		Cgroups:          doctor.Cgroups{Version: 2, Controllers: []string{"cpuset", "cpu", "io", "memory", "pids"}},
 		Overlay:          doctor.Supported,

@@ -13,29 +13,37 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/internal/doctor"
+	"hotspare.io/hotspare/internal/embedded/nodeprograms"
 )
 
 // systemFolders are searched after $PATH: for users other than root they are often not in it.
 var systemFolders = []string{"/usr/sbin", "/sbin"}
 
-// programs are the programs to look for, and whether to ask each for its version.
-var programs = map[string]bool{
+// hubPrograms are programs that the hub runs, which finds them in $PATH. They have no flag --version.
+var hubPrograms = []string{doctor.NewUIDMap, doctor.NewGIDMap}
+
+// nodePrograms are the programs that nodes run, and whether to ask each for its version.
+var nodePrograms = map[string]bool{
 	doctor.Containerd:     true,
 	doctor.ContainerdShim: false, // it has the version of containerd, and no flag --version
+	doctor.CTR:            false, // it has the version of containerd
 	doctor.Runc:           true,
 	doctor.IPTables:       true,
 	doctor.NFT:            true,
-	doctor.NewUIDMap:      false, // they have no flag --version
-	doctor.NewGIDMap:      false,
 }
 
 // readPrograms finds the programs, and asks them for their versions at the same time.
 func (h host) readPrograms(ctx context.Context) map[string]doctor.Program {
 	found := map[string]doctor.Program{}
+	for _, name := range hubPrograms {
+		if path := h.findProgram(name); path != "" {
+			found[name] = doctor.Program{Path: path}
+		}
+	}
 	var lock sync.Mutex
 	var asked sync.WaitGroup
-	for name, hasVersion := range programs {
-		path := h.findProgram(name)
+	for name, hasVersion := range nodePrograms {
+		path := nodeprograms.Find(name, h.isProgram)
 		if path == "" {
 			continue
 		}
@@ -54,7 +62,7 @@ func (h host) readPrograms(ctx context.Context) map[string]doctor.Program {
 	return found
 }
 
-// findProgram returns the path of a program below the root; "" if there is none. It skips relative
+// findProgram returns the path of a program of the hub below the root; "" if there is none. It skips relative
 // folders, as package exec does.
 func (h host) findProgram(name string) string {
 	for _, dir := range append(filepath.SplitList(h.searchPath), systemFolders...) {

@@ -53,7 +53,7 @@ var errContainerdEnded = errors.New("containerd ended unexpectedly")
 
 // prepareContainerd waits until containerd listens and gives it the image of the containers that
 // hold the namespaces of pods.
-func prepareContainerd(ctx context.Context) error {
+func prepareContainerd(ctx context.Context, p programs) error {
 	err := wait.PollUntilContextCancel(ctx, containerdPoll, true, func(ctx context.Context) (bool, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", containerdSocket)
 		if err != nil {
@@ -68,5 +68,5 @@ func prepareContainerd(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the image %s: %w", pauseImage, err)
 	}
-	return importImage(ctx, archive)
+	return importImage(ctx, p, archive)
 }

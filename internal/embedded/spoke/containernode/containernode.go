@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("starting machine %s: a worker that runs containers must be the first process of its namespaces", o.Machine.Name)
 	}
-	found, err := findPrograms()
+	found, err := findPrograms(ctx)
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", o.Machine.Name, err)
 	}
@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	work.Go(func() error { reapOrphans(ctx); return nil })
 	work.Go(func() error { return connectNetwork(ctx, tap, networkSocket(o)) })
 	work.Go(func() error { return superviseContainerd(ctx, found) })
-	work.Go(func() error { return runKubernetes(ctx, o) })
+	work.Go(func() error { return runKubernetes(ctx, o, found) })
 	return work.Wait()
 }
 
@@ -85,8 +85,8 @@ func controlPlaneDir(dir string, c machine.Config) string {
 // runKubernetes runs the kubelet and kube-proxy when containerd answers and the node has a
 // certificate. When ctx ends, it separates the kubelet from containerd, so that the kubelet restarts nothing, and stops
 // the containers.
-func runKubernetes(ctx context.Context, o Options) error {
-	if err := prepareContainerd(ctx); err != nil {
+func runKubernetes(ctx context.Context, o Options, found programs) error {
+	if err := prepareContainerd(ctx, found); err != nil {
 		return ignoreCancellation(ctx, err)
 	}
 	member, err := node.Join(ctx, node.Options{Name: o.Machine.Name, Dir: machine.PKIPath(o.Dir), Bootstrap: o.Bootstrap})

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -71,34 +70,6 @@ func TestHeartbeatsPassOnlyThroughAnOpenGate(t *testing.T) {
 	<-done
 	if err := send(); !errors.Is(err, errGateClosed) || passed != 1 {
 		t.Errorf("the gate was closed again: %v, %d requests passed", err, passed)
-	}
-}
-
-func TestPluginsAreFoundInOneFolderOnly(t *testing.T) {
-	dir := t.TempDir()
-	for i, name := range requiredPlugins {
-		if containsAll(dir, requiredPlugins) {
-			t.Errorf("%d of %d plugins are enough", i, len(requiredPlugins))
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !containsAll(dir, requiredPlugins) {
-		t.Error("the plugins are not found")
-	}
-}
-
-func TestMissingProgramsAreNamed(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	_, err := findPrograms()
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, name := range []string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "iptables", "apt-get install"} {
-		if !strings.Contains(err.Error(), name) {
-			t.Errorf("%q does not name %s", err, name)
-		}
 	}
 }
 

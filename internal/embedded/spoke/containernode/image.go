@@ -14,8 +14,8 @@ import (
 const imageNamespace = "k8s.io"
 
 // importImage imports the images of an archive into containerd.
-func importImage(ctx context.Context, archive []byte) error {
-	cmd := exec.CommandContext(ctx, "ctr", "--address", containerdSocket, "--namespace", imageNamespace, "images", "import", "-")
+func importImage(ctx context.Context, p programs, archive []byte) error {
+	cmd := exec.CommandContext(ctx, p.ctr, "--address", containerdSocket, "--namespace", imageNamespace, "images", "import", "-")
 	cmd.Stdin = bytes.NewReader(archive)
 	output, err := cmd.CombinedOutput()
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/nodeprograms"
 	"hotspare.io/hotspare/internal/embedded/spoke/containernode/cgroup"
 )
 
 // searchPath is where the node's programs are looked up.
-const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+var searchPath = strings.Join(nodeprograms.Folders, ":")
 
 // programFolders are the folders of this computer that the node has, read-only. Those that do not
 // exist are left out, and links stay links.

@@ -3,11 +3,13 @@
 package containernode
 
 import (
+	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
+	"time"
+
+	"hotspare.io/hotspare/internal/embedded/nodeprograms"
 )
 
 // programs are the programs of this computer that a node uses.
@@ -20,64 +22,49 @@ type programs struct {
 	proxyMode string
 }
 
-// pluginFolders are where distributions install CNI plugins.
-var pluginFolders = []string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni", "/usr/local/libexec/cni"}
-
-// requiredPlugins are the CNI plugins that a node uses.
-var requiredPlugins = []string{"ptp", "host-local", "portmap", "loopback"}
-
 // findPrograms finds the programs. The error names all that are missing.
-func findPrograms() (programs, error) {
-	var p programs
+func findPrograms(ctx context.Context) (programs, error) {
+	found := map[string]string{}
 	var missing []string
-	find := func(name string) string {
-		path, err := exec.LookPath(name)
-		if err != nil {
+	for _, name := range nodeprograms.Required {
+		if found[name] = nodeprograms.Find(name, isProgram); found[name] == "" {
 			missing = append(missing, name)
 		}
-		return path
 	}
-	p.containerd, p.ctr = find("containerd"), find("ctr")
-	find("containerd-shim-runc-v2")
-	find("runc")
-	if p.plugins = findPlugins(); p.plugins == "" {
-		missing = append(missing, "the CNI plugins "+strings.Join(requiredPlugins, ", "))
+	p := programs{containerd: found[nodeprograms.Containerd], ctr: found[nodeprograms.CTR], plugins: nodeprograms.FindPlugins(isProgram)}
+	if p.plugins == "" {
+		missing = append(missing, "the CNI plugins "+strings.Join(nodeprograms.Plugins, ", "))
 	}
 	switch {
-	case isInstalled("iptables-restore"):
+	case isWorking(ctx, nodeprograms.IPTables):
 		p.proxyMode = "iptables"
-	case isInstalled("nft"):
+	case isWorking(ctx, nodeprograms.NFT):
 		p.proxyMode = "nftables"
 	default:
-		missing = append(missing, "iptables")
+		missing = append(missing, nodeprograms.IPTables)
 	}
 	if len(missing) > 0 {
-		return programs{}, fmt.Errorf("these programs are missing on this computer: %s: install them (on Debian: "+
-			"apt-get install containerd runc containernetworking-plugins iptables)", strings.Join(missing, ", "))
+		return programs{}, fmt.Errorf("these programs are missing on this computer, or do not run: %s: run \"hotspare doctor\", "+
+			"which prints the command that installs them", strings.Join(missing, ", "))
 	}
 	return p, nil
 }
 
-func isInstalled(name string) bool {
-	_, err := exec.LookPath(name)
+func isProgram(path string) bool {
+	_, err := exec.LookPath(path)
 	return err == nil
 }
 
-// findPlugins returns the first folder with all required plugins, or "".
-func findPlugins() string {
-	for _, dir := range pluginFolders {
-		if containsAll(dir, requiredPlugins) {
-			return dir
-		}
-	}
-	return ""
-}
+// versionTimeout is how long a program may take to print its version.
+const versionTimeout = 5 * time.Second
 
-func containsAll(dir string, names []string) bool {
-	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return false
-		}
+// isWorking reports whether there is a program that prints its version, as hotspare doctor requires.
+func isWorking(ctx context.Context, name string) bool {
+	path := nodeprograms.Find(name, isProgram)
+	if path == "" {
+		return false
 	}
-	return true
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	return exec.CommandContext(ctx, path, "--version").Run() == nil
 }
