@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"hotspare.io/hotspare/internal/embedded/controlplane"
 	"hotspare.io/hotspare/internal/embedded/machine"
@@ -34,25 +32,8 @@ func runDNS(ctx context.Context, root *rest.Config, pods *podNetwork) error {
 		return fmt.Errorf("starting the DNS server of the cluster: %w", errors.Join(err, packets.Close()))
 	}
 	return clusterdns.Run(ctx, client, clusterdns.Options{
-		CIDRs:     []netip.Prefix{machine.PodNetwork, netip.MustParsePrefix(controlplane.ServiceNetwork)},
-		Upstreams: readUpstreams(ctx),
-		Addresses: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(clusterDNSIP), dnsPort)},
+		CIDRs:      []netip.Prefix{machine.PodNetwork, netip.MustParsePrefix(controlplane.ServiceNetwork)},
+		ResolvConf: resolvConf,
+		Addresses:  []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(clusterDNSIP), dnsPort)},
 	}, packets, connections)
-}
-
-// readUpstreams returns the resolvers of this computer. Without any, the cluster's DNS server answers
-// names of the cluster only.
-func readUpstreams(ctx context.Context) []string {
-	f, err := os.Open(resolvConf)
-	if err != nil {
-		klog.FromContext(ctx).Info("the DNS server of the cluster answers names of the cluster only", "reason", err.Error())
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	upstreams, err := clusterdns.ParseResolvConf(f)
-	if err != nil {
-		klog.FromContext(ctx).Info("the DNS server of the cluster answers names of the cluster only", "reason", err.Error())
-		return nil
-	}
-	return upstreams
 }

@@ -32,7 +32,7 @@ var (
 
 // forwarder asks the upstreams.
 type forwarder struct {
-	upstreams []netip.AddrPort
+	upstreams *upstreamList
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	now       func() time.Time
 	cache     *answerCache
@@ -41,7 +41,7 @@ type forwarder struct {
 	preferred atomic.Int64
 }
 
-func newForwarder(o Options, upstreams []netip.AddrPort) *forwarder {
+func newForwarder(o Options, upstreams *upstreamList) *forwarder {
 	return &forwarder{
 		upstreams: upstreams, dial: o.Dial, now: o.Now,
 		cache: newAnswerCache(maxCached), slots: make(chan struct{}, maxForwarded),
@@ -63,7 +63,8 @@ func removeOwn(upstreams, own []netip.AddrPort) (others, removed []netip.AddrPor
 // forward returns the answer to the question of the request. Its EDNS0 record is removed; its names are
 // spelled as in the question.
 func (f *forwarder) forward(ctx context.Context, request *dns.Msg, q dns.Question) (*dns.Msg, error) {
-	if len(f.upstreams) == 0 {
+	upstreams := f.upstreams.get(ctx)
+	if len(upstreams) == 0 {
 		return nil, errNoUpstream
 	}
 	query := newQuery(request, q)
@@ -82,7 +83,7 @@ func (f *forwarder) forward(ctx context.Context, request *dns.Msg, q dns.Questio
 	}
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	answer, err := f.askUpstreams(ctx, query)
+	answer, err := f.askUpstreams(ctx, upstreams, query)
 	if err != nil {
 		return nil, fmt.Errorf("forwarding %s %s: %w", q.Name, dns.TypeToString[q.Qtype], err)
 	}
@@ -118,10 +119,10 @@ func spellNames(answer *dns.Msg, q dns.Question) *dns.Msg {
 
 // askUpstreams asks the upstreams until one knows the answer. If none does, it returns the first answer,
 // such as SERVFAIL; if none answers, it asks all again.
-func (f *forwarder) askUpstreams(ctx context.Context, query *dns.Msg) (*dns.Msg, error) {
+func (f *forwarder) askUpstreams(ctx context.Context, upstreams []netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
 	var errs []error
 	for range rounds {
-		answer, err := f.askEach(ctx, query)
+		answer, err := f.askEach(ctx, upstreams, query)
 		if answer != nil {
 			return answer, nil
 		}
@@ -134,12 +135,12 @@ func (f *forwarder) askUpstreams(ctx context.Context, query *dns.Msg) (*dns.Msg,
 }
 
 // askEach asks each upstream once, beginning with the one that answered last.
-func (f *forwarder) askEach(ctx context.Context, query *dns.Msg) (unknown *dns.Msg, _ error) {
+func (f *forwarder) askEach(ctx context.Context, upstreams []netip.AddrPort, query *dns.Msg) (unknown *dns.Msg, _ error) {
 	var errs []error
 	first := int(f.preferred.Load())
-	for i := range f.upstreams {
-		index := (first + i) % len(f.upstreams)
-		answer, err := f.ask(ctx, f.upstreams[index].String(), query)
+	for i := range upstreams {
+		index := (first + i) % len(upstreams)
+		answer, err := f.ask(ctx, upstreams[index].String(), query)
 		switch {
 		case err != nil:
 			errs = append(errs, err)

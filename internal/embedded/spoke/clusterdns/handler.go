@@ -34,7 +34,7 @@ func (h *handler) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
 // answer returns the answer of any length.
 func (h *handler) answer(ctx context.Context, request *dns.Msg) *dns.Msg {
 	reply := new(dns.Msg).SetReply(request)
-	reply.RecursionAvailable = len(h.forwarder.upstreams) > 0
+	reply.RecursionAvailable = len(h.forwarder.upstreams.get(ctx)) > 0
 	if opt := request.IsEdns0(); opt != nil {
 		reply.SetEdns0(maxUDPSize, opt.Do())
 		if opt.Version() != 0 {
@@ -106,7 +106,7 @@ func (h *handler) completeAlias(ctx context.Context, name string, request, reply
 // that is responsible for some names only: SERVFAIL would announce a failure that may pass, and clients
 // would ask again.
 func (h *handler) answerByUpstream(ctx context.Context, request, reply *dns.Msg) {
-	if len(h.forwarder.upstreams) == 0 {
+	if len(h.forwarder.upstreams.get(ctx)) == 0 {
 		reply.Rcode = dns.RcodeRefused
 		return
 	}

@@ -31,6 +31,9 @@ type Options struct {
 	// Upstreams are the resolvers that are asked for names outside of the cluster, in this order: IP
 	// addresses, with a port if it is not 53. Without any, the server refuses such queries.
 	Upstreams []string
+	// ResolvConf is the path of a file such as /etc/resolv.conf, whose resolvers are asked after Upstreams. It is read
+	// again when it has changed. None is read if the path is empty.
+	ResolvConf string
 	// Addresses are the addresses at which clients reach the server, in addition to those of its
 	// sockets, such as the ClusterIP of its Service. An upstream at one of them is not used: the
 	// server would ask itself.

@@ -13,7 +13,6 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/klog/v2"
 )
 
 const (
@@ -47,11 +46,8 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, connections 
 	if packets == nil || connections == nil {
 		return errors.New("serving DNS: a socket is missing: a DNS server needs one for UDP and one for TCP")
 	}
-	upstreams, removed := removeOwn(s.upstreams, s.ownAddresses(packets.LocalAddr(), connections.Addr()))
-	if len(removed) > 0 {
-		klog.FromContext(ctx).Info("ignored upstreams that are the DNS server itself", "upstreams", removed)
-	}
-	f := newForwarder(s.options, upstreams)
+	own := s.ownAddresses(packets.LocalAddr(), connections.Addr())
+	f := newForwarder(s.options, newUpstreamList(ctx, s.options, s.upstreams, own))
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error {
 		return serveUntilDone(ctx, &dns.Server{
