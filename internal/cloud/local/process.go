@@ -236,7 +236,7 @@ func checkStartable(p *process) error {
 // crashed or was killed. err is the error of exec.Cmd.Wait.
 func (p *process) classifyExit(ran bool, err error, said string) exitResult {
 	var exit *exec.ExitError
-	gaveUp := errors.As(err, &exit) && exit.Exited()
+	gaveUp := errors.As(err, &exit) && exit.Exited() && exit.ExitCode() != machine.CrashExitCode
 	if ran && !(gaveUp && time.Since(p.startedAt) < startupPeriod) {
 		return exitResult{state: cloud.Stopped}
 	}

@@ -70,6 +70,10 @@ const (
 	APISocketFile     = 3
 )
 
+// CrashExitCode is the exit code of a process of a machine that crashed and could not end by SIGKILL: the code with which
+// a shell reports that signal.
+const CrashExitCode = 137
+
 // SimulatedPods is the type of a condition of nodes whose pods are not containers: its message says
 // why.
 const SimulatedPods corev1.NodeConditionType = "SimulatedPods"

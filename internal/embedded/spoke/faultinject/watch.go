@@ -3,6 +3,7 @@ package faultinject
 
 import (
 	"context"
+	"os"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -35,11 +36,13 @@ func New(dir string) *Watcher {
 }
 
 // killOwnProcess ends the process as a power failure does: nothing is closed, and no peer is
-// notified.
+// notified. The first process of a namespace of processes, such as a worker that runs containers, ignores the signal, and
+// exits with the code that stands for it.
 func killOwnProcess() {
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGKILL); err != nil {
 		klog.ErrorS(err, "killing this process")
 	}
+	os.Exit(machine.CrashExitCode)
 }
 
 // ignoreSIGTERM makes the process ignore a second SIGTERM: by then, no handler catches it.
