@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) (*Source, error) {
 	}
 	s := &Source{ctx: ctx, options: o, cache: blobcache.Open(o.Dir, o.Limit, o.Now), stall: stallTimeout, free: blobcache.MeasureFree}
 	var err error
-	if s.records, err = openRecords(o.Dir, o.Now); err != nil {
+	if s.records, err = openRecords(o.Dir, o.Now, o.Log); err != nil {
 		return nil, err
 	}
 	has := func(hex string) bool { return s.cache.Has(v1.Hash{Algorithm: "sha256", Hex: hex}) }

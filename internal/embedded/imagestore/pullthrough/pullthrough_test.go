@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -676,11 +678,11 @@ func TestRecordsContainNoCredentials(t *testing.T) {
 }
 
 func TestIdentitiesDependOnAllOfTheCredentials(t *testing.T) {
-	r, err := openRecords(t.TempDir(), time.Now)
+	r, err := openRecords(t.TempDir(), time.Now, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := openRecords(r.dir, time.Now)
+	again, err := openRecords(r.dir, time.Now, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -693,11 +695,32 @@ func TestIdentitiesDependOnAllOfTheCredentials(t *testing.T) {
 		}
 		seen[id] = true
 	}
-	if err := os.WriteFile(filepath.Join(r.dir, "key"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openRecords(r.dir, time.Now); err == nil {
-		t.Error("an empty key is used")
+}
+
+func TestADamagedKeyIsReplaced(t *testing.T) {
+	for name, damaged := range map[string][]byte{"empty": nil, "cut": make([]byte, 31), "too long": []byte(strings.Repeat("k", 33)), "zeros": make([]byte, 32)} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, keyFile), damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			log := funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{})
+			var keys []string
+			for range 2 { // the second time, there is a good key
+				r, err := openRecords(dir, time.Now, log)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !isKey(r.key) {
+					t.Errorf("the key is %x", r.key)
+				}
+				keys = append(keys, string(r.key))
+			}
+			if keys[0] != keys[1] || len(said) != 1 || !strings.Contains(said[0], dir) {
+				t.Errorf("the keys are %x, and the log %q", keys, said)
+			}
+		})
 	}
 }
 

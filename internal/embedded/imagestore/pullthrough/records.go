@@ -1,6 +1,7 @@
 package pullthrough
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/distribution/reference"
+	"github.com/go-logr/logr"
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -50,19 +52,24 @@ type records struct {
 	now func() time.Time
 }
 
-// openRecords opens the records in dir, and creates the key if there is none.
-func openRecords(dir string, now func() time.Time) (*records, error) {
+// keyFile is the name of the file with the key.
+const keyFile = "key"
+
+// openRecords opens the records in dir. It creates the key if there is none, and replaces a damaged one: accesses that
+// were recorded with that match no credentials any more.
+func openRecords(dir string, now func() time.Time, log logr.Logger) (*records, error) {
 	r := &records{dir: dir, now: now}
-	path := filepath.Join(dir, "key")
+	path := filepath.Join(dir, keyFile)
 	key, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		fresh := make([]byte, sha256.Size)
-		_, _ = rand.Read(fresh) // it does not fail
-		if err = r.writeNew(path, fresh); err == nil {
-			key, err = os.ReadFile(path) // it may be the one of another process
-		}
+	damaged := err == nil && !isKey(key)
+	if damaged {
+		log.Info("replaced the damaged key of the image cache: registries are asked again whether clusters may pull", "file", path)
+		err = os.Remove(path)
 	}
-	if err == nil && len(key) != sha256.Size {
+	if damaged && err == nil || errors.Is(err, fs.ErrNotExist) {
+		key, err = r.createKey(path)
+	}
+	if err == nil && !isKey(key) {
 		err = fmt.Errorf("%s is damaged: stop hotspare and delete the file", path)
 	}
 	if err != nil {
@@ -70,6 +77,21 @@ func openRecords(dir string, now func() time.Time) (*records, error) {
 	}
 	r.key = key
 	return r, nil
+}
+
+// isKey reports whether the content of a file can be a key. After a power failure, a file may be empty or contain zeros.
+func isKey(content []byte) bool {
+	return len(content) == sha256.Size && !bytes.Equal(content, make([]byte, sha256.Size))
+}
+
+// createKey creates the key, unless another process does, and returns it.
+func (r *records) createKey(path string) ([]byte, error) {
+	fresh := make([]byte, sha256.Size)
+	_, _ = rand.Read(fresh) // it does not fail
+	if err := r.writeNew(path, fresh); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
 }
 
 // identity returns a name for credentials that says nothing about them without the key.
@@ -120,17 +142,28 @@ func (r *records) write(path string, raw []byte) error {
 	return nil
 }
 
-// writeNew writes a file unless it exists.
+// writeNew writes a file unless it exists. The file survives a power failure.
 func (r *records) writeNew(path string, raw []byte) error {
 	temporary, err := r.writeTemporary(raw)
 	if err != nil {
 		return err
 	}
-	err = os.Link(temporary, path)
+	if err = syncPath(temporary); err == nil {
+		err = os.Link(temporary, path)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 	}
-	return errors.Join(err, os.Remove(temporary))
+	return errors.Join(err, os.Remove(temporary), syncPath(filepath.Dir(path)))
+}
+
+// syncPath writes a file, or the names in a folder, to the disk.
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // lastAccess returns when a registry has last given an identity access to a repository; false if it
