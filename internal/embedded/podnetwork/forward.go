@@ -14,6 +14,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
+	"k8s.io/klog/v2"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
@@ -23,11 +24,37 @@ const (
 	connectTimeout = 10 * time.Second
 	// maxConnecting is how many connections may be in the making.
 	maxConnecting = 512
+	// maxConnections is how many TCP connections may exist: each takes a file descriptor of the process that also serves
+	// the cluster's API.
+	maxConnections = 2000
 	// maxConversations is how many UDP conversations may exist.
 	maxConversations = 512
 	// conversationTimeout is how long a UDP conversation lasts after its last packet.
 	conversationTimeout = 60 * time.Second
 )
+
+// keepAlive is how connections are ended whose pods do not answer: the worker may have been killed.
+type keepAlive struct {
+	// idle is the time after which a connection without traffic is probed, and interval is the time between probes. After
+	// count probes without an answer, the connection ends.
+	idle, interval time.Duration
+	count          int
+}
+
+// podKeepAlive ends a connection after about three minutes, in which a cluster that was frozen has continued.
+var podKeepAlive = keepAlive{idle: time.Minute, interval: 15 * time.Second, count: 9}
+
+func (k keepAlive) configure(endpoint tcpip.Endpoint) tcpip.Error {
+	endpoint.SocketOptions().SetKeepAlive(true)
+	idle, interval := tcpip.KeepaliveIdleOption(k.idle), tcpip.KeepaliveIntervalOption(k.interval)
+	if err := endpoint.SetSockOpt(&idle); err != nil {
+		return err
+	}
+	if err := endpoint.SetSockOpt(&interval); err != nil {
+		return err
+	}
+	return endpoint.SetSockOptInt(tcpip.KeepaliveCountOption, k.count)
+}
 
 // forwarder makes the connections of pods to other networks from this computer.
 type forwarder struct {
@@ -39,7 +66,10 @@ type forwarder struct {
 	// dial connects to another network.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	keepAlive keepAlive
+
 	mu            sync.Mutex
+	connections   int
 	conversations int
 }
 
@@ -75,10 +105,11 @@ var (
 
 func (f *forwarder) forwardTCP(r *tcp.ForwarderRequest) {
 	to := netip.AddrPortFrom(toAddress(r.ID().LocalAddress), r.ID().LocalPort)
-	if !f.allowed(to.Addr()) {
-		r.Complete(true)
+	if !f.allowed(to.Addr()) || !f.beginConnection() {
+		r.Complete(true) // resets it
 		return
 	}
+	defer f.endConnection()
 	outside, err := f.dial(f.ctx, "tcp4", to.String())
 	if err != nil {
 		r.Complete(true)
@@ -90,6 +121,9 @@ func (f *forwarder) forwardTCP(r *tcp.ForwarderRequest) {
 	r.Complete(false)
 	if failed != nil {
 		return
+	}
+	if err := f.keepAlive.configure(endpoint); err != nil {
+		klog.FromContext(f.ctx).Info("a connection of a pod is not probed", "to", to.String(), "reason", err.String())
 	}
 	CopyBoth(f.ctx, gonet.NewTCPConn(&queue, endpoint), outside.(*net.TCPConn))
 }
@@ -116,6 +150,23 @@ func CopyBoth(ctx context.Context, a, b HalfCloser) {
 	copies.Go(func() { one(b, a) })
 	copies.Wait()
 	_, _ = a.Close(), b.Close()
+}
+
+// beginConnection counts a TCP connection. It returns false if there are too many.
+func (f *forwarder) beginConnection() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.connections >= maxConnections {
+		return false
+	}
+	f.connections++
+	return true
+}
+
+func (f *forwarder) endConnection() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.connections--
 }
 
 // beginConversation counts a UDP conversation. It returns false if there are too many.

@@ -51,7 +51,7 @@ func newGateway(ctx context.Context, p *port) (*gateway, error) {
 		g.close()
 		return nil, err
 	}
-	f := &forwarder{stack: g.stack, ctx: ctx, allowed: isOutside, dial: (&net.Dialer{Timeout: connectTimeout}).DialContext}
+	f := &forwarder{stack: g.stack, ctx: ctx, allowed: isOutside, dial: (&net.Dialer{Timeout: connectTimeout}).DialContext, keepAlive: podKeepAlive}
 	f.install()
 	go func() {
 		defer p.disconnect()

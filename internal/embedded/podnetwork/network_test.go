@@ -3,12 +3,14 @@ package podnetwork
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,10 +255,10 @@ func TestWhatIsOutside(t *testing.T) {
 const otherNetwork = "203.0.113.7:80"
 
 // forwardTo makes a server on this computer stand for otherNetwork.
-func forwardTo(t *testing.T, n *Network, server net.Addr) {
+func forwardTo(t *testing.T, n *Network, server net.Addr) *forwarder {
 	t.Helper()
 	f := &forwarder{
-		stack: n.gateway.stack, ctx: t.Context(), allowed: isOutside,
+		stack: n.gateway.stack, ctx: t.Context(), allowed: isOutside, keepAlive: podKeepAlive,
 		dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if address != otherNetwork {
 				return nil, fmt.Errorf("dialed %s", address)
@@ -265,6 +267,7 @@ func forwardTo(t *testing.T, n *Network, server net.Addr) {
 		},
 	}
 	f.install()
+	return f
 }
 
 func TestAConnectionIsForwardedToAnotherNetwork(t *testing.T) {
@@ -282,6 +285,61 @@ func TestAConnectionIsForwardedToAnotherNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkEcho(t, conn, 1<<20)
+}
+
+func TestTheNumberOfConnectionsToOtherNetworksIsLimited(t *testing.T) {
+	n, path := newTestNetwork(t)
+	node := connectNode(t, path, "10.128.0.2")
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go echo(l)
+	f := forwardTo(t, n, l.Addr())
+	f.connections = maxConnections - 1
+	last, err := node.dial(t, otherNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node.dial(t, otherNetwork); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("one connection too many: %v", err)
+	}
+	checkEcho(t, last, 1<<16)                             // closes it
+	for deadline := time.Now().Add(20 * time.Second); ; { // until its end is noticed
+		conn, err := node.dial(t, otherNetwork)
+		if err == nil {
+			checkEcho(t, conn, 1<<16)
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a connection that ended counts: %v", err)
+		}
+	}
+}
+
+func TestConnectionsOfAKilledWorkerEnd(t *testing.T) {
+	n, path := newTestNetwork(t)
+	node := connectNode(t, path, "10.128.0.2")
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	forwardTo(t, n, l.Addr()).keepAlive = keepAlive{idle: 20 * time.Millisecond, interval: 20 * time.Millisecond, count: 2}
+	if _, err := node.dial(t, otherNetwork); err != nil {
+		t.Fatal(err)
+	}
+	outside, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	_ = node.conn.Close()
+	_ = outside.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := outside.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it is open: %v", err)
+	}
 }
 
 func TestPacketsAreForwardedToAnotherNetworkAndBack(t *testing.T) {
