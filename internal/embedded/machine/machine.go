@@ -18,6 +18,7 @@
 //	DIR/disk/pods/        a folder for each pod whose image the machine runs; deleted with its process
 //	DIR/disk/node/        a worker that runs containers: what its node keeps between starts, as in /var
 //	DIR/network/socket    a control plane whose workers run containers: connects them to the network of pods
+//	DIR/network/image-token    a control plane whose workers run containers: see EnsureImageToken
 //	DIR/machine.log         the output of the process
 //	DIR/lock                locked (flock) by the process for as long as it lives; contains its pid
 //	DIR/quiesced            exists while a control plane that was told to freeze can be frozen; see CommandFreeze

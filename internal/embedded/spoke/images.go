@@ -2,6 +2,7 @@ package spoke
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,7 +54,11 @@ func serveImagesUntilDone(ctx context.Context, dir string, listener net.Listener
 	}
 	if cached != nil {
 		defer cached.Wait()
-		handler = selectHandler(registryapi.Handler(loaded, cached), handler)
+		token, err := machine.EnsureImageToken(dir)
+		if err != nil {
+			return err
+		}
+		handler = selectHandler(token, registryapi.Handler(loaded, cached), handler)
 	}
 	server := &http.Server{Handler: gatedHandler(gate, handler), ReadHeaderTimeout: imageHeaderTimeout}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // pulls are repeated
@@ -73,12 +78,13 @@ func gatedHandler(gate *quiesce.Gate, next http.Handler) http.Handler {
 	})
 }
 
-// selectHandler returns a handler that serves nodes by one handler, and pods by another one. Pods may
-// not use the credentials of the cluster.
-func selectHandler(nodes, pods http.Handler) http.Handler {
+// selectHandler returns a handler that serves nodes, which show the image token, by one handler, and pods by another
+// one. Pods, including those in the network of a node, may not use the credentials of the cluster.
+func selectHandler(token string, nodes, pods http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !machine.IsNodeAddress(from.Addr().Unmap()) {
+		shown := []byte(r.Header.Get(machine.ImageTokenHeader))
+		if err != nil || !machine.IsNodeAddress(from.Addr().Unmap()) || subtle.ConstantTimeCompare(shown, []byte(token)) == 0 {
 			pods.ServeHTTP(w, r)
 			return
 		}

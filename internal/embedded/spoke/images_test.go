@@ -15,23 +15,31 @@ func TestOnlyNodesUseTheCredentialsOfTheCluster(t *testing.T) {
 	answer := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	}
-	handler := selectHandler(answer(http.StatusOK), answer(http.StatusTeapot))
+	handler := selectHandler("secret", answer(http.StatusOK), answer(http.StatusTeapot))
 	worker := machine.Config{Containers: true, Role: machine.Worker, Index: machine.MaxIndex}
-	for from, want := range map[string]int{
-		"10.128.0.2:1000":                           http.StatusOK,
-		worker.NodeAddress().String() + ":1000":     http.StatusOK,
-		"[::ffff:10.128.0.2]:1000":                  http.StatusOK,
-		worker.PodRange().Addr().String() + ":1000": http.StatusTeapot,
-		"10.128.2.5:1000":                           http.StatusTeapot,
-		"10.128.0.1:1000":                           http.StatusTeapot,
-		"127.0.0.1:1000":                            http.StatusTeapot,
-		"":                                          http.StatusTeapot,
+	for _, c := range []struct {
+		from, token string
+		want        int
+	}{
+		{"10.128.0.2:1000", "secret", http.StatusOK},
+		{worker.NodeAddress().String() + ":1000", "secret", http.StatusOK},
+		{"[::ffff:10.128.0.2]:1000", "secret", http.StatusOK},
+		{"10.128.0.2:1000", "", http.StatusTeapot}, // a pod in the network of the node
+		{"10.128.0.2:1000", "guess", http.StatusTeapot},
+		{worker.PodRange().Addr().String() + ":1000", "secret", http.StatusTeapot},
+		{"10.128.2.5:1000", "secret", http.StatusTeapot},
+		{"10.128.0.1:1000", "secret", http.StatusTeapot},
+		{"127.0.0.1:1000", "secret", http.StatusTeapot},
+		{"", "secret", http.StatusTeapot},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/", nil)
-		r.RemoteAddr = from
+		r.RemoteAddr = c.from
+		if c.token != "" {
+			r.Header.Set(machine.ImageTokenHeader, c.token)
+		}
 		recorder := httptest.NewRecorder()
-		if handler.ServeHTTP(recorder, r); recorder.Code != want {
-			t.Errorf("%q: %d, want %d", from, recorder.Code, want)
+		if handler.ServeHTTP(recorder, r); recorder.Code != c.want {
+			t.Errorf("%q with the token %q: %d, want %d", c.from, c.token, recorder.Code, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"text/template"
@@ -22,6 +23,7 @@ const (
 	containerdConfigPath = "/etc/containerd/config.toml"
 	containerdSocket     = "/run/containerd/containerd.sock"
 	kubeletSocket        = "/run/kubelet/containerd.sock" // the kubelet's way to containerdSocket: see package runtimesocket
+	registryHostsPath    = "/etc/containerd/certs.d/_default/hosts.toml"
 	clusterCAPath        = "/etc/kubernetes/ca.crt"
 	proxyKubeconfigPath  = "/etc/kubernetes/kube-proxy.kubeconfig"
 	proxyConfigPath      = "/etc/kubernetes/kube-proxy.json"
@@ -84,33 +86,50 @@ func writeConfiguration(o Options, p programs) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", proxyKubeconfigPath, err)
 	}
-	mirror := fmt.Sprintf("[host.\"http://%s:%d\"]\n  capabilities = [\"pull\", \"resolve\"]\n", machine.Gateway, machine.GatewayImagePort)
+	token, err := machine.EnsureImageToken(controlPlaneDir(o.Dir, o.Machine))
+	if err != nil {
+		return err
+	}
+	if err := writeFile(registryHostsPath, registryHosts(token), privateMode); err != nil {
+		return err
+	}
 	hosts := "127.0.0.1 localhost\n::1 localhost\n" + o.Machine.NodeAddress().String() + " " + o.Machine.Name + "\n"
 	for path, content := range map[string][]byte{
 		containerdConfigPath:             containerd.Bytes(),
 		"/etc/cni/net.d/10-pod.conflist": network,
 		clusterCAPath:                    o.Bootstrap.CAData,
-		// Images are pulled from this computer's store first, and then from their registry.
-		"/etc/containerd/certs.d/_default/hosts.toml": []byte(mirror),
-		proxyConfigPath:     proxy,
-		proxyKubeconfigPath: kubeconfig,
-		"/etc/hosts":        []byte(hosts),
-		"/etc/hostname":     []byte(o.Machine.Name + "\n"),
-		"/etc/machine-id":   []byte(machineID(o.Machine.Name) + "\n"),
-		"/etc/resolv.conf":  []byte("nameserver " + machine.Gateway.String() + "\n"),
+		proxyConfigPath:                  proxy,
+		proxyKubeconfigPath:              kubeconfig,
+		"/etc/hosts":                     []byte(hosts),
+		"/etc/hostname":                  []byte(o.Machine.Name + "\n"),
+		"/etc/machine-id":                []byte(machineID(o.Machine.Name) + "\n"),
+		"/etc/resolv.conf":               []byte("nameserver " + machine.Gateway.String() + "\n"),
 	} {
-		if err := writeFile(path, content); err != nil {
+		if err := writeFile(path, content, publicMode); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writeFile(path string, content []byte) error {
+// registryHosts returns the configuration with which containerd pulls images from this computer's store first, and then
+// from their registry. The token shows the store that containerd asks, and not a pod.
+func registryHosts(token string) []byte {
+	const format = "[host.\"http://%[1]s:%[2]d\"]\n  capabilities = [\"pull\", \"resolve\"]\n  [host.\"http://%[1]s:%[2]d\".header]\n    %[3]s = [%[4]q]\n"
+	return fmt.Appendf(nil, format, machine.Gateway, machine.GatewayImagePort, machine.ImageTokenHeader, token)
+}
+
+// Modes of files in /etc. Tools of containers read public ones.
+const (
+	publicMode  = 0o644
+	privateMode = 0o600
+)
+
+func writeFile(path string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // containers' tools read them
+	if err := os.WriteFile(path, content, mode); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

@@ -73,6 +73,17 @@ func TestHeartbeatsPassOnlyThroughAnOpenGate(t *testing.T) {
 	}
 }
 
+func TestContainerdShowsTheImageToken(t *testing.T) {
+	const want = `[host."http://10.128.0.1:5000"]
+  capabilities = ["pull", "resolve"]
+  [host."http://10.128.0.1:5000".header]
+    Hotspare-Image-Token = ["SECRET"]
+`
+	if got := string(registryHosts("SECRET")); got != want {
+		t.Errorf("got:\n%s", got)
+	}
+}
+
 func TestTheControllerOfProcessesIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
