@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestTheStatusOfAProcess(t *testing.T) {
@@ -70,6 +72,21 @@ func TestHeartbeatsPassOnlyThroughAnOpenGate(t *testing.T) {
 	<-done
 	if err := send(); !errors.Is(err, errGateClosed) || passed != 1 {
 		t.Errorf("the gate was closed again: %v, %d requests passed", err, passed)
+	}
+}
+
+func TestARemountKeepsTheFlagsOfAMount(t *testing.T) {
+	const readOnly, noAccessTimes, noFolderAccessTimes, relativeAccessTimes = 0x1, 0x400, 0x800, 0x1000 // of statfs(2)
+	for statfs, want := range map[int64]uintptr{
+		0: 0,
+		unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC:                     unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC,
+		unix.MS_NOSUID | noAccessTimes | noFolderAccessTimes:                unix.MS_NOSUID,
+		unix.MS_NODEV | relativeAccessTimes | noFolderAccessTimes:           unix.MS_NODEV,
+		unix.MS_NOEXEC | readOnly | noFolderAccessTimes | 0x20 /* valid */ : unix.MS_NOEXEC,
+	} {
+		if got := keptFlags(statfs); got != want {
+			t.Errorf("%#x: %#x, want %#x", statfs, got, want)
+		}
 	}
 }
 

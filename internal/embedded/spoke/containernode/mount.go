@@ -135,7 +135,14 @@ func currentFlags(path string) uintptr {
 	if err := unix.Statfs(path, &s); err != nil {
 		return 0
 	}
-	return uintptr(s.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_RELATIME)
+	return keptFlags(int64(s.Flags)) //nolint:unconvert // the types differ on some architectures
+}
+
+// keptFlags returns the flags of a mount that a remount must name to keep them; statfs are the flags of statfs(2). A
+// remount that names none of the flags about access times keeps all of them, and in a user namespace it must: they are
+// locked. See mount(2).
+func keptFlags(statfs int64) uintptr {
+	return uintptr(statfs) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
 }
 
 func createMountPoint(source, target string) error {
