@@ -234,6 +234,30 @@ func TestAPartThatIsRefusedSpoilsNoOther(t *testing.T) {
 	}
 }
 
+// A value of a Secret reaches a bundle by what a step does with it, whatever part of the step refers to the Secret.
+func TestSecretsOfEveryPartOfAStepAreRemoved(t *testing.T) {
+	from := v1alpha1.ManifestSource{SecretRef: &v1alpha1.ManifestReference{Name: "of-the-part"}}
+	for part, step := range map[string]v1alpha1.BootstrapStep{
+		"manifests.from":    {Manifests: &v1alpha1.BootstrapManifests{From: []v1alpha1.ManifestSource{from}}},
+		"job.envFrom":       {Job: &v1alpha1.BootstrapJob{EnvFrom: []v1alpha1.ManifestSource{from}}},
+		"chart.archiveFrom": {Chart: &v1alpha1.BootstrapChart{ArchiveFrom: from}},
+		"chart.valuesFrom":  {Chart: &v1alpha1.BootstrapChart{ValuesFrom: []v1alpha1.ManifestSource{from}}},
+	} {
+		t.Run(part, func(t *testing.T) {
+			cd, objects := world()
+			for _, o := range objects {
+				switch o := o.(type) {
+				case *v1alpha1.ClusterBootstrap:
+					o.Spec.Steps = []v1alpha1.BootstrapStep{step}
+				case *corev1.Secret:
+					o.Name = "of-the-part"
+				}
+			}
+			collected(t, &collect.Collector{Hub: hub(t, interceptor.Funcs{}, objects...), Connect: connectTo(answers())}, cd)
+		})
+	}
+}
+
 func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	cd, objects := world()
 	h := hub(t, interceptor.Funcs{}, objects...)

@@ -16,6 +16,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/diagnostics"
 	"hotspare.io/hotspare/internal/spares"
 )
@@ -161,18 +162,9 @@ func secretNames(related related) []types.NamespacedName {
 		}
 	}
 	if b := related.bootstrap; b != nil {
-		for _, s := range b.Spec.Steps {
-			var from []v1alpha1.ManifestSource
-			if s.Manifests != nil {
-				from = append(from, s.Manifests.From...)
-			}
-			if s.Job != nil {
-				from = append(from, s.Job.EnvFrom...)
-			}
-			for _, one := range from {
-				if one.SecretRef != nil {
-					add(b.Namespace, one.SecretRef.Name)
-				}
+		for _, ref := range bootstrap.ListReferences(b.Spec.Steps) {
+			if ref.Secret {
+				add(b.Namespace, ref.Name)
 			}
 		}
 	}
