@@ -173,7 +173,7 @@ var table = []section{
 	{"ClusterDeploymentCustomization, ClusterImageSet", []row{
 		{
 			[]string{"ClusterDeploymentCustomization*.*", "PatchEntity.*", "InstallerManifestPatch.*", "ManifestSelector.*"},
-			"all fields", owner, "It affects the clusters of the pools of that namespace that use it. Patches cannot reach fields of `spec` that name other clusters.",
+			"all fields", owner, "It affects the clusters of the pools of that namespace that use it. Patches cannot reach fields of `spec` that name other clusters, programs of the installer, or Secrets (`ownedFields` of internal/install/config).",
 		},
 		{[]string{"ClusterImageSet*.*"}, "all fields", nobody, "Cluster-scoped: only users with rights in all namespaces may write it."},
 	}},

@@ -15,7 +15,9 @@ import (
 // specField is the field of a customization that contains patches for a spec.
 const specField = "clusterDeploymentSpecPatches"
 
-// ownedFields lists the fields that hotspare sets, each with the alternative to patching it.
+// ownedFields lists the fields that cannot be patched, each with the alternative to patching it: those that hotspare sets,
+// and those that decide which programs run with the credentials of the pool, and which Secrets they get. A user who may
+// write customizations need not be allowed to read these Secrets. The first field that has changed is reported.
 var ownedFields = []struct {
 	path    pointer
 	instead string
@@ -28,9 +30,18 @@ var ownedFields = []struct {
 	{pointer{"clusterMetadata"}, "remove the patch"},
 	{pointer{"powerState"}, "remove the patch; runningCount of the pool sets how many clusters run"},
 	{pointer{"pullSecretRef"}, "set it in the pool"},
+	{pointer{"clusterInstallRef"}, "remove the patch"},
+	{pointer{"boundServiceAccountSigningKeySecretRef"}, "remove the patch; the field has no effect"},
 	{pointer{"provisioning", "installConfigSecretRef"}, "use installConfigPatches"},
 	{pointer{"provisioning", "imageSetRef"}, "set it in the pool"},
 	{pointer{"provisioning", "releaseImage"}, "set imageSetRef in the pool"},
+	{pointer{"provisioning", "installerImageOverride"}, "remove the patch; imageSetRef of the pool selects the installer"},
+	{pointer{"provisioning", "installerEnv"}, "set it in the pool"},
+	{pointer{"provisioning", "manifestsConfigMapRef"}, "use installerManifestPatches"},
+	{pointer{"provisioning", "manifestsSecretRef"}, "use installerManifestPatches"},
+	{pointer{"provisioning", "sshPrivateKeySecretRef"}, "remove the patch; to set sshKey, use installConfigPatches"},
+	{pointer{"provisioning", "customizationRef"}, "set it in the pool"},
+	{pointer{"provisioning"}, "remove the patch"}, // its other fields, and those of the future
 }
 
 // PatchSpec applies a customization's patches to the spec of the ClusterDeployment that a pool is
@@ -38,7 +49,7 @@ var ownedFields = []struct {
 // are not set are absent: patches must add them, not replace them.
 //
 // The error is fault.Denied if a patch does not apply, if the result is not a valid spec, or if a
-// field that hotspare owns has changed; it names the field and quotes no values.
+// field of ownedFields has changed; it names the field and quotes no values.
 func PatchSpec(spec hivev1.ClusterDeploymentSpec, patches []hivev1.PatchEntity) (hivev1.ClusterDeploymentSpec, error) {
 	none := hivev1.ClusterDeploymentSpec{}
 	before, err := specToDocument(spec)
@@ -59,7 +70,7 @@ func PatchSpec(spec hivev1.ClusterDeploymentSpec, patches []hivev1.PatchEntity) 
 	}
 	for _, field := range ownedFields {
 		if had, has := field.path.findValueOrNil(before), field.path.findValueOrNil(after); !equalJSON(had, has) {
-			return none, fault.NewDenied("%s: %s is set by hotspare and cannot be patched: %s",
+			return none, fault.NewDenied("%s: %s cannot be patched: %s",
 				specField, strings.Join(field.path, "."), field.instead)
 		}
 	}

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -44,17 +46,9 @@ func TestPatchSpec(t *testing.T) {
 		"a limit":           {`[{op: add, path: installAttemptsLimit, value: 2}]`, func(s *hivev1.ClusterDeploymentSpec) { s.InstallAttemptsLimit = new(int32(2)) }},
 		"a duration":        {`[{op: replace, path: /hibernateAfter, value: 90m}]`, func(s *hivev1.ClusterDeploymentSpec) { s.HibernateAfter = new(hivev1.Duration("90m")) }},
 		"a field that goes": {`[{op: remove, path: hibernateAfter}]`, func(s *hivev1.ClusterDeploymentSpec) { s.HibernateAfter = nil }},
-		"manifests of its own": {
-			`[{op: add, path: provisioning/manifestsConfigMapRef, value: {name: foo-manifests}}]`,
-			func(s *hivev1.ClusterDeploymentSpec) {
-				s.Provisioning.ManifestsConfigMapRef = &corev1.LocalObjectReference{Name: "foo-manifests"}
-			},
-		},
-		"the installer's environment": {
-			`[{op: add, path: provisioning/installerEnv/-, value: {name: A, value: b}}]`,
-			func(s *hivev1.ClusterDeploymentSpec) {
-				s.Provisioning.InstallerEnv = append(s.Provisioning.InstallerEnv, corev1.EnvVar{Name: "A", Value: "b"})
-			},
+		"a list": {
+			`[{op: add, path: ingress, value: [{name: default}]}]`,
+			func(s *hivev1.ClusterDeploymentSpec) { s.Ingress = []runtime.RawExtension{{Raw: []byte(`{"name":"default"}`)}} },
 		},
 		"an owned field there and back": {`[{op: move, from: clusterName, path: x}, {op: move, from: x, path: clusterName}]`, func(*hivev1.ClusterDeploymentSpec) {}},
 	} {
@@ -111,13 +105,46 @@ func TestOwnedFieldsCannotBePatched(t *testing.T) {
 		"provisioning.installConfigSecretRef": {`[{op: replace, path: provisioning/installConfigSecretRef/name, value: other}]`, `[{op: remove, path: provisioning}]`},
 		"provisioning.imageSetRef":            {`[{op: remove, path: provisioning/imageSetRef}]`},
 		"provisioning.releaseImage":           {`[{op: add, path: provisioning/releaseImage, value: quay.io/x}]`},
+		"provisioning.installerImageOverride": {`[{op: add, path: provisioning/installerImageOverride, value: quay.io/x}]`},
+		"provisioning.installerEnv": {
+			`[{op: add, path: provisioning/installerEnv/-, value: {name: A, value: b}}]`,
+			`[{op: remove, path: provisioning/installerEnv}]`,
+			`[{op: add, path: provisioning/installerEnv/0/valueFrom, value: {secretKeyRef: {name: s, key: k}}}]`,
+		},
+		"provisioning.manifestsConfigMapRef":     {`[{op: add, path: provisioning/manifestsConfigMapRef, value: {name: m}}]`},
+		"provisioning.manifestsSecretRef":        {`[{op: add, path: provisioning/manifestsSecretRef, value: {name: m}}]`},
+		"provisioning.sshPrivateKeySecretRef":    {`[{op: add, path: provisioning/sshPrivateKeySecretRef, value: {name: k}}]`},
+		"provisioning.customizationRef":          {`[{op: add, path: provisioning/customizationRef, value: {name: c}}]`},
+		"provisioning":                           {`[{op: add, path: provisioning/sshKnownHosts, value: [h]}]`},
+		"clusterInstallRef":                      {`[{op: add, path: clusterInstallRef, value: {group: g, version: v1, kind: K, name: x}}]`},
+		"boundServiceAccountSigningKeySecretRef": {`[{op: add, path: boundServiceAccountSigningKeySecretRef, value: {name: k}}]`},
 	} {
 		for _, text := range texts {
 			_, err := PatchSpec(spec(t), patches(t, text))
-			want := "clusterDeploymentSpecPatches: " + path + " is set by hotspare and cannot be patched: "
+			want := "clusterDeploymentSpecPatches: " + path + " cannot be patched: "
 			if err == nil || fault.KindOf(err) != fault.Denied || !strings.HasPrefix(err.Error(), want) || strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%s: %v", text, err)
 			}
+		}
+	}
+}
+
+// A field that is added to the API is owned, or listed here.
+func TestEachFieldOfASpecIsOwnedOrPatchable(t *testing.T) {
+	patchable := []string{
+		"preserveOnDelete", "hibernateAfter", "powerstateTransitionToRunningTimeout", "powerstateTransitionToHibernatingTimeout", "installAttemptsLimit",
+		"controlPlaneConfig", "ingress", "certificateBundles", "manageDNS", "machineManagement",
+	}
+	owned := map[string]bool{}
+	for _, field := range ownedFields {
+		if len(field.path) == 1 {
+			owned[field.path[0]] = true
+		}
+	}
+	for f := range reflect.TypeFor[hivev1.ClusterDeploymentSpec]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if owned[name] == slices.Contains(patchable, name) {
+			t.Errorf("%s: owned: %t, want the opposite", name, owned[name])
 		}
 	}
 }
