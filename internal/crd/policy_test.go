@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"slices"
@@ -107,14 +108,32 @@ func authorizeRecipes(_ context.Context, a authorizer.Attributes) (authorizer.De
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
+// authorize allows rights that are written as "create clusterclaims.hive.openshift.io somewhere/name", with * for what has
+// no name.
+func authorize(rights ...string) authorizer.AuthorizerFunc {
+	return func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		resource := strings.TrimSuffix(a.GetResource()+"."+a.GetAPIGroup(), ".")
+		if slices.Contains(rights, a.GetVerb()+" "+resource+" "+a.GetNamespace()+"/"+cmp.Or(a.GetName(), "*")) {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	}
+}
+
 // judge returns which rules of the policy the object violates when it replaces an old one; old is
 // nil on create.
 func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 	t.Helper()
+	return p.judgeAs(t, authorizeRecipes, object, old)
+}
+
+// judgeAs judges as judge does what a user with other rights writes.
+func (p policy) judgeAs(t *testing.T, rights authorizer.AuthorizerFunc, object, old map[string]any) []string {
+	t.Helper()
 	variables := map[string]any{}
 	given := map[string]any{
 		"object": object, "oldObject": nil, "variables": variables, "request": map[string]any{"userInfo": map[string]any{"username": "somebody"}, "namespace": "somewhere"},
-		"authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: "somebody"}, authorizer.AuthorizerFunc(authorizeRecipes)),
+		"authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: "somebody"}, rights),
 	}
 	if old != nil {
 		given["oldObject"] = old

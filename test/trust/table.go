@@ -299,7 +299,7 @@ var table = []section{
 				"PendingDataPlane.*", "NodePool.*", "DefaultNodePool.*", "Reserved.*", "PoolReference.*", "TypeCapacity.*",
 			},
 			"a FleetRegion", owner,
-			"Clusters are claimed from pools in its own namespace, or created there; a list defines the fields of a ClusterDeployment that a template may set.",
+			"Clusters are claimed from pools in its own namespace, or created there; a list defines the fields of a ClusterDeployment that a template may set. Policy `fleetregion-reach`: only users with the verb `use` on the recipe of its template can write it.",
 		},
 		{
 			[]string{"DataPlane*.*", "ClusterReference.*", "FinalizerDataPlane", "AnnotationDataPlane"},
