@@ -47,15 +47,49 @@ func checkReach(t *testing.T, p policy, cases map[string]reachCase) {
 
 func TestWhoMayWriteAFleetRegion(t *testing.T) {
 	const (
+		claim  = `{clusterSource: {claim: {pools: [{poolRef: {name: p}}]}}}`
+		aws    = `{clusterSource: {deployment: {template: {platform: {aws: {}}}}}}`
 		recipe = `{clusterSource: {deployment: {template: {platform: {exec: {recipe: r, with: {a: "1"}}}}}}}`
 		other  = `{clusterSource: {deployment: {template: {platform: {exec: {recipe: r, with: {a: "2"}}}}}}}`
-		use    = "use recipes.hotspare.io somewhere/r"
-		ask    = `spec.clusterSource.deployment.template.platform.exec.recipe: the programs of recipe "r" would run with parameters of yours: ask an administrator`
+
+		createClaims, createClusters = "create clusterclaims.hive.openshift.io somewhere/*", "create clusterdeployments.hive.openshift.io somewhere/*"
+
+		use       = "use recipes.hotspare.io somewhere/r"
+		askUse    = `spec.clusterSource.deployment.template.platform.exec.recipe: the programs of recipe "r" would run with parameters of yours: ask an administrator`
+		askClaim  = `spec.clusterSource.claim creates ClusterClaims in namespace "somewhere": ask somebody who may create them there`
+		askCreate = `spec.clusterSource.deployment creates ClusterDeployments in namespace "somewhere": ask somebody who may create them there`
 	)
+	more := func(spec string) string {
+		return strings.Replace(spec, "{", "{instanceTypes: [{name: a, minDataPlanes: 1}], ", 1)
+	}
 	checkReach(t, readPolicy(t, "fleet.yaml", "fleetregion-reach.hotspare.io"), map[string]reachCase{
-		"a recipe":                             {"", recipe, nil, use, ask},
-		"other parameters of a recipe":         {recipe, other, nil, use, ask},
-		"a recipe instead of another platform": {`{clusterSource: {deployment: {template: {platform: {aws: {}}}}}}`, recipe, nil, use, ask},
-		"another limit beside a recipe":        {recipe, strings.Replace(recipe, "{", "{instanceTypes: [{name: a, limit: 1}], ", 1), nil, "", ""},
+		"pools to claim from":                  {"", claim, []string{createClusters}, createClaims, askClaim},
+		"more data planes from pools":          {claim, more(claim), []string{createClusters}, createClaims, askClaim},
+		"clusters to create":                   {"", aws, []string{createClaims}, createClusters, askCreate},
+		"clusters to create instead of claims": {claim, aws, []string{createClaims}, createClusters, askCreate},
+		"more data planes":                     {aws, more(aws), []string{createClaims}, createClusters, askCreate},
+		"more data planes of a recipe":         {recipe, more(recipe), []string{use}, createClusters, askCreate},
+		"nothing but the metadata":             {recipe, recipe, nil, "", ""},
+		"a recipe":                             {"", recipe, []string{createClusters}, use, askUse},
+		"other parameters of a recipe":         {recipe, other, []string{createClusters}, use, askUse},
+		"a recipe instead of another platform": {aws, recipe, []string{createClusters}, use, askUse},
+	})
+}
+
+func TestWhoMayNameTheClusterOfADataPlane(t *testing.T) {
+	const (
+		none       = `{region: r}`
+		claim      = `{region: r, clusterRef: {claim: {name: c}}}`
+		cluster    = `{region: r, clusterRef: {deployment: {name: c}}}`
+		kubeconfig = `{region: r, clusterRef: {kubeconfigSecret: {name: c}}}`
+	)
+	checkReach(t, readPolicy(t, "fleet.yaml", "dataplane-reach.hotspare.io"), map[string]reachCase{
+		"none":                  {"", none, nil, "", ""},
+		"a claim":               {"", claim, nil, "patch clusterclaims.hive.openshift.io somewhere/c", `spec.clusterRef.claim: hotspare would use the cluster of ClusterClaim "c"`},
+		"a claim later":         {none, claim, nil, "patch clusterclaims.hive.openshift.io somewhere/c", `ask somebody who may patch the claim`},
+		"another kind":          {claim, cluster, nil, "patch clusterdeployments.hive.openshift.io somewhere/c", `ask somebody who may patch the ClusterDeployment`},
+		"a cluster":             {"", cluster, nil, "patch clusterdeployments.hive.openshift.io somewhere/c", `spec.clusterRef.deployment: hotspare would use the cluster of ClusterDeployment "c"`},
+		"a kubeconfig":          {"", kubeconfig, nil, "get secrets somewhere/c", `spec.clusterRef.kubeconfigSecret: hotspare would use the kubeconfig in Secret "c": ask somebody who may read the Secret`},
+		"the same, and a field": {kubeconfig, `{protected: true, region: r, clusterRef: {kubeconfigSecret: {name: c}}}`, nil, "", ""},
 	})
 }

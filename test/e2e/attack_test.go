@@ -404,10 +404,23 @@ func TestTheWriterOfAFleetRegionChoosesNoClusterThatExists(t *testing.T) {
 	}
 	eve.may(t, "get", "fleetregions", "-n", ns)
 
-	t.Log("what she may set she sets, as far as the data plane")
-	if r := h.run(t, string(good), "kubectl", "create", "-f", "-", "--as", eve.name); r.code != 0 {
-		t.Fatal(r.all())
+	t.Log("hotspare creates no clusters for users who may not create them")
+	refused(t, h.run(t, string(good), "kubectl", "create", "-f", "-", "--as", eve.name), "spec.clusterSource.deployment creates ClusterDeployments", "who may create them there")
+	creator := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "e2e-cluster-creator-" + ns},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{hivev1.GroupVersion.Group}, Resources: []string{"clusterdeployments"}, Verbs: []string{"create"}}},
 	}
+	h.create(t, creator)
+	t.Cleanup(func() { _ = h.Delete(context.Background(), creator) }) // the shared hub ends with the run
+	h.allow(t, creator.Name, ns, eve.name)
+
+	t.Log("what she may set she sets, as far as the data plane")
+	eventually(t, "with the right to create clusters, she creates the region", func(context.Context) error {
+		if r := h.run(t, string(good), "kubectl", "create", "-f", "-", "--as", eve.name); r.code != 0 {
+			return errors.New(r.all())
+		}
+		return nil
+	})
 	dp := &v1alpha1.DataPlane{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plane"}}
 	dp.Spec = v1alpha1.DataPlaneSpec{Provider: "local", Region: ns, InstanceTypes: []string{it.Name}}
 	h.create(t, dp)
