@@ -50,6 +50,7 @@ func TestWhoMayWriteAFleetRegion(t *testing.T) {
 		claim  = `{clusterSource: {claim: {pools: [{poolRef: {name: p}}]}}}`
 		aws    = `{clusterSource: {deployment: {template: {platform: {aws: {}}}}}}`
 		recipe = `{clusterSource: {deployment: {template: {platform: {exec: {recipe: r, with: {a: "1"}}}}}}}`
+		class  = `{clusterSource: {deployment: {template: {platform: {capi: {classRef: {name: q, namespace: classes}}}}}}}`
 		other  = `{clusterSource: {deployment: {template: {platform: {exec: {recipe: r, with: {a: "2"}}}}}}}`
 
 		createClaims, createClusters = "create clusterclaims.hive.openshift.io somewhere/*", "create clusterdeployments.hive.openshift.io somewhere/*"
@@ -73,6 +74,9 @@ func TestWhoMayWriteAFleetRegion(t *testing.T) {
 		"a recipe":                             {"", recipe, []string{createClusters}, use, askUse},
 		"other parameters of a recipe":         {recipe, other, []string{createClusters}, use, askUse},
 		"a recipe instead of another platform": {aws, recipe, []string{createClusters}, use, askUse},
+		"a class":                              {aws, class, []string{createClusters}, "get clusterclasses.cluster.x-k8s.io classes/q", `template.platform.capi.classRef: you may not read ClusterClass "q" in namespace "classes"`},
+		"a class of its own namespace":         {aws, strings.Replace(class, "classes", "somewhere", 1), []string{createClusters}, "", ""},
+		"more data planes of a class":          {class, more(class), []string{createClaims}, createClusters, askCreate},
 	})
 }
 

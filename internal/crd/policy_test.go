@@ -100,9 +100,9 @@ func (p policy) anywhere(t *testing.T) bool {
 	return selector.Matches(labels.Set{corev1.LabelMetadataName: "somewhere"}) // which every namespace has
 }
 
-// authorizeRecipes allows to use recipes, and nothing else.
-func authorizeRecipes(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if a.GetAPIGroup() == "hotspare.io" && a.GetResource() == "recipes" && a.GetVerb() == "use" {
+// authorizeSources allows to use recipes and to read ClusterClasses, and nothing else.
+func authorizeSources(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if slices.Contains([]string{"use recipes.hotspare.io", "get clusterclasses.cluster.x-k8s.io"}, a.GetVerb()+" "+a.GetResource()+"."+a.GetAPIGroup()) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -124,7 +124,7 @@ func authorize(rights ...string) authorizer.AuthorizerFunc {
 // nil on create.
 func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 	t.Helper()
-	return p.judgeAs(t, authorizeRecipes, object, old)
+	return p.judgeAs(t, authorizeSources, object, old)
 }
 
 // judgeAs judges as judge does what a user with other rights writes.

@@ -59,7 +59,7 @@ var table = []section{
 		{
 			[]string{"CAPI*.*", "FieldSettings.*"},
 			"`spec.platform.capi`", owner,
-			"Subjects: policy `clusterdeployment-fields`. These users get a Cluster of Cluster API in that namespace, or other objects of Cluster API's groups there, with hotspare's rights; providers limit by namespace who may use an identity. hotspare deletes only objects that record the UID of the ClusterDeployment, and stops and starts the instances that Machines in that namespace name, with credentials in that namespace only. The template of a pool's cluster is read in the pool's namespace, which policy `clusterdeployment-pool` protects.",
+			"Subjects: policy `clusterdeployment-fields`. These users get a Cluster of Cluster API in that namespace, or other objects of Cluster API's groups there, with hotspare's rights; providers limit by namespace who may use an identity. Policy `clusterclass-use`: only users who may read a ClusterClass in another namespace can name it; for a FleetRegion, policy `fleetregion-reach` checks it. hotspare deletes only objects that record the UID of the ClusterDeployment, and stops and starts the instances that Machines in that namespace name, with credentials in that namespace only. The template of a pool's cluster is read in the pool's namespace, which policy `clusterdeployment-pool` protects.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.*", "Provisioning.*", "ClusterImageSetReference.*", "Platform.*", "PlatformSettings.*", "LocalPlatform.*"},
