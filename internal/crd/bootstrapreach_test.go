@@ -65,3 +65,26 @@ func nest(path []string, value any) any {
 	}
 	return value
 }
+
+func TestWhoMayNameAClusterBootstrap(t *testing.T) {
+	const (
+		none    = `{mode: Recommend}`
+		bound   = `{mode: Recommend, bootstrapRef: {name: b}}`
+		other   = `{mode: Recommend, bootstrapRef: {name: o}}`
+		changed = `{mode: Recommend, bootstrapRef: {name: b}, size: {max: 3}}`
+
+		get, patch = "get secrets somewhere/*", "patch clusterpools.hive.openshift.io somewhere/x"
+
+		askSecrets = `the steps of ClusterBootstrap "b" may put Secrets of namespace "somewhere" into the clusters of ClusterPool "x": ask somebody who may read the Secrets there`
+		askPatch   = `ask somebody who may patch the pool`
+	)
+	checkReach(t, readPolicy(t, "bootstraps.yaml", "poolpolicy-bootstrap.hotspare.io"), map[string]reachCase{
+		"a bootstrap, without the pool":          {"", bound, []string{get}, patch, askPatch},
+		"a bootstrap, without the Secrets":       {"", bound, []string{patch}, get, askSecrets},
+		"a bootstrap later":                      {none, bound, []string{patch}, get, askSecrets},
+		"another bootstrap":                      {other, bound, []string{patch}, get, askSecrets},
+		"no bootstrap any more needs no Secrets": {bound, none, nil, patch, askPatch},
+		"another field beside a bootstrap":       {bound, changed, nil, "", ""},
+		"no bootstrap, as it never had one":      {"", none, nil, "", ""},
+	})
+}

@@ -131,12 +131,13 @@ func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 func (p policy) judgeAs(t *testing.T, rights authorizer.AuthorizerFunc, object, old map[string]any) []string {
 	t.Helper()
 	variables := map[string]any{}
+	request := map[string]any{"userInfo": map[string]any{"username": "somebody"}, "namespace": "somewhere", "operation": "CREATE"}
 	given := map[string]any{
-		"object": object, "oldObject": nil, "variables": variables, "request": map[string]any{"userInfo": map[string]any{"username": "somebody"}, "namespace": "somewhere"},
+		"object": object, "oldObject": nil, "variables": variables, "request": request,
 		"authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: "somebody"}, rights),
 	}
 	if old != nil {
-		given["oldObject"] = old
+		given["oldObject"], request["operation"] = old, "UPDATE"
 	}
 	for _, c := range p.Spec.MatchConditions {
 		applies, err := evaluate(t, c.Expression, given)

@@ -205,7 +205,7 @@ var table = []section{
 		{
 			[]string{"PoolPolicySpec.BootstrapRef", "BootstrapReference.*"},
 			"`spec.bootstrapRef` of a PoolPolicy", "users who may write PoolPolicies in that namespace",
-			"Policy `poolpolicy-bootstrap`: only users who may patch the pool can set, change or remove it, and only users who may delete the pool can delete such a PoolPolicy. While it names nothing that exists, no claim gets a spare.",
+			"Policy `poolpolicy-bootstrap`: only users who may patch the pool can set, change or remove it, only users who may read the Secrets of the namespace can set or change it, and only users who may delete the pool can delete such a PoolPolicy. While it names nothing that exists, no claim gets a spare.",
 		},
 		{
 			[]string{"ClusterBootstrap*.*", "BootstrapStep.*", "BootstrapManifests.*", "BootstrapJob.*", "BootstrapChart.*", "ManifestSource.*", "ManifestReference.*", "Gate.*", "GateObjectCheck.*", "GatePod.*"},

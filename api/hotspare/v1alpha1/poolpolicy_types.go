@@ -80,10 +80,9 @@ type PoolPolicySpec struct {
 	// depths alone. Mode Auto writes it into the pool.
 	// +optional
 	Sleep *PolicySleep `json:"sleep,omitempty"`
-	// BootstrapRef names the ClusterBootstrap in the same namespace whose steps hotspare takes in every spare
-	// cluster of the pool, and whose gates each must pass before a claim may get it. If unset, a spare that runs is
-	// enough. To set it, you need
-	// permission to patch the pool.
+	// BootstrapRef names the ClusterBootstrap in the same namespace whose steps hotspare takes in every spare of
+	// the pool, and whose gates each must pass before a claim may get it. If unset, a spare that runs is enough. To
+	// set it, you need permission to patch the pool and to get the Secrets there.
 	// +optional
 	BootstrapRef *BootstrapReference `json:"bootstrapRef,omitempty"`
 	// ClaimedClusters says what the clusters of the pool do while they are claimed. If unset, hotspare leaves
