@@ -77,21 +77,23 @@ type Options struct {
 // A Server serves the console. Its methods are safe for concurrent use.
 type Server struct {
 	Options
-	sessions  session.Store[Viewer]
-	codes     *localauth.CodeVerifier
-	failures  failures
-	livePages livePageCounts
-	renders   *renderScheduler
-	ui        *ui
-	pages     *http.ServeMux
-	life      context.Context //nolint:containedctx // live pages end with it
+	sessions session.Store[Viewer]
+	codes    *localauth.CodeVerifier
+	failures failures
+	// tokenChecks has an element for each token that the hub checks.
+	tokenChecks chan struct{}
+	livePages   livePageCounts
+	renders     *renderScheduler
+	ui          *ui
+	pages       *http.ServeMux
+	life        context.Context //nolint:containedctx // live pages end with it
 	// readTimeout is the maximum time that a client may take to send a request.
 	readTimeout time.Duration
 }
 
 // New returns a console that works until life ends.
 func New(life context.Context, o Options) (*Server, error) {
-	s := &Server{Options: o, life: life, readTimeout: clientTimeout, renders: newRenderScheduler(o.Clock)}
+	s := &Server{Options: o, life: life, readTimeout: clientTimeout, renders: newRenderScheduler(o.Clock), tokenChecks: make(chan struct{}, maxTokenChecks)}
 	if o.Key != nil {
 		s.codes = localauth.NewCodeVerifier(o.Key)
 	}

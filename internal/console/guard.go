@@ -65,7 +65,10 @@ func hostWithoutPort(host string) string {
 	return strings.ToLower(host)
 }
 
-// The limits of failed sign-ins from one address: maxFailures in a row, then one for each
+// maxTokenChecks is how many tokens the hub checks for the console at the same time.
+const maxTokenChecks = 8
+
+// The limits of failed sign-ins from one address: maxFailures in a row are answered at once, then one for each
 // failureDecay.
 const (
 	maxFailures  = 10
@@ -85,23 +88,8 @@ type failureCount struct {
 	from time.Time
 }
 
-// retryDelay returns how long an address must wait before its next attempt; 0 if it need not wait.
-func (f *failures) retryDelay(who string, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	one := f.byAddress[who]
-	if one == nil {
-		return 0
-	}
-	one.decayFailures(now)
-	if one.n < maxFailures {
-		return 0
-	}
-	return one.from.Add(failureDecay).Sub(now)
-}
-
-// recordFailure counts a failed attempt.
-func (f *failures) recordFailure(who string, now time.Time) {
+// recordFailure counts a failed attempt, and returns how long its answer must wait; 0 if it need not wait.
+func (f *failures) recordFailure(who string, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byAddress == nil {
@@ -116,7 +104,10 @@ func (f *failures) recordFailure(who string, now time.Time) {
 		f.byAddress[who] = one
 	}
 	one.decayFailures(now)
-	one.n++
+	if one.n = min(one.n+1, maxFailures+1); one.n <= maxFailures {
+		return 0
+	}
+	return one.from.Add(failureDecay).Sub(now)
 }
 
 // decayFailures removes one failure for each failureDecay that has passed.

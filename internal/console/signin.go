@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,8 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"hotspare.io/hotspare/internal/console/localauth"
 	"hotspare.io/hotspare/internal/console/session"
@@ -53,21 +52,15 @@ func localPath(next string) string {
 
 // signInWithToken signs a user in with a token.
 func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
-	from := remoteAddress(r)
-	if wait := s.failures.retryDelay(from, s.Clock.Now()); wait > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
-		s.writeSignIn(w, r, http.StatusTooManyRequests, "Too many failed attempts. Try again in "+duration.HumanDuration(wait+time.Second)+".")
-		return
-	}
 	token := strings.TrimSpace(r.PostFormValue("token"))
 	if token == "" || strings.ContainsFunc(token, isInvalidTokenRune) {
 		s.writeSignIn(w, r, http.StatusBadRequest, "This is not a token: paste the single word that the command prints.")
 		return
 	}
-	viewer, err := s.Hub.ViewerForToken(r.Context(), token)
+	viewer, err := s.checkToken(r.Context(), token)
 	switch {
 	case errors.Is(err, userclient.ErrUnknown):
-		s.failures.recordFailure(from, s.Clock.Now())
+		s.delayFailure(r)
 		s.writeSignIn(w, r, http.StatusUnauthorized, "The hub does not accept this token. It may have expired: create another one.")
 		return
 	case err != nil:
@@ -76,6 +69,30 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.openSession(w, r, viewer, "token", localPath(r.PostFormValue("next")))
+}
+
+// checkToken asks the hub whose token it is. It waits while the hub checks maxTokenChecks others.
+func (s *Server) checkToken(ctx context.Context, token string) (Viewer, error) {
+	select {
+	case s.tokenChecks <- struct{}{}:
+		defer func() { <-s.tokenChecks }()
+		return s.Hub.ViewerForToken(ctx, token)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the checks of other tokens: %w", ctx.Err())
+	}
+}
+
+// delayFailure counts a wrong token, and returns when it may be answered. Wrong tokens delay no valid one
+// of their address: behind a proxy, all users have one address.
+func (s *Server) delayFailure(r *http.Request) {
+	wait := s.failures.recordFailure(remoteAddress(r), s.Clock.Now())
+	if wait <= 0 {
+		return
+	}
+	select {
+	case <-s.Clock.After(wait):
+	case <-r.Context().Done():
+	}
 }
 
 // isInvalidTokenRune reports whether a token cannot contain a rune.

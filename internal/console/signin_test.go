@@ -1,14 +1,22 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"hotspare.io/hotspare/internal/console/session"
+	"hotspare.io/hotspare/internal/console/userclient"
 )
 
 const token = "eyJhbGciOi.a-token.of-alice"
@@ -96,34 +104,108 @@ func TestWhatIsNoTokenIsRefused(t *testing.T) {
 	}
 }
 
+// tokenHub checks tokens one by one while it is held. It counts the checks that have begun.
+type tokenHub struct {
+	held  chan struct{}
+	begun atomic.Int32
+}
+
+func (h *tokenHub) ViewerForToken(context.Context, string) (Viewer, error) {
+	h.begun.Add(1)
+	if h.held != nil {
+		<-h.held
+	}
+	return nil, userclient.ErrUnknown
+}
+
+func (h *tokenHub) AdminViewer(context.Context) (Viewer, error) { return nil, userclient.ErrUnknown }
+
+// postToken sends a token from an address that all share, and returns the status of the answer.
+func postToken(ctx context.Context, s *Server, token string) int {
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/signin", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, req)
+	return w.Code
+}
+
 func TestGuessingTokensIsSlow(t *testing.T) {
-	h := newHub(t)
-	r := newRig(t, h)
-	b := r.browser()
-	try := func(token string) int { return b.post("/signin", url.Values{"token": {token}}).StatusCode }
-	for i := range maxFailures {
-		if got := try("wrong"); got != http.StatusUnauthorized {
-			t.Fatalf("try %d: %d", i, got)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(t.Context(), Options{Hub: &tokenHub{}, Clock: clock.RealClock{}})
+		if err != nil {
+			t.Fatal(err)
 		}
+		begin := time.Now()
+		for i := range maxFailures {
+			if got := postToken(t.Context(), s, "wrong"); got != http.StatusUnauthorized || time.Since(begin) != 0 {
+				t.Fatalf("try %d: %d after %s", i, got, time.Since(begin))
+			}
+		}
+		for i := range 3 {
+			if got, want := postToken(t.Context(), s, "wrong"), time.Duration(i+1)*failureDecay; got != http.StatusUnauthorized || time.Since(begin) != want {
+				t.Errorf("try %d after the first %d: %d after %s, want %s", i, maxFailures, got, time.Since(begin), want)
+			}
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		postToken(t.Context(), s, "wrong")
+		at := time.Now()
+		if postToken(ctx, s, "wrong"); time.Since(at) != 0 {
+			t.Errorf("a client that has left keeps its request for %s", time.Since(at))
+		}
+		s.failures.removeDecayed(time.Now().Add(time.Hour))
+		if n := len(s.failures.byAddress); n != 0 {
+			t.Errorf("%d addresses are remembered for ever", n)
+		}
+	})
+}
+
+// All users of a proxy have its address.
+func TestWrongTokensDelayNoValidOne(t *testing.T) {
+	r := newRig(t, newHub(t))
+	for range 3 * maxFailures {
+		r.console.failures.recordFailure("127.0.0.1", start)
 	}
-	if got := try("admin-token-of-the-hub"); got != http.StatusTooManyRequests {
-		t.Errorf("after %d wrong ones: %d", maxFailures, got)
-	}
-	for range 2 * maxFailures {
-		b.get("/enter?code=wrong")
+	if a := r.browser().post("/signin", url.Values{"token": {"admin-token-of-the-hub"}}); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("a valid token after wrong ones: %s", a.Status)
 	}
 	if a := r.browser().get("/enter?code=" + r.key.NewCode(start)); a.StatusCode != http.StatusSeeOther {
-		t.Errorf("a good code after wrong tokens and codes of others: %s", a.Status)
+		t.Errorf("a valid code after wrong tokens: %s", a.Status)
 	}
-	r.clock.Step(failureDecay)
-	if got := try("admin-token-of-the-hub"); got != http.StatusSeeOther {
-		t.Errorf("after a pause: %d", got)
-	}
-	r.clock.Step(time.Hour)
-	r.console.failures.removeDecayed(r.clock.Now())
-	if n := len(r.console.failures.byAddress); n != 0 {
-		t.Errorf("%d addresses are remembered for ever", n)
-	}
+}
+
+func TestTheHubChecksFewTokensAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &tokenHub{held: make(chan struct{})}
+		s, err := New(t.Context(), Options{Hub: h, Clock: clock.RealClock{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan int)
+		var all sync.WaitGroup
+		for range maxTokenChecks {
+			all.Go(func() { postToken(t.Context(), s, "wrong") })
+		}
+		synctest.Wait()
+		go func() { left <- postToken(ctx, s, "wrong") }()
+		for range maxTokenChecks {
+			all.Go(func() { postToken(t.Context(), s, "wrong") })
+		}
+		synctest.Wait()
+		if n := h.begun.Load(); n != maxTokenChecks {
+			t.Errorf("%d tokens are checked at once, want %d", n, maxTokenChecks)
+		}
+		leave()
+		if got := <-left; got != http.StatusBadGateway {
+			t.Errorf("a client that has left gets %d", got)
+		}
+		close(h.held)
+		all.Wait()
+		if n := h.begun.Load(); n != 2*maxTokenChecks {
+			t.Errorf("%d tokens were checked, want %d", n, 2*maxTokenChecks)
+		}
+	})
 }
 
 func TestALinkLetsTheAdminInOnce(t *testing.T) {
