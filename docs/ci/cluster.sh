@@ -48,12 +48,16 @@ in_namespace() {
   kubectl ${HUB_KUBECONFIG:+--kubeconfig "$HUB_KUBECONFIG"} ${ns:+--namespace "$ns"} "$@"
 }
 
+# only_new removes a file or link, and has a subshell write only new files that nobody else can read: an existing file would
+# keep its mode and its owner, and a link leads to another file.
+only_new() { umask 077 && rm -f "$1" && set -C; }
+
 # log_in writes a kubeconfig with which kubectl calls this script for tokens. No token is in it.
 log_in() {
   [ -n "${HUB:-}" ] || return 0
   HUB_KUBECONFIG=$CLUSTER_KUBECONFIG.hub
   case $0 in /*) self=$0 ;; *) self=$PWD/$0 ;; esac
-  (umask 077 && cat > "$HUB_KUBECONFIG") <<YAML
+  (only_new "$HUB_KUBECONFIG" && cat > "$HUB_KUBECONFIG") <<YAML
 apiVersion: v1
 kind: Config
 current-context: hub
@@ -161,7 +165,7 @@ renew_heartbeat() {
 write_kubeconfig() {
   secret=$(in_namespace "$cluster" get clusterdeployment "$cluster" -o jsonpath='{.spec.clusterMetadata.adminKubeconfigSecretRef.name}') &&
     kubeconfig=$(in_namespace "$cluster" get secret "$secret" -o jsonpath='{.data.kubeconfig}') &&
-    (umask 077 && printf %s "$kubeconfig" | base64 -d > "$CLUSTER_KUBECONFIG")
+    (only_new "$CLUSTER_KUBECONFIG" && printf %s "$kubeconfig" | base64 -d > "$CLUSTER_KUBECONFIG")
 }
 
 release() {
