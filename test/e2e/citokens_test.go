@@ -296,15 +296,17 @@ func TestTheHubRefusesTokensOfOthers(t *testing.T) {
 		key    *rsa.PrivateKey
 		user   string
 	}{
-		"its own":              {with(func(jwt.MapClaims) {}), issuer.key, "github:acme/shop"},
-		"another audience":     {with(func(c jwt.MapClaims) { c["aud"] = "other" }), issuer.key, ""},
-		"another issuer":       {with(func(c jwt.MapClaims) { c["iss"] = "https://token.example.com" }), issuer.key, ""},
-		"another key":          {with(func(jwt.MapClaims) {}), stranger, ""},
-		"another owner":        {with(func(c jwt.MapClaims) { c["repository_owner"] = "acme-inc" }), issuer.key, ""},
-		"expired":              {with(func(c jwt.MapClaims) { c["exp"] = now.Add(-time.Minute).Unix() }), issuer.key, ""},
-		"not valid yet":        {with(func(c jwt.MapClaims) { c["nbf"] = now.Add(time.Hour).Unix() }), issuer.key, ""},
-		"without an owner":     {with(func(c jwt.MapClaims) { delete(c, "repository_owner") }), issuer.key, ""},
-		"a group of the hub's": {with(func(c jwt.MapClaims) { c["groups"] = []string{"system:masters"} }), issuer.key, "github:acme/shop"},
+		"its own":                     {with(func(jwt.MapClaims) {}), issuer.key, "github:acme/shop"},
+		"another audience":            {with(func(c jwt.MapClaims) { c["aud"] = "other" }), issuer.key, ""},
+		"another issuer":              {with(func(c jwt.MapClaims) { c["iss"] = "https://token.example.com" }), issuer.key, ""},
+		"another key":                 {with(func(jwt.MapClaims) {}), stranger, ""},
+		"another owner":               {with(func(c jwt.MapClaims) { c["repository_owner"] = "acme-inc" }), issuer.key, ""},
+		"the name of another owner":   {with(func(c jwt.MapClaims) { c["repository_owner_id"] = "12345679" }), issuer.key, ""},
+		"expired":                     {with(func(c jwt.MapClaims) { c["exp"] = now.Add(-time.Minute).Unix() }), issuer.key, ""},
+		"not valid yet":               {with(func(c jwt.MapClaims) { c["nbf"] = now.Add(time.Hour).Unix() }), issuer.key, ""},
+		"without an owner":            {with(func(c jwt.MapClaims) { delete(c, "repository_owner") }), issuer.key, ""},
+		"without the ID of its owner": {with(func(c jwt.MapClaims) { delete(c, "repository_owner_id") }), issuer.key, ""},
+		"a group of the hub's":        {with(func(c jwt.MapClaims) { c["groups"] = []string{"system:masters"} }), issuer.key, "github:acme/shop"},
 	} {
 		token, err := issuer.sign(c.key, c.claims)
 		if err != nil {

@@ -32,6 +32,8 @@ var repositoryRoot = filepath.Join("..", "..")
 const (
 	tokenKeyID    = "1"
 	tokenAudience = "hotspare"
+	// tokenOwnerID is the ID of the organization in docs/ci/tokens.md.
+	tokenOwnerID = "12345678"
 	// jobSecret is what a job shows to get tokens.
 	jobSecret = "secret-of-the-job"
 	// tokenLifetime is shorter than a job of the tests waits for its cluster.
@@ -83,7 +85,7 @@ func (i *tokenIssuer) claimsOf(repository, audience string, issued time.Time) jw
 	owner, _, _ := strings.Cut(repository, "/")
 	return jwt.MapClaims{
 		"iss": i.issuer.URL, "aud": audience, "sub": "repo:" + repository + ":ref:refs/heads/main",
-		"repository": repository, "repository_owner": owner, "ref": "refs/heads/main",
+		"repository": repository, "repository_owner": owner, "repository_owner_id": tokenOwnerID, "ref": "refs/heads/main",
 		"iat": issued.Unix(), "nbf": issued.Unix(), "exp": issued.Add(tokenLifetime).Unix(),
 	}
 }
