@@ -23,3 +23,25 @@ func TestWhoMayUseAClusterClassOfAnotherNamespace(t *testing.T) {
 		"no platform, as from another installer": {"", `{}`, nil, "", ""},
 	})
 }
+
+func TestWhoMayPutValuesOfSecretsIntoTheEnvironmentOfTheInstaller(t *testing.T) {
+	const (
+		plain  = `{size: 1, installerEnv: [{name: A, value: a}, {name: B, valueFrom: {configMapKeyRef: {name: c, key: k}}}]}`
+		secret = `{size: 1, installerEnv: [{name: A, value: a}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]}`
+		moved  = `{size: 1, installerEnv: [{name: A, value: b}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]}`
+		bigger = `{size: 2, installerEnv: [{name: A, value: a}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]}`
+
+		get = "get secrets somewhere/*"
+		ask = `spec.installerEnv: variable "B" can contain a value of a Secret, by valueFrom.secretKeyRef or $(NAME): write the value itself, or ask somebody who may read all Secrets in namespace somewhere`
+	)
+	checkReach(t, readPolicy(t, "access.yaml", "clusterpool-installer-env.hotspare.io"), map[string]reachCase{
+		"a value of a Secret":                    {"", secret, nil, get, ask},
+		"a value of a Secret instead of another": {plain, secret, nil, get, ask},
+		"a variable beside a value of a Secret":  {secret, moved, nil, get, ask},
+		"the credentials of the pool by name":    {`{size: 1}`, `{installerEnv: [{name: B, value: "http://x:$(AWS_SECRET_ACCESS_KEY)@proxy"}]}`, nil, get, ask},
+		"plain values":                           {"", plain, nil, "", ""},
+		"no value of a Secret any more":          {secret, plain, nil, "", ""},
+		"another size":                           {secret, bigger, nil, "", ""},
+		"no environment any more":                {secret, `{installerEnv: null}`, nil, "", ""},
+	})
+}

@@ -64,7 +64,7 @@ var table = []section{
 		{
 			[]string{"ClusterDeploymentSpec.*", "Provisioning.*", "ClusterImageSetReference.*", "Platform.*", "PlatformSettings.*", "LocalPlatform.*"},
 			"all other fields of `spec`", owner,
-			"Subjects: policy `clusterdeployment-fields`. Jobs and calls of clouds use Secrets of that namespace only. In a namespace of a pool's cluster only users who may read all Secrets there can create clusters (policy `cluster-credentials`).",
+			"Subjects: policy `clusterdeployment-fields`. Jobs and calls of clouds use Secrets of that namespace only, and any Secret there, also in an image of these users: they must be trusted with the Secrets of the namespace. In a namespace of a pool's cluster only users who may read all Secrets there can create clusters (policy `cluster-credentials`).",
 		},
 		{
 			[]string{"ClusterDeploymentStatus.*", "PowerTransition.*", "RefusedDepth.*", "Condition.*", "OperatorVersion.*"},
@@ -119,7 +119,7 @@ var table = []section{
 		{
 			[]string{"ClusterPool*.*", "HibernationConfig.*", "NameReference.*"},
 			"`spec`", owner,
-			"Secrets and customizations are read in that namespace only. `maxSize`, the platform and the cloud's quota limit the number of clusters of a pool, not hotspare.",
+			"Secrets and customizations are read in that namespace only, and any Secret there can be used: a person who may change pools must be trusted with the Secrets of the namespace. Policy `clusterpool-installer-env`: only users who may read them can put values of Secrets into `installerEnv`. `maxSize`, the platform and the cloud's quota limit the number of clusters of a pool, not hotspare.",
 		},
 		{
 			[]string{"LabelPoolName", "LabelPoolNamespace", "LabelNamespacePoolName"},
