@@ -208,6 +208,11 @@ var table = []section{
 			"Policy `poolpolicy-bootstrap`: only users who may patch the pool can set, change or remove it, only users who may read the Secrets of the namespace can set or change it, and only users who may delete the pool can delete such a PoolPolicy. While it names nothing that exists, no claim gets a spare.",
 		},
 		{
+			[]string{"ManifestSource.ConfigMapRef"},
+			"the ConfigMaps that `manifests.from`, `job.envFrom`, `chart.archiveFrom` and `chart.valuesFrom` name", "users who may write ConfigMaps in that namespace",
+			"Only the rights on ConfigMaps protect them. Whoever may write such a ConfigMap can put objects into the unclaimed clusters of the pools, and obtain the Secrets that the same ClusterBootstrap names, because both reach the same cluster. Where these users must not have the Secrets, a ClusterBootstrap must name Secrets only.",
+		},
+		{
 			[]string{"ClusterBootstrap*.*", "BootstrapStep.*", "BootstrapManifests.*", "BootstrapJob.*", "BootstrapChart.*", "ManifestSource.*", "ManifestReference.*", "Gate.*", "GateObjectCheck.*", "GatePod.*"},
 			"all fields", owner,
 			"Policy `clusterbootstrap-reach`: only users who may patch the pools of that namespace can write the spec, and only users who may read the Secrets there can write steps that refer to a Secret. Steps are taken and gates are checked in unclaimed clusters only, in namespaces that hotspare created for clusters of that pool. Messages contain names of objects, and no values of Secrets. A forged status delays claims, and lets none have a cluster.",
