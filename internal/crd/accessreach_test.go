@@ -13,7 +13,7 @@ func TestWhoMayUseAClusterClassOfAnotherNamespace(t *testing.T) {
 		"a class":                                {"", class, nil, get, ask},
 		"a class instead of another platform":    {`{platform: {capi: null, aws: {}}}`, class, nil, get, ask},
 		"a class instead of a template":          {`{platform: {capi: {templateRef: {name: x}}}}`, class, nil, get, ask},
-		"a class of another name":                {`{platform: {capi: {classRef: {name: p, namespace: classes}}}}`, class, []string{"get clusterclasses.cluster.x-k8s.io classes/p"}, get, ask},
+		"a class of another name":                {`{platform: {capi: {classRef: {name: p, namespace: classes}}}}`, class, nil, get, ask},
 		"a class that moves":                     {`{platform: {capi: {classRef: {name: q}}}}`, class, nil, get, ask},
 		"the same class, and another size":       {class, `{size: 2, platform: {capi: {classRef: {name: q, namespace: classes}}}}`, nil, "", ""},
 		"a class of its namespace":               {"", `{platform: {capi: {classRef: {name: q}}}}`, nil, "", ""},
@@ -32,7 +32,7 @@ func TestWhoMayPutValuesOfSecretsIntoTheEnvironmentOfTheInstaller(t *testing.T) 
 		bigger = `{size: 2, installerEnv: [{name: A, value: a}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]}`
 
 		get = "get secrets somewhere/*"
-		ask = `spec.installerEnv: variable "B" can contain a value of a Secret, by valueFrom.secretKeyRef or $(NAME): write the value itself, or ask somebody who may read all Secrets in namespace somewhere`
+		ask = `spec.installerEnv: variable "B" can contain a value of a Secret, by valueFrom.secretKeyRef or $(NAME): write the value itself, or ask somebody who may read all Secrets`
 	)
 	checkReach(t, readPolicy(t, "access.yaml", "clusterpool-installer-env.hotspare.io"), map[string]reachCase{
 		"a value of a Secret":                    {"", secret, nil, get, ask},

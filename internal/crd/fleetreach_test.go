@@ -56,6 +56,8 @@ func TestWhoMayWriteAFleetRegion(t *testing.T) {
 		createClaims, createClusters = "create clusterclaims.hive.openshift.io somewhere/*", "create clusterdeployments.hive.openshift.io somewhere/*"
 
 		use       = "use recipes.hotspare.io somewhere/r"
+		readClass = "get clusterclasses.cluster.x-k8s.io classes/q"
+		askClass  = `template.platform.capi.classRef: you may not read ClusterClass "q" in namespace "classes"`
 		askUse    = `spec.clusterSource.deployment.template.platform.exec.recipe: the programs of recipe "r" would run with parameters of yours: ask an administrator`
 		askClaim  = `spec.clusterSource.claim creates ClusterClaims in namespace "somewhere": ask somebody who may create them there`
 		askCreate = `spec.clusterSource.deployment creates ClusterDeployments in namespace "somewhere": ask somebody who may create them there`
@@ -74,7 +76,7 @@ func TestWhoMayWriteAFleetRegion(t *testing.T) {
 		"a recipe":                             {"", recipe, []string{createClusters}, use, askUse},
 		"other parameters of a recipe":         {recipe, other, []string{createClusters}, use, askUse},
 		"a recipe instead of another platform": {aws, recipe, []string{createClusters}, use, askUse},
-		"a class":                              {aws, class, []string{createClusters}, "get clusterclasses.cluster.x-k8s.io classes/q", `template.platform.capi.classRef: you may not read ClusterClass "q" in namespace "classes"`},
+		"a class":                              {aws, class, []string{createClusters}, readClass, askClass},
 		"a class of its own namespace":         {aws, strings.Replace(class, "classes", "somewhere", 1), []string{createClusters}, "", ""},
 		"more data planes of a class":          {class, more(class), []string{createClaims}, createClusters, askCreate},
 	})
@@ -92,8 +94,8 @@ func TestWhoMayNameTheClusterOfADataPlane(t *testing.T) {
 		"a claim":               {"", claim, nil, "patch clusterclaims.hive.openshift.io somewhere/c", `spec.clusterRef.claim: hotspare would use the cluster of ClusterClaim "c"`},
 		"a claim later":         {none, claim, nil, "patch clusterclaims.hive.openshift.io somewhere/c", `ask somebody who may patch the claim`},
 		"another kind":          {claim, cluster, nil, "patch clusterdeployments.hive.openshift.io somewhere/c", `ask somebody who may patch the ClusterDeployment`},
-		"a cluster":             {"", cluster, nil, "patch clusterdeployments.hive.openshift.io somewhere/c", `spec.clusterRef.deployment: hotspare would use the cluster of ClusterDeployment "c"`},
-		"a kubeconfig":          {"", kubeconfig, nil, "get secrets somewhere/c", `spec.clusterRef.kubeconfigSecret: hotspare would use the kubeconfig in Secret "c": ask somebody who may read the Secret`},
+		"a cluster":             {"", cluster, nil, "patch clusterdeployments.hive.openshift.io somewhere/c", `hotspare would use the cluster of ClusterDeployment "c"`},
+		"a kubeconfig":          {"", kubeconfig, nil, "get secrets somewhere/c", `hotspare would use the kubeconfig in Secret "c": ask somebody who may read the Secret`},
 		"the same, and a field": {kubeconfig, `{protected: true, region: r, clusterRef: {kubeconfigSecret: {name: c}}}`, nil, "", ""},
 	})
 }
