@@ -32,6 +32,7 @@ type claimOptions struct {
 	heartbeatTimeout time.Duration
 	// diagnoseOnFailure requests a bundle of diagnostics at the release, unless it is withdrawn.
 	diagnoseOnFailure bool
+	subjects          subjectOptions
 	set               setOptions
 }
 
@@ -45,7 +46,8 @@ func (o *claimOptions) validate() error {
 	if o.heartbeatTimeout != 0 && o.heartbeatTimeout < claim.MinHeartbeatTimeout {
 		return fmt.Errorf("--heartbeat-timeout must be at least %s, or 0 for no heartbeat", claim.MinHeartbeatTimeout)
 	}
-	return nil
+	_, err := o.subjects.parse()
+	return err
 }
 
 // addPriorityFlag adds --priority.
@@ -60,6 +62,7 @@ func (a commands) createCommand() *cobra.Command {
 		Short: "Claim a cluster of a pool, or several at once",
 		Example: `  hotspare claim create dev --wait --lifetime 8h
   claim=$(hotspare claim create dev --wait -o name)
+  hotspare claim create dev --wait --user alice
   hotspare claim create dev --count 4 --all-or-none --wait
   hotspare claim create --count 2 --pool-selector size=large --pool-selector size=small --wait`,
 		ValidArgsFunction: a.CompletePools,
@@ -68,6 +71,7 @@ func (a commands) createCommand() *cobra.Command {
 	f.StringVar(&o.name, "name", "", "name of the claim (default: the pool's name with a random suffix)")
 	f.DurationVar(&o.lifetime, "lifetime", 0, "release the claim automatically after this time (0: the pool's default)")
 	o.addPriorityFlag(f)
+	o.subjects.addFlags(f)
 	o.set.addFlags(f)
 	f.BoolVar(&o.wait, "wait", false, "wait until the cluster can be used")
 	f.DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "with --wait, maximum time to wait (0: no limit)")
@@ -143,13 +147,17 @@ func (a commands) prepareClaim(ctx context.Context, h *base.Hub, poolName string
 	if _, err := a.GetPool(ctx, h, poolName); err != nil {
 		return nil, err
 	}
+	subjects, err := o.subjects.parse()
+	if err != nil {
+		return nil, err
+	}
 	name := o.name
 	if name == "" {
 		name = poolName + "-" + rand.String(5)
 	}
 	c := &hivev1.ClusterClaim{
 		ObjectMeta: h.ObjectMeta(name),
-		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: poolName, Lifetime: base.ToAPIDuration(o.lifetime)},
+		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: poolName, Lifetime: base.ToAPIDuration(o.lifetime), Subjects: subjects},
 	}
 	if o.priority != 0 {
 		c.Annotations = map[string]string{hivev1.AnnotationPriority: strconv.Itoa(o.priority)}

@@ -113,8 +113,13 @@ func (a commands) createClaimSet(ctx context.Context, h *base.Hub, args []string
 
 // prepareClaimSet returns a ClaimSet for an existing pool, or for a selector, without creating it.
 func (a commands) prepareClaimSet(ctx context.Context, h *base.Hub, args []string, o *claimOptions) (*v1alpha1.ClaimSet, error) {
+	subjects, err := o.subjects.parse()
+	if err != nil {
+		return nil, err
+	}
 	spec := v1alpha1.ClaimSetSpec{
 		Size: int32(o.set.count), Lifetime: base.ToAPIDuration(o.lifetime), Priority: int32(o.priority), //nolint:gosec // validate limits both
+		Subjects: subjects,
 	}
 	prefix := "set"
 	if len(args) > 0 {
