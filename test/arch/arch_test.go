@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import the API types and must not pull in further dependencies",
 	},
 	"a decider is pure": {
-		about:  []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimqueue", "internal/claimset", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/gate", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/sizing/...", "internal/chart", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone", "internal/embedded/spoke/loadbalancer/plan", "internal/diagnostics/failure", "internal/diagnostics/retention"},
+		about:  []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimqueue", "internal/claimset", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/gate", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/sizing/...", "internal/plot", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone", "internal/embedded/spoke/loadbalancer/plan", "internal/diagnostics/failure", "internal/diagnostics/retention"},
 		except: []string{"internal/power/csr/csrtest"}, // keys for tests
 		allow:  []string{"net/netip", "net/url"},       // addresses as values
 		deny: []string{
@@ -60,7 +60,7 @@ var rules = map[string]rule{
 	"packages that explain import objects and deciders, not the packages that display": {
 		about: []string{"internal/explain/..."},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/chart", "internal/explain/remedy", "internal/explain/humanize", "internal/explain/clusterstate", "internal/condition", "internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/pool", "internal/pool/facts", "internal/sizing", "internal/sizing/record", "internal/sizing/report"},
+		allow: []string{"internal/plot", "internal/explain/remedy", "internal/explain/humanize", "internal/explain/clusterstate", "internal/condition", "internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/pool", "internal/pool/facts", "internal/sizing", "internal/sizing/record", "internal/sizing/report"},
 		why:   "the command line and the console must explain the same objects in the same way",
 	},
 	"deciders do not import the packages that explain": {

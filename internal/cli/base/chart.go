@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"os"
 
-	"hotspare.io/hotspare/internal/chart"
+	"hotspare.io/hotspare/internal/plot"
 )
 
-// WriteChart writes a chart to a file, whose extension says in which format. Call chart.FormatOf before any
+// WriteChart writes a chart to a file, whose extension says in which format. Call plot.FormatOf before any
 // work, so that a wrong one is reported at once.
-func WriteChart(path string, c chart.Chart) error {
-	format, err := chart.FormatOf(path)
+func WriteChart(path string, c plot.Chart) error {
+	format, err := plot.FormatOf(path)
 	if err != nil {
 		return err
 	}

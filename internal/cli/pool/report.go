@@ -14,9 +14,9 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/chart"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/poolcharts"
+	"hotspare.io/hotspare/internal/plot"
 	"hotspare.io/hotspare/internal/pool/observed"
 	"hotspare.io/hotspare/internal/sizing"
 	"hotspare.io/hotspare/internal/sizing/policy"
@@ -92,7 +92,7 @@ func (a commands) checkReport(q *reportOptions, args []string) (err error) {
 	if len(args) == 0 {
 		return errors.New("--plot draws one pool: name it, as in pool report POOL --plot FILE.svg")
 	}
-	if _, err := chart.FormatOf(q.plot); err != nil {
+	if _, err := plot.FormatOf(q.plot); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
 	return nil
@@ -269,7 +269,7 @@ func (a commands) plotReport(q *reportOptions, r *PoolReport) error {
 		step = time.Hour
 	}
 	points := report.NewPoints(r.record, r.From, r.To, step)
-	c := chart.Chart{Title: "Pool " + r.Namespace + "/" + r.Pool, Axis: chart.Axis{Step: step, Steps: len(points), Zone: r.zone}}
+	c := plot.Chart{Title: "Pool " + r.Namespace + "/" + r.Pool, Axis: plot.Axis{Step: step, Steps: len(points), Zone: r.zone}}
 	if len(points) > 0 {
 		c.Begin = points[0].At
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hotspare.io/hotspare/internal/chart"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/plot"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/simulate"
 )
@@ -180,7 +180,7 @@ func (q *options) parse() (*study, error) {
 		return nil, fmt.Errorf("--time-zone %q is not a time zone: use a name from the IANA database, such as Europe/Berlin", q.zone)
 	}
 	if q.plot != "" {
-		if _, err := chart.FormatOf(q.plot); err != nil {
+		if _, err := plot.FormatOf(q.plot); err != nil {
 			return nil, fmt.Errorf("--plot: %w", err)
 		}
 	}

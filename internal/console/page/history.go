@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/chart"
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/explain/poolcharts"
+	"hotspare.io/hotspare/internal/plot"
 	"hotspare.io/hotspare/internal/sizing"
 	"hotspare.io/hotspare/internal/sizing/record"
 	"hotspare.io/hotspare/internal/sizing/report"
@@ -73,7 +73,7 @@ func NewHistory(r *record.Record, o HistoryOptions, now time.Time) History {
 	from := to.Add(-span.length).Truncate(span.step)
 	out.Figures = historyFigures(r, report.New(r, report.Options{From: from, To: to, Prices: o.Prices, Promised: o.Promised}), o, now)
 	points := report.NewPoints(r, from, to, span.step)
-	axis := chart.Axis{Step: span.step, Steps: len(points), Zone: o.Zone}
+	axis := plot.Axis{Step: span.step, Steps: len(points), Zone: o.Zone}
 	if len(points) > 0 {
 		axis.Begin = points[0].At
 	}
@@ -126,7 +126,7 @@ func formatHours(h float64) string {
 	if h >= 10 {
 		return strconv.FormatFloat(h, 'f', 0, 64)
 	}
-	return chart.FormatValue(h)
+	return plot.FormatValue(h)
 }
 
 // A ChartView is a chart as the template draws it: shapes in a box that is as wide as the page, and texts that keep
@@ -176,19 +176,19 @@ type AxisTime struct {
 	InBox float64
 }
 
-func newChartView(c poolcharts.Chart, axis chart.Axis) ChartView {
+func newChartView(c poolcharts.Chart, axis plot.Axis) ChartView {
 	out := ChartView{Chart: c}
 	for _, s := range c.Shapes(BoxWidth, BoxHeight, axis.Steps) {
-		isLine := s.Kind == chart.Line || s.Kind == chart.Dashed
-		out.Shapes = append(out.Shapes, ShapeView{layerClass(s.Kind, s.Color), chart.PathData(s.Parts, !isLine)})
+		isLine := s.Kind == plot.Line || s.Kind == plot.Dashed
+		out.Shapes = append(out.Shapes, ShapeView{layerClass(s.Kind, s.Color), plot.PathData(s.Parts, !isLine)})
 	}
 	for _, l := range c.Layers {
-		out.Legend = append(out.Legend, LegendView{l.Name, layerClass(l.Kind, l.Color), l.Kind == chart.Line || l.Kind == chart.Dashed})
+		out.Legend = append(out.Legend, LegendView{l.Name, layerClass(l.Kind, l.Color), l.Kind == plot.Line || l.Kind == plot.Dashed})
 	}
 	scale := c.Scale()
 	for _, v := range scale {
 		y := BoxHeight * (1 - v/scale[len(scale)-1])
-		out.Lines = append(out.Lines, AxisLine{Text: chart.FormatValue(v), Y: boxTop + y - 3, InBox: y})
+		out.Lines = append(out.Lines, AxisLine{Text: plot.FormatValue(v), Y: boxTop + y - 3, InBox: y})
 	}
 	for i, t := range axis.Ticks(maxTimes) {
 		one := AxisTime{Text: t.Text, Anchor: "middle", X: math.Round(1000*t.X) / 10, InBox: math.Round(BoxWidth * t.X), Odd: i%2 == 1}
@@ -203,11 +203,11 @@ func newChartView(c poolcharts.Chart, axis chart.Axis) ChartView {
 	return out
 }
 
-func layerClass(k chart.Kind, c chart.Color) string {
+func layerClass(k plot.Kind, c plot.Color) string {
 	switch k {
-	case chart.Line:
+	case plot.Line:
 		return "line " + string(c)
-	case chart.Dashed:
+	case plot.Dashed:
 		return "line dashed " + string(c)
 	default:
 		return string(c)

@@ -16,7 +16,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/embedded/controlplane"
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
-	"hotspare.io/hotspare/internal/embedded/hub/gcpacer"
+	"hotspare.io/hotspare/internal/embedded/hub/heappacer"
 	"hotspare.io/hotspare/internal/embedded/pki"
 	"hotspare.io/hotspare/internal/listen"
 )
@@ -32,7 +32,7 @@ const (
 	AdminGroup = "hotspare:admins"
 )
 
-// Settings of the hub's garbage collection, see package gcpacer. In a burst of claims on a pool of
+// Settings of the hub's garbage collection, see package heappacer. In a burst of claims on a pool of
 // 1,000, the collector takes 38% of the processor time with the idle percentage alone. At 50 claims
 // a second, the hub produces 150 MB of garbage a second, and a collection takes a second, in which
 // claims queue up on two cores: fewer collections are better, as far as the computer has the memory. The hub
@@ -103,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Hub, error) {
 	if err := h.startControlPlane(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the hub on %s: %w", o.Dir, err), lock.Release())
 	}
-	gcpacer.Pacer{Calm: idleGOGC, Busy: busyGOGC, Rate: busyAllocRate, Extra: extraHeap(o.AvailableMemory)}.Start()
+	heappacer.Pacer{Calm: idleGOGC, Busy: busyGOGC, Rate: busyAllocRate, Extra: extraHeap(o.AvailableMemory)}.Start()
 	return h, nil
 }
 

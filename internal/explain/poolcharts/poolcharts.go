@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"hotspare.io/hotspare/internal/chart"
 	"hotspare.io/hotspare/internal/explain/humanize"
+	"hotspare.io/hotspare/internal/plot"
 	"hotspare.io/hotspare/internal/sizing/record"
 	"hotspare.io/hotspare/internal/sizing/report"
 )
 
 // A Chart is one panel with what it says in words, and as a table.
 type Chart struct {
-	chart.Panel
+	plot.Panel
 	// ID is a word that is unique among the charts of a pool.
 	ID string
 	// Summary says in a sentence what the chart shows.
@@ -53,20 +53,20 @@ func New(points []report.Point, zone *time.Location) []Chart {
 var stateColors = []struct {
 	state record.State
 	name  string
-	color chart.Color
+	color plot.Color
 }{
-	{record.Running, "running idle", chart.Running},
-	{record.Resuming, "resuming", chart.Resuming},
-	{record.Hibernating, "hibernating", chart.Hibernating},
-	{record.Installing, "installing", chart.Installing},
-	{record.Other, "other", chart.Other},
+	{record.Running, "running idle", plot.Running},
+	{record.Resuming, "resuming", plot.Resuming},
+	{record.Hibernating, "hibernating", plot.Hibernating},
+	{record.Installing, "installing", plot.Installing},
+	{record.Other, "other", plot.Other},
 }
 
 func newClusterChart(points []report.Point) Chart {
-	c := Chart{ID: "clusters", Panel: chart.Panel{Title: "Clusters without a claim, by state"}}
+	c := Chart{ID: "clusters", Panel: plot.Panel{Title: "Clusters without a claim, by state"}}
 	idle, total, n := 0.0, 0.0, 0
 	for _, s := range stateColors {
-		l := chart.Layer{Name: s.name, Kind: chart.Stack, Color: s.color, Values: make([]float64, len(points))}
+		l := plot.Layer{Name: s.name, Kind: plot.Stack, Color: s.color, Values: make([]float64, len(points))}
 		occurs := false
 		for i, p := range points {
 			l.Values[i] = math.NaN()
@@ -80,7 +80,7 @@ func newClusterChart(points []report.Point) Chart {
 			c.Layers = append(c.Layers, l)
 		}
 	}
-	wanted := chart.Layer{Name: "recommended to run", Kind: chart.Dashed, Color: chart.Wanted, Values: make([]float64, len(points))}
+	wanted := plot.Layer{Name: "recommended to run", Kind: plot.Dashed, Color: plot.Wanted, Values: make([]float64, len(points))}
 	for i, p := range points {
 		wanted.Values[i] = math.NaN()
 		if p.Noted {
@@ -96,46 +96,46 @@ func newClusterChart(points []report.Point) Chart {
 		c.Summary = "Nothing was recorded in this time."
 		return c
 	}
-	c.Summary = fmt.Sprintf("On average %s clusters had no claim, and %s of them ran idle.", chart.FormatValue(total/float64(n)), chart.FormatValue(idle/float64(n)))
+	c.Summary = fmt.Sprintf("On average %s clusters had no claim, and %s of them ran idle.", plot.FormatValue(total/float64(n)), plot.FormatValue(idle/float64(n)))
 	return c
 }
 
 func newClaimChart(points []report.Point) Chart {
-	c := Chart{ID: "claims", Panel: chart.Panel{Title: "Claims"}}
-	all := chart.Layer{Name: "claims", Kind: chart.Bars, Color: chart.Claims, Values: make([]float64, len(points))}
-	waited := chart.Layer{Name: "that waited", Kind: chart.Bars, Color: chart.Waiting, Values: make([]float64, len(points))}
+	c := Chart{ID: "claims", Panel: plot.Panel{Title: "Claims"}}
+	all := plot.Layer{Name: "claims", Kind: plot.Bars, Color: plot.Claims, Values: make([]float64, len(points))}
+	waited := plot.Layer{Name: "that waited", Kind: plot.Bars, Color: plot.Waiting, Values: make([]float64, len(points))}
 	claims, late := 0, 0
 	for i, p := range points {
 		all.Values[i], waited.Values[i] = float64(p.Claims), float64(min(p.Waited, p.Claims))
 		claims += p.Claims
 		late += p.Waited
 	}
-	c.Layers = []chart.Layer{all, waited}
+	c.Layers = []plot.Layer{all, waited}
 	c.Summary = fmt.Sprintf("%s, %d of them waited for a running cluster.", humanize.FormatCount(claims, "claim"), min(late, claims))
 	return c
 }
 
 // newWaitChart is of the longest waits. It reports whether any claim has waited.
 func newWaitChart(points []report.Point) (Chart, bool) {
-	c := Chart{ID: "waits", Panel: chart.Panel{Title: "Longest wait, in minutes"}}
-	l := chart.Layer{Name: "longest wait", Kind: chart.Bars, Color: chart.Waiting, Values: make([]float64, len(points))}
+	c := Chart{ID: "waits", Panel: plot.Panel{Title: "Longest wait, in minutes"}}
+	l := plot.Layer{Name: "longest wait", Kind: plot.Bars, Color: plot.Waiting, Values: make([]float64, len(points))}
 	longest := time.Duration(0)
 	for i, p := range points {
 		l.Values[i] = p.LongestWait.Minutes()
 		longest = max(longest, p.LongestWait)
 	}
-	c.Layers = []chart.Layer{l}
+	c.Layers = []plot.Layer{l}
 	c.Summary = fmt.Sprintf("The longest wait of a claim that was served was %s.", FormatWait(longest.Seconds()))
 	return c, longest > 0
 }
 
 // newForecastChart compares each forecast with what was seen. It reports whether there is any.
 func newForecastChart(points []report.Point) (Chart, bool) {
-	c := Chart{ID: "forecast", Panel: chart.Panel{Title: "Claims in the following hour"}}
+	c := Chart{ID: "forecast", Panel: plot.Panel{Title: "Claims in the following hour"}}
 	n := len(points)
-	band := chart.Layer{Name: "expected in 9 of 10 hours", Kind: chart.Band, Color: chart.Range, Values: make([]float64, n), Low: make([]float64, n)}
-	mean := chart.Layer{Name: "expected", Kind: chart.Line, Color: chart.Expected, Values: make([]float64, n)}
-	seen := chart.Layer{Name: "seen", Kind: chart.Dashed, Color: chart.Wanted, Values: make([]float64, n)}
+	band := plot.Layer{Name: "expected in 9 of 10 hours", Kind: plot.Band, Color: plot.Range, Values: make([]float64, n), Low: make([]float64, n)}
+	mean := plot.Layer{Name: "expected", Kind: plot.Line, Color: plot.Expected, Values: make([]float64, n)}
+	seen := plot.Layer{Name: "seen", Kind: plot.Dashed, Color: plot.Wanted, Values: make([]float64, n)}
 	forecasts, compared, within := 0, 0, 0
 	for i, p := range points {
 		band.Values[i], band.Low[i], mean.Values[i], seen.Values[i] = math.NaN(), math.NaN(), math.NaN(), math.NaN()
@@ -154,7 +154,7 @@ func newForecastChart(points []report.Point) (Chart, bool) {
 			}
 		}
 	}
-	c.Layers = []chart.Layer{band, mean, seen}
+	c.Layers = []plot.Layer{band, mean, seen}
 	if compared > 0 {
 		c.Summary = fmt.Sprintf("%.0f%% of the hours had as many claims as the band of 90%% says.", 100*float64(within)/float64(compared))
 	} else {
@@ -165,7 +165,7 @@ func newForecastChart(points []report.Point) (Chart, bool) {
 
 // newTable returns the numbers of a panel. If there are many points, a row has the average of some of them,
 // and the sum or the largest one of bars.
-func newTable(p chart.Panel, points []report.Point, zone *time.Location) Table {
+func newTable(p plot.Panel, points []report.Point, zone *time.Location) Table {
 	t := Table{Head: []string{"From"}}
 	for _, l := range p.Layers {
 		t.Head = append(t.Head, l.Name)
@@ -176,11 +176,11 @@ func newTable(p chart.Panel, points []report.Point, zone *time.Location) Table {
 		until := min(i+step, len(points))
 		for _, l := range p.Layers {
 			switch {
-			case l.Kind == chart.Band:
+			case l.Kind == plot.Band:
 				row = append(row, formatBand(l, i))
-			case l.Kind == chart.Bars && strings.HasPrefix(l.Name, "longest"):
+			case l.Kind == plot.Bars && strings.HasPrefix(l.Name, "longest"):
 				row = append(row, formatCell(largest(l.Values[i:until])))
-			case l.Kind == chart.Bars:
+			case l.Kind == plot.Bars:
 				row = append(row, formatCell(sum(l.Values[i:until])))
 			default:
 				row = append(row, formatCell(average(l.Values[i:until])))
@@ -191,7 +191,7 @@ func newTable(p chart.Panel, points []report.Point, zone *time.Location) Table {
 	return t
 }
 
-func formatBand(l chart.Layer, i int) string {
+func formatBand(l plot.Layer, i int) string {
 	if math.IsNaN(l.Values[i]) {
 		return "–"
 	}
@@ -202,7 +202,7 @@ func formatCell(v float64) string {
 	if math.IsNaN(v) {
 		return "–"
 	}
-	return chart.FormatValue(v)
+	return plot.FormatValue(v)
 }
 
 func sum(values []float64) float64 {

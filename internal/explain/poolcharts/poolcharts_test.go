@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"hotspare.io/hotspare/internal/chart"
+	"hotspare.io/hotspare/internal/plot"
 	"hotspare.io/hotspare/internal/sizing"
 	"hotspare.io/hotspare/internal/sizing/record"
 	"hotspare.io/hotspare/internal/sizing/report"
@@ -76,7 +76,7 @@ func TestEachChartHasWordsAndATable(t *testing.T) {
 	if diff := cmp.Diff([]string{"Mon 2 Mar 05:00", "4", "1"}, charts[1].Table.Rows[2]); diff != "" {
 		t.Errorf("the sum: %s", diff)
 	}
-	if !math.IsNaN(charts[0].Layers[0].Values[0]) || charts[0].Layers[0].Kind != chart.Stack {
+	if !math.IsNaN(charts[0].Layers[0].Values[0]) || charts[0].Layers[0].Kind != plot.Stack {
 		t.Error("a time in which nobody looked is not a gap")
 	}
 }

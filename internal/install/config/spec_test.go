@@ -48,7 +48,9 @@ func TestPatchSpec(t *testing.T) {
 		"a field that goes": {`[{op: remove, path: hibernateAfter}]`, func(s *hivev1.ClusterDeploymentSpec) { s.HibernateAfter = nil }},
 		"a list": {
 			`[{op: add, path: ingress, value: [{name: default}]}]`,
-			func(s *hivev1.ClusterDeploymentSpec) { s.Ingress = []runtime.RawExtension{{Raw: []byte(`{"name":"default"}`)}} },
+			func(s *hivev1.ClusterDeploymentSpec) {
+				s.Ingress = []runtime.RawExtension{{Raw: []byte(`{"name":"default"}`)}}
+			},
 		},
 		"an owned field there and back": {`[{op: move, from: clusterName, path: x}, {op: move, from: x, path: clusterName}]`, func(*hivev1.ClusterDeploymentSpec) {}},
 	} {

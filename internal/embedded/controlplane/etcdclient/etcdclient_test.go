@@ -125,26 +125,36 @@ func TestStorage(t *testing.T) {
 		return func(ctx context.Context, t *testing.T, e environment) { run(ctx, t, e.Interface) }
 	}
 	for name, run := range map[string]func(context.Context, *testing.T, environment){
-		"create":                              func(ctx context.Context, t *testing.T, e environment) { storagetesting.RunTestCreate(ctx, t, e, isStored(e)) },
-		"create with a time to live":          alone(storagetesting.RunTestCreateWithTTL),
-		"create twice":                        alone(storagetesting.RunTestCreateWithKeyExist),
-		"get":                                 alone(storagetesting.RunTestGet),
-		"delete":                              alone(storagetesting.RunTestUnconditionalDelete),
-		"delete on a condition":               alone(storagetesting.RunTestConditionalDelete),
-		"delete with a conflict":              alone(storagetesting.RunTestDeleteWithConflict),
-		"delete what was deleted":             alone(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject),
-		"update with a conflict":              alone(storagetesting.RunTestGuaranteedUpdateWithConflict),
-		"update with an old copy":             alone(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
-		"list pages":                          alone(storagetesting.RunTestListPaging),
-		"list a prefix":                       alone(storagetesting.RunTestGetListRecursivePrefix),
-		"list a namespace":                    alone(storagetesting.RunTestNamespaceScopedList),
-		"list one object":                     func(ctx context.Context, t *testing.T, e environment) { storagetesting.RunTestGetListNonRecursive(ctx, t, increase(e), e) },
-		"list consistently":                   func(ctx context.Context, t *testing.T, e environment) { storagetesting.RunTestConsistentList(ctx, t, e, increase(e), false, true, false) },
-		"list pages that were compacted":      func(ctx context.Context, t *testing.T, e environment) { storagetesting.RunTestListInconsistentContinuation(ctx, t, e, compact(e)) },
-		"watch":                               alone(storagetesting.RunTestWatch),
-		"watch a namespace":                   alone(storagetesting.RunTestNamespaceScopedWatch),
-		"watch cluster-scoped objects":        alone(storagetesting.RunTestClusterScopedWatch),
-		"watch from the beginning":            func(ctx context.Context, t *testing.T, e environment) { storagetesting.RunTestWatchFromZero(ctx, t, e, compact(e)) },
+		"create": func(ctx context.Context, t *testing.T, e environment) {
+			storagetesting.RunTestCreate(ctx, t, e, isStored(e))
+		},
+		"create with a time to live": alone(storagetesting.RunTestCreateWithTTL),
+		"create twice":               alone(storagetesting.RunTestCreateWithKeyExist),
+		"get":                        alone(storagetesting.RunTestGet),
+		"delete":                     alone(storagetesting.RunTestUnconditionalDelete),
+		"delete on a condition":      alone(storagetesting.RunTestConditionalDelete),
+		"delete with a conflict":     alone(storagetesting.RunTestDeleteWithConflict),
+		"delete what was deleted":    alone(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject),
+		"update with a conflict":     alone(storagetesting.RunTestGuaranteedUpdateWithConflict),
+		"update with an old copy":    alone(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
+		"list pages":                 alone(storagetesting.RunTestListPaging),
+		"list a prefix":              alone(storagetesting.RunTestGetListRecursivePrefix),
+		"list a namespace":           alone(storagetesting.RunTestNamespaceScopedList),
+		"list one object": func(ctx context.Context, t *testing.T, e environment) {
+			storagetesting.RunTestGetListNonRecursive(ctx, t, increase(e), e)
+		},
+		"list consistently": func(ctx context.Context, t *testing.T, e environment) {
+			storagetesting.RunTestConsistentList(ctx, t, e, increase(e), false, true, false)
+		},
+		"list pages that were compacted": func(ctx context.Context, t *testing.T, e environment) {
+			storagetesting.RunTestListInconsistentContinuation(ctx, t, e, compact(e))
+		},
+		"watch":                        alone(storagetesting.RunTestWatch),
+		"watch a namespace":            alone(storagetesting.RunTestNamespaceScopedWatch),
+		"watch cluster-scoped objects": alone(storagetesting.RunTestClusterScopedWatch),
+		"watch from the beginning": func(ctx context.Context, t *testing.T, e environment) {
+			storagetesting.RunTestWatchFromZero(ctx, t, e, compact(e))
+		},
 		"watch from a version":                alone(storagetesting.RunTestWatchFromNonZero),
 		"watch deletions":                     alone(storagetesting.RunTestDeleteTriggerWatch),
 		"watch the version of a deletion":     alone(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),

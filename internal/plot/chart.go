@@ -1,6 +1,6 @@
-// Package chart draws numbers over time, as SVG or PNG. The console draws the shapes itself, so that
+// Package plot draws numbers over time, as SVG or PNG. The console draws the shapes itself, so that
 // they fit its pages. It is pure: a chart is a value, and the same chart gives the same bytes.
-package chart
+package plot
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package gcpacer
+package heappacer
 
 import (
 	"runtime"

@@ -1,4 +1,4 @@
-// Package gcpacer lets a process use more memory while it is busy, and less while it is idle, and
+// Package heappacer lets a process use more memory while it is busy, and less while it is idle, and
 // prevents the garbage collector from delaying requests.
 //
 // The runtime collects when the heap has grown by a percentage of the live bytes
@@ -7,7 +7,7 @@
 // changes fast: in a burst of claims, every request was blocked while it assisted, half a second at
 // a time. This package starts collections long before the runtime would, so that no goroutine has
 // to assist.
-package gcpacer
+package heappacer
 
 import (
 	"runtime"
