@@ -99,7 +99,7 @@ func (s Snapshot) runningForDemand(e calendar.Entry) (t Target, perHour float64)
 		return Target{0, fmt.Sprintf("a claim may wait %s, and a resume takes %s", s.Objective.MaxWait, s.Durations.Resume), ByDemand}, perHour
 	}
 	asleep := s.sleepers()
-	n := s.countWithSleepers(s.countInLane(&l.Running, factor), factor, asleep)
+	n := s.countWithSleepers(s.countWithin(&l.Running, factor), factor, asleep)
 	if s.Terse {
 		return Target{n, "", ByDemand}, perHour
 	}
@@ -136,11 +136,11 @@ func (s Snapshot) sizeForDemand(e calendar.Entry) Target {
 }
 
 // countFor returns the count for the expected claims. Margin is that of logPrice.
-func (a *lane) countFor(c claims, miss, margin float64, m Method) int {
+func (a *leadModel) countFor(c claims, miss, margin float64, m Method) int {
 	if c.mean <= 0 || math.IsNaN(c.mean) {
 		return 0
 	}
-	return countAt(c, a.logPrice(miss, margin, m), a.most(c.mean, runningPeakFactor))
+	return countAt(c, a.logPrice(miss, margin, m), a.plausibleMax(c.mean, runningPeakFactor))
 }
 
 func (l *Learned) location() *time.Location {

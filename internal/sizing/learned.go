@@ -57,10 +57,10 @@ type Learned struct {
 	Busiest     forecast  `json:"busiest,omitzero"`
 	BusiestFrom time.Time `json:"busiestFrom,omitzero"`
 	// Running and Size have the scores of the running count and of the size.
-	Running lane `json:"running"`
-	Size    lane `json:"size"`
+	Running leadModel `json:"running"`
+	Size    leadModel `json:"size"`
 	// Shallow has the scores of the running count if clusters are woken from a shallow depth.
-	Shallow Shallow[lane] `json:"shallow,omitzero"`
+	Shallow Shallow[leadModel] `json:"shallow,omitzero"`
 	// Seen is the number of claims served within the objective, among CoveredClaims.
 	CoveredClaims float64 `json:"coveredClaims"`
 	Covered       float64 `json:"covered"`
@@ -140,7 +140,7 @@ func (l *Learned) Advance(now time.Time) {
 	if l.At.Sub(l.BusiestFrom) >= time.Hour {
 		l.findBusiest()
 	}
-	for _, a := range l.runningLanes() {
+	for _, a := range l.runningLeadModels() {
 		a.noteForecast(l, l.At, l.expectedNow)
 		a.expectScores(l.At)
 	}
@@ -316,7 +316,7 @@ func (l *Learned) forget(days float64) {
 		l.WeekHours[i] *= keep
 		l.WeekClaims[i] *= keep
 	}
-	for _, a := range l.runningLanes() {
+	for _, a := range l.runningLeadModels() {
 		a.forget(days, keep)
 	}
 	l.Size.forget(days, keep)

@@ -162,16 +162,16 @@ const (
 	sizePeakFactor    = 2
 )
 
-// most returns the largest count that may be computed: a forecast from little data can be far off.
-func (a *lane) most(mean, peakFactor float64) int {
+// plausibleMax returns the largest count that may be computed: a forecast from little data can be far off.
+func (a *leadModel) plausibleMax(mean, peakFactor float64) int {
 	return int(math.Min(math.Ceil(peakFactor*math.Max(a.Peak, mean)), maxCount))
 }
 
 // sizeFor returns the size for an expected number of claims within the time of an install.
-func (a *lane) sizeFor(mean, miss, margin float64) int {
+func (a *leadModel) sizeFor(mean, miss, margin float64) int {
 	if a.Total == 0 || mean <= 0 || math.IsNaN(mean) {
 		return 0
 	}
 	n := mean - a.logPrice(miss, margin, Method{})*math.Sqrt(mean+1)
-	return int(math.Min(math.Max(math.Ceil(n), 0), float64(a.most(mean, sizePeakFactor))))
+	return int(math.Min(math.Max(math.Ceil(n), 0), float64(a.plausibleMax(mean, sizePeakFactor))))
 }

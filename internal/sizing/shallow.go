@@ -27,10 +27,10 @@ func (s *Shallow[T]) Of(d cloud.Depth) *T {
 	}
 }
 
-// runningLanes returns the lanes of the running count: one for each depth from which a cluster can be woken, the
+// runningLeadModels returns the lead models of the running count: one for each depth from which a cluster can be woken, the
 // deepest first. Those of shallow depths have no lead while no resume from there was measured.
-func (l *Learned) runningLanes() [3]*lane {
-	return [3]*lane{&l.Running, &l.Shallow.Suspend, &l.Shallow.Freeze}
+func (l *Learned) runningLeadModels() [3]*leadModel {
+	return [3]*leadModel{&l.Running, &l.Shallow.Suspend, &l.Shallow.Freeze}
 }
 
 // leastShallowLead is the shortest lead of a shallow depth: a claim and its cluster take some seconds even if a
@@ -74,14 +74,14 @@ func (s Snapshot) sleepers() []sleeper {
 func (s Snapshot) countWithSleepers(count int, factor float64, asleep []sleeper) int {
 	least, stock := 0, 0
 	for _, a := range asleep {
-		least = max(least, min(s.countInLane(s.Learned.Shallow.Of(a.depth), factor), count)-stock)
+		least = max(least, min(s.countWithin(s.Learned.Shallow.Of(a.depth), factor), count)-stock)
 		stock += a.count
 	}
 	return max(least, count-stock)
 }
 
-// countInLane returns the count of a lane for the demand now, multiplied by factor.
-func (s Snapshot) countInLane(a *lane, factor float64) int {
+// countWithin returns the count of a lead model for the demand now, multiplied by factor.
+func (s Snapshot) countWithin(a *leadModel, factor float64) int {
 	l := s.Learned
 	if a.Lead <= 0 {
 		return 0

@@ -54,14 +54,14 @@ func (s Snapshot) worthAtDepth(depth cloud.Depth, most int) []float64 {
 	return sum
 }
 
-// claimsInHour returns the usual claims within the lead of a lane, in an hour of the week.
-func (l *Learned) claimsInHour(a *lane, hour int) claims {
+// claimsInHour returns the usual claims within the lead of a lead model, in an hour of the week.
+func (l *Learned) claimsInHour(a *leadModel, hour int) claims {
 	weight := l.Weights.Weight[0] + l.Weights.Weight[1]
 	return claims{weight * l.profileRate(hour) * a.Lead.Hours(), a.dispersionAt(hour%hoursOfDay, l.Method), a.Lead.Hours()}
 }
 
-// countInHour returns the count of a lane for the usual demand in an hour of the week.
-func (s Snapshot) countInHour(a *lane, hour int) int {
+// countInHour returns the count of a lead model for the usual demand in an hour of the week.
+func (s Snapshot) countInHour(a *leadModel, hour int) int {
 	if a.Lead <= 0 {
 		return 0
 	}

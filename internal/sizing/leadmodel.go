@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lane is what one of the counts needs to know: the time that a new cluster takes, and the scores.
-type lane struct {
+// A leadModel is what one of the counts needs to know: the time that a new cluster takes, and the scores.
+type leadModel struct {
 	scores
 	// Lead is the time within which claims must be served from what is there.
 	Lead time.Duration `json:"lead"`
@@ -31,18 +31,18 @@ type forecast struct {
 	Dispersion float64 `json:"dispersion,omitempty"`
 }
 
-func (a *lane) setLead(lead time.Duration) {
+func (a *leadModel) setLead(lead time.Duration) {
 	if a.Lead > 0 && !a.fitsLead(lead) {
-		*a = lane{}
+		*a = leadModel{}
 	}
 	a.Lead = lead
 }
 
 // fitsLead reports whether the scores are valid for another lead.
-func (a *lane) fitsLead(lead time.Duration) bool { return lead <= 2*a.Lead && 2*lead >= a.Lead }
+func (a *leadModel) fitsLead(lead time.Duration) bool { return lead <= 2*a.Lead && 2*lead >= a.Lead }
 
 // forget lets what was seen weigh less.
-func (a *lane) forget(days, keep float64) {
+func (a *leadModel) forget(days, keep float64) {
 	a.scores.forget(days)
 	a.Peak *= keep
 	for h := range a.RankSum {
@@ -60,7 +60,7 @@ const maxDispersion = 3.0
 
 // dispersionAt returns how bursty claims are in an hour of the day. A claim of a negative binomial
 // process finds mean × (1 + dispersion) others on average.
-func (a *lane) dispersionAt(hour int, m Method) float64 {
+func (a *leadModel) dispersionAt(hour int, m Method) float64 {
 	if m.WithoutBursts {
 		return defaultDispersion
 	}
@@ -83,7 +83,7 @@ const (
 	maxExpected    = 6 * time.Hour
 )
 
-func (a *lane) noteForecast(l *Learned, now time.Time, mean func(time.Duration) float64) {
+func (a *leadModel) noteForecast(l *Learned, now time.Time, mean func(time.Duration) float64) {
 	if a.Lead <= 0 {
 		return
 	}
@@ -100,7 +100,7 @@ func (a *lane) noteForecast(l *Learned, now time.Time, mean func(time.Duration) 
 }
 
 // expectScores records which scores the last forecast expects. They are those of scoreOf.
-func (a *lane) expectScores(now time.Time) {
+func (a *leadModel) expectScores(now time.Time) {
 	span := now.Sub(a.ExpectedAt)
 	if len(a.Forecasts) == 0 || !a.ExpectedAt.IsZero() && span < expectInterval {
 		return
@@ -116,7 +116,7 @@ func (a *lane) expectScores(now time.Time) {
 
 // addClaim scores a claim: a cluster runs for it if the count that was decided one lead ago exceeds
 // the number of claims since. Counts reports whether the score is one to learn from.
-func (a *lane) addClaim(now time.Time, hour int, scoreOf func(c claims, rank int) float64, counts func(score float64) bool) {
+func (a *leadModel) addClaim(now time.Time, hour int, scoreOf func(c claims, rank int) float64, counts func(score float64) bool) {
 	if a.Lead <= 0 {
 		return
 	}
