@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
@@ -67,6 +68,9 @@ func compilePolicy(t *testing.T, p admissionv1.ValidatingAdmissionPolicy) {
 		check(e, compiler.CompileCELExpression(e, rules, environment.NewExpressions))
 	}
 	for _, v := range p.Spec.Variables {
+		if escaped, valid := apiservercel.Escape(v.Name); !valid || escaped != v.Name { // such as namespace, which is reserved
+			t.Errorf("variable %s: the name is no identifier of CEL", v.Name)
+		}
 		e := expression{v.Name, v.Expression, cel.AnyType}
 		check(e, compiler.CompileAndStoreVariable(e, rules, environment.NewExpressions))
 	}
