@@ -107,9 +107,20 @@ func TestAPolicyFollowsDemandUpAndDown(t *testing.T) {
 	if busy > 25 {
 		t.Errorf("%d run", busy)
 	}
-	up, down := false, false
-	said := h.sizings(t, pool)
-	for _, note := range said {
+	var said []string
+	eventually(t, "events say why", func(context.Context) error { // they are written after the counts
+		said = h.sizings(t, pool)
+		if up, down := directionsExplained(said); !up || !down {
+			return fmt.Errorf("events say:\n%s", strings.Join(said, "\n"))
+		}
+		return nil
+	})
+	t.Logf("%d running at first, %d at most:\n%s", quiet, busy, strings.Join(said, "\n"))
+}
+
+// directionsExplained reports whether notes of events explain a step up of a running count, and a step down by one.
+func directionsExplained(notes []string) (up, down bool) {
+	for _, note := range notes {
 		up = up || strings.Contains(note, "claims an hour expected, a resume takes 10 min: ")
 		var from, to int
 		if _, after, found := strings.Cut(note, "spec.runningCount from "); found {
@@ -117,8 +128,5 @@ func TestAPolicyFollowsDemandUpAndDown(t *testing.T) {
 			down = down || err == nil && to == from-1 && strings.Contains(note, "claims an hour expected")
 		}
 	}
-	if !up || !down {
-		t.Errorf("events do not say why:\n%s", strings.Join(said, "\n"))
-	}
-	t.Logf("%d running at first, %d at most:\n%s", quiet, busy, strings.Join(said, "\n"))
+	return up, down
 }

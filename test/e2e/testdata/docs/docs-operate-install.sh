@@ -13,4 +13,3 @@ hotspare kubectl -n default create serviceaccount viewer >/dev/null 2>&1 || true
 hotspare kubectl create namespace dev >/dev/null 2>&1 || true
 hotspare pool create dev -n dev --size 1 --running 1 --workers 0
 cp install-1.yaml developers.yaml
-cp install-2.yaml claim.yaml
