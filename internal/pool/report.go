@@ -142,9 +142,7 @@ func (d *draft) listObstacles(r Report) []string {
 	if r.Short > 0 {
 		out = append(out, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
 	}
-	if d.RefusedWrite != "" {
-		out = append(out, fmt.Sprintf("the hub refuses what the pool needs: %s: its administrator can change the policy, webhook or right that refuses it", strings.TrimRight(d.RefusedWrite, ".")))
-	}
+	out = append(out, d.refusedWrites()...)
 	out = append(out, d.unmetRequirements()...)
 	if n := len(d.Pending); n > 0 && d.Settings.Blocked != "" && r.Short == 0 && !d.Settings.Deleting {
 		out = append(out, fmt.Sprintf("%d to be created: %s", n, d.Settings.Blocked))
@@ -168,6 +166,15 @@ func (d *draft) listObstacles(r Report) []string {
 		out = append(out, fmt.Sprintf("%d stale: %s", stale, d.Settings.Blocked))
 	}
 	return append(out, d.unreadableObstacles()...)
+}
+
+// refusedWrites describes what the hub refuses, and who can change that.
+func (d *draft) refusedWrites() []string {
+	if d.RefusedWrite == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("the hub refuses what the pool needs: %s: its administrator can change the policy, webhook or right that refuses it",
+		strings.TrimRight(d.RefusedWrite, "."))}
 }
 
 // pausedObstacles names the clusters that users have paused, and how to resume them.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/apis/example"
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
 	"k8s.io/apiserver/pkg/storage"
@@ -69,8 +70,8 @@ func startServer(t *testing.T, dir string) *embed.Etcd {
 	return e
 }
 
-// newStore returns the API server's store of pods in a new etcd, and the client that it uses.
-func newStore(t *testing.T) (storage.Interface, *kubernetes.Client) {
+// newEnvironment starts an etcd.
+func newEnvironment(t *testing.T) environment {
 	t.Helper()
 	client := New(startServer(t, t.TempDir()).Server)
 	t.Cleanup(func() { _ = client.Close() })
@@ -85,15 +86,23 @@ func newStore(t *testing.T) (storage.Interface, *kubernetes.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	return store, client
+	return environment{store, client}
+}
+
+// An environment is the API server's store of pods in an etcd, and the client that it uses.
+type environment struct {
+	storage.Interface
+	client *kubernetes.Client
+}
+
+// needsNewStore has the tests that compact the store, and those that expect all of its history.
+var needsNewStore = map[string]bool{
+	"list pages that were compacted": true, "watch from the beginning": true, "watch with initial events": true, "watch with initial events, extended": true,
 }
 
 // TestStorage runs the tests of Kubernetes' own store with a client without a connection.
 func TestStorage(t *testing.T) {
-	type environment struct {
-		storage.Interface
-		client *kubernetes.Client
-	}
+	shared := newEnvironment(t)
 	increase := func(e environment) storagetesting.IncreaseRVFunc {
 		return func(ctx context.Context, t *testing.T) int64 {
 			r, err := e.client.Put(ctx, "increase", "ok")
@@ -166,8 +175,14 @@ func TestStorage(t *testing.T) {
 		"watch and know when it is complete":  alone(storagetesting.RunTestWatchInitializationSignal),
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, client := newStore(t)
-			run(t.Context(), t, environment{store, client})
+			e := shared
+			if needsNewStore[name] {
+				e = newEnvironment(t)
+			}
+			if _, err := e.client.Delete(t.Context(), "/pods/", clientv3.WithPrefix()); err != nil {
+				t.Fatal(err)
+			}
+			run(t.Context(), t, e)
 		})
 	}
 }
@@ -220,10 +235,11 @@ func TestAnAPIServerNeedsNoConnection(t *testing.T) {
 	if err := store.RequestWatchProgress(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for deadline := time.Now().Add(time.Minute); !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the API server does not know that this etcd reports the progress of watches")
-		}
+	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress), nil
+	})
+	if err != nil {
+		t.Fatalf("the API server does not know that this etcd reports the progress of watches: %v", err)
 	}
 	monitor, err := factory.CreateMonitor(*config)
 	if err != nil {

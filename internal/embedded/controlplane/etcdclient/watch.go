@@ -36,13 +36,16 @@ type serverStream struct {
 	responses         *queue[*etcdserverpb.WatchResponse]
 }
 
+// Context is the context of the stream.
 func (s serverStream) Context() context.Context { return s.ctx }
 
+// Send sends an answer, without waiting for the client.
 func (s serverStream) Send(r *etcdserverpb.WatchResponse) error {
 	s.responses.push(r)
 	return s.ctx.Err()
 }
 
+// Recv waits for the next request.
 func (s serverStream) Recv() (*etcdserverpb.WatchRequest, error) { return s.requests.pop(s.ctx) }
 
 // clientStream is the client's end of a stream.
@@ -53,15 +56,19 @@ type clientStream struct {
 	responses *queue[*etcdserverpb.WatchResponse]
 }
 
+// Context is the context of the stream.
 func (c clientStream) Context() context.Context { return c.ctx }
 
+// Send sends a request, without waiting for the server.
 func (c clientStream) Send(r *etcdserverpb.WatchRequest) error {
 	c.requests.push(r)
 	return c.ctx.Err()
 }
 
+// Recv waits for the next answer.
 func (c clientStream) Recv() (*etcdserverpb.WatchResponse, error) { return c.responses.pop(c.ctx) }
 
+// CloseSend says that no more requests come.
 func (c clientStream) CloseSend() error {
 	c.requests.close(io.EOF)
 	return nil
@@ -107,33 +114,34 @@ func (q *queue[T]) wakeReceiver() {
 }
 
 // pop waits for the next item, and returns it.
-func (q *queue[T]) pop(ctx context.Context) (item T, err error) {
+func (q *queue[T]) pop(ctx context.Context) (T, error) {
 	for {
-		if item, err, received := q.take(); received {
+		if item, received, err := q.take(); received {
 			return item, err
 		}
 		select {
 		case <-q.changed:
 		case <-ctx.Done():
-			if item, err, received := q.take(); received { // the reason of the end, if the sender has given one
-				return item, err
+			item, received, err := q.take() // the reason of the end, if the sender has given one
+			if !received {
+				err = ctx.Err()
 			}
-			return item, ctx.Err()
+			return item, err
 		}
 	}
 }
 
-// take returns the next item, or the error of close.
-func (q *queue[T]) take() (item T, err error, received bool) {
+// take returns the next item, or the error of close. It reports whether there is one of them.
+func (q *queue[T]) take() (item T, received bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case len(q.items) > 0:
 		item, q.items[0], q.items = q.items[0], item, q.items[1:]
-		return item, nil, true
+		return item, true, nil
 	case q.closed:
-		return item, q.err, true
+		return item, true, q.err
 	}
 	q.items = nil // give the memory of a burst back
-	return item, nil, false
+	return item, false, nil
 }

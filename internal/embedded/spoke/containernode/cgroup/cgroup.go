@@ -26,8 +26,10 @@ type tree interface {
 // kernelTree is the tree of the kernel, which creates the files of a new group.
 type kernelTree struct{}
 
+// Mkdir creates a group.
 func (kernelTree) Mkdir(path string) error { return os.Mkdir(path, 0o755) }
 
+// Write writes into a file of a group.
 func (kernelTree) Write(path, content string) error {
 	return os.WriteFile(path, []byte(content), 0o600)
 }
