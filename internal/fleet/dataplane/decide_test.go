@@ -93,6 +93,25 @@ func template(change func(*v1alpha1.DeploymentTemplate)) edit {
 	return func(s *dataplane.Snapshot) { change(&s.Region.Spec.ClusterSource.Deployment.Template) }
 }
 
+// The admission policies read the keys of a platform as they are written: so must the cluster that is made of it.
+func TestThePlatformOfATemplateIsReadAsThePoliciesReadIt(t *testing.T) {
+	for _, platform := range []string{`{"Exec":{"recipe":"terraform"}}`, `{"EXEC":{"recipe":"terraform"}}`, `{"CAPI":{}}`, `{"capi":{"classRef":{"name":"q","Namespace":"other"}}}`} {
+		p := dataplane.Decide(seen(cold, template(func(t *v1alpha1.DeploymentTemplate) { t.Platform = runtime.RawExtension{Raw: []byte(platform)} })))
+		for _, st := range p.Steps {
+			if st.Cluster == nil {
+				continue
+			}
+			got := st.Cluster.Spec.Platform
+			if got.Exec != nil || got.CAPI != nil && (strings.Contains(platform, "CAPI") || got.CAPI.ClassRef != nil && got.CAPI.ClassRef.Namespace != "") {
+				t.Errorf("%s becomes %+v", platform, got)
+			}
+		}
+		if len(p.Steps) == 0 {
+			t.Errorf("%s: no cluster is made", platform)
+		}
+	}
+}
+
 // A user with write access to FleetRegions has clusters created with the rights of the manager:
 // only the listed fields reach them.
 func TestWhatATemplateSets(t *testing.T) {

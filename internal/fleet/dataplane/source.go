@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	casesensitivejson "sigs.k8s.io/json"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -121,8 +122,8 @@ func (s Snapshot) buildDeployment(d *v1alpha1.DeploymentSource) (*hivev1.Cluster
 	}
 	cd := &hivev1.ClusterDeployment{}
 	raw, err := json.Marshal(allowed)
-	if err == nil {
-		err = json.Unmarshal(raw, &cd.Spec)
+	if err == nil { // as the admission policies read it: a key is another one if its case differs
+		err = casesensitivejson.UnmarshalCaseSensitivePreserveInts(raw, &cd.Spec)
 	}
 	if err != nil {
 		return nil, newSourceProblem("spec.clusterSource.deployment.template of FleetRegion %s is not the spec of a ClusterDeployment", s.Region.Name)
