@@ -69,7 +69,6 @@ releases the claim, too, and deletes the file.`,
 	cmd.Flags().BoolVar(&o.diagnoseOnFailure, "diagnose-on-failure", false,
 		"have the hub write a bundle of diagnostics of the cluster before it destroys the cluster, unless the command succeeds")
 	o.addPriorityFlag(cmd.Flags())
-	o.subjects.addFlags(cmd.Flags())
 	cmd.Flags().DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "maximum time to wait for the cluster (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.validate(); err != nil {
