@@ -312,19 +312,47 @@ func (d *draft) creationReason() (cause Cause, reason string) {
 	return BelowSize, fmt.Sprintf("size is %d", d.Settings.Size)
 }
 
-// deleteSurplus deletes clusters beyond the wanted number, in the order of cheapestFirst.
+// deleteSurplus deletes clusters beyond the wanted number, in the order of cheapestFirst. Those that nobody may delete
+// do not keep others from being deleted.
 func (d *draft) deleteSurplus() {
 	surplus := d.existingCount() - d.wantedCount()
 	if surplus <= 0 {
 		return
 	}
-	for _, p := range []Phase{Installing, Standby, Assignable} {
-		for _, m := range d.cheapestFirst(d.replaceableMembers(p)) {
-			if surplus <= 0 || !d.deleteIfBudgetAllows(m, AboveSize, "the pool has more clusters than its size, %d", d.Settings.Size) {
-				return
-			}
-			surplus--
+	for _, m := range d.surplusCandidates() {
+		if surplus <= 0 {
+			return
 		}
+		if d.isProtected(m) {
+			continue
+		}
+		if !d.deleteIfBudgetAllows(m, AboveSize, "the pool has more clusters than its size, %d", d.Settings.Size) {
+			return
+		}
+		surplus--
+	}
+}
+
+// surplusCandidates returns the members that may be deleted because the pool has too many, in the order in which they
+// are. A member that is not reconciled comes last: somebody may be investigating it, and its deletion would wait.
+func (d *draft) surplusCandidates() []*Member {
+	var out []*Member
+	for _, p := range []Phase{Installing, Standby, Assignable} {
+		out = append(out, d.cheapestFirst(d.replaceableMembers(p))...)
+	}
+	slices.SortStableFunc(out, func(a, b *Member) int { return compareBool(a.isUnreconciled(), b.isUnreconciled()) })
+	return out
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
 	}
 }
 

@@ -140,6 +140,14 @@ func TestAPoolWaitsForAHubThatRefusesItsWrites(t *testing.T) {
 	if brief(p) != "complete creation a" {
 		t.Errorf("it does %q, and must try again", brief(p))
 	}
+	p = pool.Decide(pool.Snapshot{Settings: settings(0, 0), Members: members("a:standby"), RefusedWrite: "no", Now: noon})
+	if r := p.Report; r.Progress != pool.Held || brief(p) != "delete a" {
+		t.Errorf("a refused deletion: %s: %s: %s", r.Progress, r.Words, brief(p))
+	}
+	p = pool.Decide(pool.Snapshot{Settings: settings(1, 0), Members: members("a:standby"), RefusedWrite: "no", Now: noon})
+	if r := p.Report; r.Progress != pool.Settled {
+		t.Errorf("a deletion that is no longer needed: %s: %s", r.Progress, r.Words)
+	}
 }
 
 // No cluster is created any more under a name that a deleted pool has recorded.

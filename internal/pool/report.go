@@ -101,14 +101,14 @@ func listFirst(names []string) string {
 // computeProgress returns Advancing if anything is in progress that ends automatically, otherwise
 // whether the pool is Settled or Held.
 func (d *draft) computeProgress(r Report) Progress {
-	underWay := d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() + d.awaitingCount((*Member).awaitsBootstrap) - len(d.hangingResumes())
+	underWay := d.hibernatingCount() + d.resumingCount() + d.awaitingCount((*Member).awaitsBootstrap) - len(d.hangingResumes())
 	for _, m := range d.buckets[Deleting] {
 		if m.DeletionError == "" {
 			underWay++
 		}
 	}
 	if d.RefusedWrite == "" {
-		underWay += d.countPlanned(Create)
+		underWay += d.countPlanned(Create) + d.countPlanned(Delete)
 	}
 	if d.Settings.Blocked == "" && d.RefusedWrite == "" && !d.Settings.Deleting {
 		underWay += len(d.Pending)
@@ -170,8 +170,8 @@ func (d *draft) listObstacles(r Report) []string {
 
 // refusedWrites describes what the hub refuses, and who can change that.
 func (d *draft) refusedWrites() []string {
-	if d.RefusedWrite == "" {
-		return nil
+	if d.RefusedWrite == "" || d.countPlanned(Create)+d.countPlanned(CompleteCreation)+d.countPlanned(Delete) == 0 {
+		return nil // the pool no longer needs it
 	}
 	return []string{fmt.Sprintf("the hub refuses what the pool needs: %s: its administrator can change the policy, webhook or right that refuses it",
 		strings.TrimRight(d.RefusedWrite, "."))}

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"time"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/claimqueue"
 )
 
@@ -274,6 +275,9 @@ func (m *Member) Phase(s *Settings, now time.Time) Phase {
 		return Standby
 	}
 }
+
+// isUnreconciled reports whether hotspare leaves m alone altogether, because a user has paused it.
+func (m *Member) isUnreconciled() bool { return m.Paused == hivev1.AnnotationReconcilePause }
 
 // isBeingInstalled reports whether an install of m is in progress, or may begin at any time.
 func (m *Member) isBeingInstalled() bool {
