@@ -281,7 +281,8 @@ func (j *judge) explainWait(policies []*v1alpha1.ClaimPolicy, c *hivev1.ClusterC
 	}
 }
 
-// checkSetAtRest checks that a set has all its clusters or none, and that one that waits says what for.
+// checkSetAtRest checks that a set has all its clusters or none, and that one that waits says what for. A pool that was
+// deleted while it assigned them, when a conflict left one for the next pass, assigns no more.
 func (j *judge) checkSetAtRest(s *v1alpha1.ClaimSet) {
 	var served, waiting, admitted int
 	for _, c := range list[*hivev1.ClusterClaim](j) {
@@ -300,8 +301,9 @@ func (j *judge) checkSetAtRest(s *v1alpha1.ClaimSet) {
 	switch {
 	case s.DeletionTimestamp != nil:
 		j.report("at rest set %s is being deleted", s.Name)
-	case served > 0 && waiting > 0:
+	case served > 0 && waiting > 0 && j.isServing(s.Status.ClusterPoolName):
 		j.report("at rest set %s has %d clusters, and %d claims wait", s.Name, served, waiting)
+	case served > 0 && waiting > 0:
 	case admitted != 0 && admitted != int(s.Spec.Size):
 		j.report("at rest %d of %d claims of set %s are admitted", admitted, s.Spec.Size, s.Name)
 	case pending == nil || (pending.Status == metav1.ConditionTrue) != (served == 0) || pending.Message == "":
@@ -309,6 +311,12 @@ func (j *judge) checkSetAtRest(s *v1alpha1.ClaimSet) {
 	case served == 0:
 		j.checkWaitingSet(s)
 	}
+}
+
+// isServing reports whether there is a pool of that name, and it is not being deleted.
+func (j *judge) isServing(name string) bool {
+	p := j.poolNamed(name)
+	return p != nil && p.DeletionTimestamp == nil
 }
 
 // checkWaitingSet checks that no pool can serve a set that waits: each is too small, or has too few clusters that run and
