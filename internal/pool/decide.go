@@ -323,7 +323,7 @@ func (d *draft) deleteSurplus() {
 		if surplus <= 0 {
 			return
 		}
-		if d.isProtected(m) {
+		if d.skipProtected(m) {
 			continue
 		}
 		if !d.deleteIfBudgetAllows(m, AboveSize, "the pool has more clusters than its size, %d", d.Settings.Size) {
@@ -340,20 +340,10 @@ func (d *draft) surplusCandidates() []*Member {
 	for _, p := range []Phase{Installing, Standby, Assignable} {
 		out = append(out, d.cheapestFirst(d.replaceableMembers(p))...)
 	}
-	slices.SortStableFunc(out, func(a, b *Member) int { return compareBool(a.isUnreconciled(), b.isUnreconciled()) })
-	return out
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
+	return slices.Concat(
+		slices.DeleteFunc(slices.Clone(out), (*Member).isUnreconciled),
+		slices.DeleteFunc(out, func(m *Member) bool { return !m.isUnreconciled() }),
+	)
 }
 
 // cheapestFirst orders members by what their deletion costs: struggling members first, members
@@ -394,7 +384,7 @@ func (d *draft) replaceMember(m *Member, why Cause, reason string) {
 // concurrent work. It returns false if the deletion is not planned. Deleting a cluster that is
 // being installed needs no budget: it frees what its deletion takes.
 func (d *draft) deleteIfBudgetAllows(m *Member, cause Cause, reason string, args ...any) bool {
-	if m.Unreadable != "" || d.isProtected(m) {
+	if m.Unreadable != "" || d.skipProtected(m) {
 		return false
 	}
 	if d.isFrozen() || d.budget <= 0 && !m.isBeingInstalled() {
@@ -408,7 +398,7 @@ func (d *draft) deleteIfBudgetAllows(m *Member, cause Cause, reason string, args
 // deleteOnRequest plans a deletion that a user asked for. The deletion does not wait for installs,
 // only for other deletions: at most maxConcurrent clusters are destroyed at a time.
 func (d *draft) deleteOnRequest(m *Member, cause Cause, reason string, args ...any) {
-	if m.Unreadable != "" || d.isProtected(m) {
+	if m.Unreadable != "" || d.skipProtected(m) {
 		return
 	}
 	if !d.Settings.Deleting && (d.isFrozen() || d.deletions <= 0 && !m.isBeingInstalled()) {
@@ -418,9 +408,9 @@ func (d *draft) deleteOnRequest(m *Member, cause Cause, reason string, args ...a
 	d.addDeletion(m, cause, reason, args...)
 }
 
-// isProtected reports whether the hub refuses the deletion of m, and records that the plan leaves it out. A deletion
+// skipProtected reports whether the hub refuses the deletion of m, and records that the plan leaves it out. A deletion
 // that is refused must use up no limit: others would wait for it.
-func (d *draft) isProtected(m *Member) bool {
+func (d *draft) skipProtected(m *Member) bool {
 	if m.Protected {
 		d.protectedMembers = append(d.protectedMembers, m.Name)
 	}

@@ -72,7 +72,7 @@ func (d *draft) replaceStale() {
 		return // it shows whether clusters with the new steps work at all
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
-		if m.isStale(&d.Settings) && !d.isProtected(m) {
+		if m.isStale(&d.Settings) && !d.skipProtected(m) {
 			d.replaceMember(m, Stale, m.StaleReason(&d.Settings, "it was created from an older version of the pool"))
 			return
 		}

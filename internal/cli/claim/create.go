@@ -46,7 +46,7 @@ func (o *claimOptions) validate() error {
 	if o.heartbeatTimeout != 0 && o.heartbeatTimeout < claim.MinHeartbeatTimeout {
 		return fmt.Errorf("--heartbeat-timeout must be at least %s, or 0 for no heartbeat", claim.MinHeartbeatTimeout)
 	}
-	_, err := o.subjects.parse()
+	_, err := o.subjects.parseSubjects()
 	return err
 }
 
@@ -147,7 +147,7 @@ func (a commands) prepareClaim(ctx context.Context, h *base.Hub, poolName string
 	if _, err := a.GetPool(ctx, h, poolName); err != nil {
 		return nil, err
 	}
-	subjects, err := o.subjects.parse()
+	subjects, err := o.subjects.parseSubjects()
 	if err != nil {
 		return nil, err
 	}

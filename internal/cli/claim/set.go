@@ -113,7 +113,7 @@ func (a commands) createClaimSet(ctx context.Context, h *base.Hub, args []string
 
 // prepareClaimSet returns a ClaimSet for an existing pool, or for a selector, without creating it.
 func (a commands) prepareClaimSet(ctx context.Context, h *base.Hub, args []string, o *claimOptions) (*v1alpha1.ClaimSet, error) {
-	subjects, err := o.subjects.parse()
+	subjects, err := o.subjects.parseSubjects()
 	if err != nil {
 		return nil, err
 	}

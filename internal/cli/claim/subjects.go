@@ -19,8 +19,8 @@ func (o *subjectOptions) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.serviceAccounts, "serviceaccount", nil, "give the service account NAMESPACE:NAME access to the cluster (repeatable)")
 }
 
-// parse returns the subjects of a claim.
-func (o *subjectOptions) parse() ([]rbacv1.Subject, error) {
+// parseSubjects returns the subjects of a claim.
+func (o *subjectOptions) parseSubjects() ([]rbacv1.Subject, error) {
 	var out []rbacv1.Subject
 	for _, kind := range []struct {
 		kind, flag string

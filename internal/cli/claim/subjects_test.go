@@ -29,7 +29,7 @@ func TestSubjectsOfFlags(t *testing.T) {
 		"the user name of an account, by habit": {given: subjectOptions{serviceAccounts: []string{"system:serviceaccount:ci:bot"}}, err: "NAMESPACE:NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := c.given.parse()
+			got, err := c.given.parseSubjects()
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("got %v, want %q", err, c.err)

@@ -365,7 +365,7 @@ func TestAClusterThatGoesUnseenCountsAgainstMaxConcurrent(t *testing.T) {
 	}
 }
 
-// Whoever may create a ClusterDeployment can label it as one of any pool, or name any pool in it.
+// A user who may create a ClusterDeployment can give it the labels of any pool, or name any pool in its spec.
 func TestClustersOfOthersDoNotStopAPool(t *testing.T) {
 	l := newLab(t)
 	labels := map[string]string{hivev1.LabelPoolNamespace: "pools", hivev1.LabelPoolName: l.pool.Name}

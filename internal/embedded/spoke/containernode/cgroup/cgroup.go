@@ -35,7 +35,7 @@ func (kernelTree) Write(path, content string) error {
 }
 
 // Enter moves this process into the group at path of a hierarchy. It creates the group.
-func Enter(h machine.CgroupHierarchy, path string) error { return enter(kernelTree{}, h, path) }
+func Enter(h machine.CgroupHierarchy, path string) error { return enterGroup(kernelTree{}, h, path) }
 
 // LeaveRoot moves this process out of the root of its namespace in a version 2 hierarchy: a group with processes cannot
 // have children with controllers.
@@ -45,7 +45,7 @@ func LeaveRoot(root string) error { return leaveRoot(kernelTree{}, root) }
 // it is empty, which it also is between its creation and that of its first child: see machine.RemoveCgroups.
 const enterAttempts = 10
 
-func enter(t tree, h machine.CgroupHierarchy, path string) error {
+func enterGroup(t tree, h machine.CgroupHierarchy, path string) error {
 	var err error
 	for range enterAttempts {
 		if err = enterOnce(t, h, path); err == nil {
@@ -60,7 +60,7 @@ func enterOnce(t tree, h machine.CgroupHierarchy, path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		parent := at
 		at = filepath.Join(at, part)
-		if err := create(t, h, parent, at); err != nil {
+		if err := createGroup(t, h, parent, at); err != nil {
 			return err
 		}
 	}
@@ -69,11 +69,11 @@ func enterOnce(t tree, h machine.CgroupHierarchy, path string) error {
 			return err
 		}
 	}
-	return join(t, at)
+	return joinGroup(t, at)
 }
 
-// create creates a group whose children can have the controllers of its parent.
-func create(t tree, h machine.CgroupHierarchy, parent, group string) error {
+// createGroup creates a group whose children can have the controllers of its parent.
+func createGroup(t tree, h machine.CgroupHierarchy, parent, group string) error {
 	if h.Version2 {
 		if err := delegateControllers(t, parent); err != nil {
 			return err
@@ -88,8 +88,8 @@ func create(t tree, h machine.CgroupHierarchy, parent, group string) error {
 	return inheritCPUSet(t, parent, group)
 }
 
-// join moves this process into the group at path.
-func join(t tree, path string) error { return t.Write(filepath.Join(path, "cgroup.procs"), "0") }
+// joinGroup moves this process into the group at path.
+func joinGroup(t tree, path string) error { return t.Write(filepath.Join(path, "cgroup.procs"), "0") }
 
 // inheritCPUSet gives a new group of the version 1 controller cpuset the processors and memory of
 // its parent: it has none, and no process can join it before it has some.
@@ -157,7 +157,7 @@ func leaveRoot(t tree, root string) error {
 	if err := t.Mkdir(leaf); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := join(t, leaf); err != nil {
+	if err := joinGroup(t, leaf); err != nil {
 		return err
 	}
 	return delegateControllers(t, root)

@@ -105,7 +105,7 @@ func rootOfVersion2() map[string]string {
 func TestAProcessJoinsAGroupOfVersion2(t *testing.T) {
 	tree, h := newTree(t, true, rootOfVersion2())
 	for range 2 { // the second time, the groups exist
-		if err := enter(tree, h, "/hotspare/worker"); err != nil {
+		if err := enterGroup(tree, h, "/hotspare/worker"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestAProcessJoinsAGroupOfVersion1(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tree, h := newTree(t, false, files)
 			for range 2 {
-				if err := enter(tree, h, "/hotspare/worker"); err != nil {
+				if err := enterGroup(tree, h, "/hotspare/worker"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -149,7 +149,7 @@ func TestAProcessJoinsAGroupOfVersion1(t *testing.T) {
 func TestAGroupWithoutTheControllersOfItsRootIsAnError(t *testing.T) {
 	tree, h := newTree(t, true, rootOfVersion2())
 	tree.busy = h.Path
-	err := enter(tree, h, "/hotspare/worker")
+	err := enterGroup(tree, h, "/hotspare/worker")
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -166,7 +166,7 @@ func TestAGroupWithoutTheControllersOfItsRootIsAnError(t *testing.T) {
 func TestAHierarchyBesideVersion1NeedsNoControllers(t *testing.T) {
 	tree, h := newTree(t, true, map[string]string{"cgroup.controllers": "hugetlb\n", "cgroup.subtree_control": ""})
 	tree.busy = h.Path
-	if err := enter(tree, h, "/hotspare/worker"); err != nil {
+	if err := enterGroup(tree, h, "/hotspare/worker"); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,7 +197,7 @@ func TestTheParentMayBeRemovedMeanwhile(t *testing.T) {
 					}
 					again(tree, parent)
 				}
-				if err := enter(tree, h, "/hotspare/worker"); err != nil {
+				if err := enterGroup(tree, h, "/hotspare/worker"); err != nil {
 					t.Fatal(err)
 				}
 				if got := tree.read(filepath.Join(parent, "worker"), "cgroup.procs"); got != "0" {

@@ -51,12 +51,12 @@ func (s *Socket) Serve(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("accepting a connection to the container runtime: %w", err)
 		}
-		connections.Go(func() { s.forward(ctx, client) })
+		connections.Go(func() { s.forwardConnection(ctx, client) })
 	}
 }
 
-// forward closes the connection if the runtime does not listen: the client connects again.
-func (s *Socket) forward(ctx context.Context, client *net.UnixConn) {
+// forwardConnection closes the connection if the runtime does not listen: the client connects again.
+func (s *Socket) forwardConnection(ctx context.Context, client *net.UnixConn) {
 	runtime, err := new(net.Dialer).DialContext(ctx, "unix", s.runtime)
 	if err != nil {
 		_ = client.Close() // nothing was written
