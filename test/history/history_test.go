@@ -247,6 +247,7 @@ func (h *history) continueCall() {
 	if h.mood.crashes && h.rand.IntN(4000) == 0 {
 		if h.rand.IntN(2) == 0 {
 			h.scheduler.ReleaseAndKill(c)
+			h.settle() // the call is executed before anything else happens
 		}
 		h.restartProcess("dies, after that call or without it")
 		return
