@@ -90,13 +90,13 @@ func TestAgentsKnowTheHubByTheCertificateThatWasNamed(t *testing.T) {
 		"and our own way, if alone": {flags{}, own, "https://here", "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, err := c.f.agentHub(c.cfg)
+			hub, err := c.f.hubForAgents(c.cfg)
 			if err != nil || hub.Server != c.server || string(hub.CA) != c.ca {
 				t.Errorf("got %s, %s, %v", hub.Server, hub.CA, err)
 			}
 		})
 	}
-	if _, err := (&flags{authority: file + ".gone"}).agentHub(own); err == nil {
+	if _, err := (&flags{authority: file + ".gone"}).hubForAgents(own); err == nil {
 		t.Error("a file that is not there was accepted")
 	}
 }

@@ -144,7 +144,7 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 	if err != nil {
 		return nil, err
 	}
-	hub, err := f.agentHub(cfg)
+	hub, err := f.hubForAgents(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -193,8 +193,8 @@ func (f *flags) openDiagnostics(ctx context.Context) (*manager.Diagnostics, erro
 	return &manager.Diagnostics{Store: store}, nil
 }
 
-// agentHub returns the address of the hub for agents on data planes, and their image.
-func (f *flags) agentHub(cfg *rest.Config) (dataplane.Hub, error) {
+// hubForAgents returns the address of the hub for agents on data planes, and their image.
+func (f *flags) hubForAgents(cfg *rest.Config) (dataplane.Hub, error) {
 	hub := dataplane.Hub{Server: cmp.Or(f.server, cfg.Host), CA: cfg.CAData, Image: f.agent}
 	path := f.authority
 	if path == "" && len(hub.CA) == 0 {

@@ -21,9 +21,9 @@ type Entry struct {
 	Priority int
 }
 
-// Arrival returns the time from which the place of the claim in the queue is counted: priority times TimePerPriority
+// EffectiveArrival returns the time from which the place of the claim in the queue is counted: priority times TimePerPriority
 // before its creation.
-func (e Entry) Arrival() time.Time {
+func (e Entry) EffectiveArrival() time.Time {
 	return e.Created.Add(-time.Duration(e.Priority) * TimePerPriority)
 }
 
@@ -34,5 +34,5 @@ func (e Entry) Arrival() time.Time {
 // Nobody starves: b can be before a only if b was created less than (b.Priority - a.Priority) * TimePerPriority after
 // a. So no claim that is created later than that passes a, whatever its priority.
 func Compare(a, b Entry) int {
-	return cmp.Or(a.Arrival().Compare(b.Arrival()), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(a.EffectiveArrival().Compare(b.EffectiveArrival()), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 }

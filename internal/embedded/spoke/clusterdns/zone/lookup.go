@@ -113,7 +113,7 @@ func (z *Zone) records(n *node, owner string, qtype uint16) []dns.RR {
 	case dns.TypeA, dns.TypeAAAA:
 		return addressRecords(n, owner, qtype)
 	case dns.TypeSRV:
-		for _, s := range n.servers {
+		for _, s := range n.serviceRecords {
 			out = append(out, &dns.SRV{Hdr: header(owner, qtype), Weight: 100, Port: s.port, Target: s.target})
 		}
 	case dns.TypePTR:

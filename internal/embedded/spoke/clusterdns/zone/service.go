@@ -60,7 +60,7 @@ func (z *Zone) addClusterIPs(name string, s *corev1.Service) {
 		return
 	}
 	for _, p := range s.Spec.Ports {
-		z.addServer(name, servicePort{p.Name, p.Protocol, p.Port}, name)
+		z.addServiceRecord(name, servicePort{p.Name, p.Protocol, p.Port}, name)
 	}
 }
 
@@ -156,7 +156,7 @@ func (z *Zone) addHeadlessEndpoint(service string, e endpoint) {
 	pointer := z.ensureNode(reverseName(e.address))
 	pointer.pointers = append(pointer.pointers, name)
 	for _, p := range e.ports {
-		z.addServer(service, p, name)
+		z.addServiceRecord(service, p, name)
 	}
 }
 
@@ -170,11 +170,11 @@ func (z *Zone) addEndpointName(service string, e endpoint) string {
 	return name
 }
 
-// addServer adds the SRV record of a port. A port without a name has none.
-func (z *Zone) addServer(service string, p servicePort, target string) {
+// addServiceRecord adds the SRV record of a port. A port without a name has none.
+func (z *Zone) addServiceRecord(service string, p servicePort, target string) {
 	if p.name == "" || p.number < 0 || p.number > 65535 {
 		return
 	}
 	n := z.ensureNode("_" + p.name + "._" + string(p.protocol) + "." + service)
-	n.servers = append(n.servers, server{target, uint16(p.number)})
+	n.serviceRecords = append(n.serviceRecords, serviceRecord{target, uint16(p.number)})
 }

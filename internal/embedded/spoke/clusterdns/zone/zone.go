@@ -60,15 +60,15 @@ type Zone struct {
 // node contains the records of one name. A node without records exists because there are names
 // below it, or because it is the name of a namespace.
 type node struct {
-	addresses []netip.Addr
-	servers   []server
-	pointers  []string
-	alias     string
-	text      string
+	addresses      []netip.Addr
+	serviceRecords []serviceRecord
+	pointers       []string
+	alias          string
+	text           string
 }
 
-// server is the content of an SRV record.
-type server struct {
+// serviceRecord is the content of an SRV record.
+type serviceRecord struct {
 	target string
 	port   uint16
 }
@@ -128,10 +128,10 @@ func (z *Zone) addNamespace(name string) {
 func (n *node) sortRecords() {
 	slices.SortFunc(n.addresses, netip.Addr.Compare)
 	n.addresses = slices.Compact(n.addresses)
-	slices.SortFunc(n.servers, func(a, b server) int {
+	slices.SortFunc(n.serviceRecords, func(a, b serviceRecord) int {
 		return cmp.Or(strings.Compare(a.target, b.target), cmp.Compare(a.port, b.port))
 	})
-	n.servers = slices.Compact(n.servers)
+	n.serviceRecords = slices.Compact(n.serviceRecords)
 	slices.Sort(n.pointers)
 	n.pointers = slices.Compact(n.pointers)
 }
