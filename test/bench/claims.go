@@ -36,10 +36,7 @@ func (b *bench) measureSteadyLoad(ctx context.Context, clusters int) ([]row, err
 	if err := b.ensureFakePool(ctx, "fake", clusters); err != nil {
 		return nil, err
 	}
-	names := make([]string, int(claimsPerSecond*steadyDuration.Seconds()))
-	for i := range names {
-		names[i] = fmt.Sprintf("steady-%d", i)
-	}
+	claims := burst{pools: []string{"fake"}, claims: int(claimsPerSecond * steadyDuration.Seconds())}.newClaims("steady")
 	if err := b.waitForNoWrites(ctx); err != nil {
 		return nil, err
 	}
@@ -47,7 +44,7 @@ func (b *bench) measureSteadyLoad(ctx context.Context, clusters int) ([]row, err
 	defer tick.Stop()
 	var waits map[string]time.Duration
 	served, err := b.measureCost(ctx, func() (err error) {
-		waits, err = b.createAndTimeClaims(ctx, "fake", names, writers, tick.C)
+		waits, err = b.createAndTimeClaims(ctx, claims, writers, tick.C)
 		return err
 	})
 	if err != nil {
@@ -59,8 +56,8 @@ func (b *bench) measureSteadyLoad(ctx context.Context, clusters int) ([]row, err
 			fmt.Sprintf("%d claims a second, wait: median, 99th percentile", claimsPerSecond),
 			formatMillis(quantileOf(each, 0.5)) + ", " + formatMillis(quantileOf(each, 0.99)), "99th < 250 ms",
 		},
-		{"… requests per claim, its creation counted", served.asked.formatRequestsPer(len(names)), ""},
-		{"… processor time of the hub per claim", served.formatProcessorTime(len(names)), ""},
+		{"… requests per claim, its creation counted", served.asked.formatRequestsPer(len(claims)), ""},
+		{"… processor time of the hub per claim", served.formatProcessorTime(len(claims)), ""},
 	}, nil
 }
 
@@ -102,7 +99,7 @@ func (b *bench) measureSingleClaims(ctx context.Context, pool string, size int) 
 			return nil, err
 		}
 		name := fmt.Sprintf("single-%s-%d", pool, i)
-		seen, err := b.createAndTimeClaims(ctx, pool, []string{name}, 1, nil)
+		seen, err := b.createAndTimeClaims(ctx, []*hivev1.ClusterClaim{newClaim(pool, name)}, 1, nil)
 		if err != nil {
 			return nil, err
 		}

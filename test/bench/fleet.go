@@ -49,7 +49,7 @@ func (b *bench) measureFleet(ctx context.Context) ([]row, error) {
 	if _, err := b.measureStart(ctx); err != nil {
 		return nil, err
 	}
-	seen, err := b.createAndTimeClaims(ctx, "fleet-7", []string{"after-restart"}, 1, nil)
+	seen, err := b.createAndTimeClaims(ctx, []*hivev1.ClusterClaim{newClaim("fleet-7", "after-restart")}, 1, nil)
 	if err != nil {
 		return nil, err
 	}

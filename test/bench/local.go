@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,7 +69,7 @@ func (b *bench) connectToHub(kubeconfig []byte) (err error) {
 func newBenchClient(cfg *rest.Config) (client.WithWatch, error) {
 	cfg.QPS, cfg.Burst = 5000, 5000
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, hivev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, hivev1.AddToScheme} {
 		if err := add(s); err != nil {
 			return nil, err
 		}
@@ -128,7 +129,7 @@ func newClaim(pool, name string) *hivev1.ClusterClaim {
 // measureLocalClaim measures a claim on a running spare.
 func (b *bench) measureLocalClaim(ctx context.Context) ([]row, error) {
 	began := time.Now()
-	seen, err := b.createAndTimeClaims(ctx, "local", []string{"one"}, 1, nil)
+	seen, err := b.createAndTimeClaims(ctx, []*hivev1.ClusterClaim{newClaim("local", "one")}, 1, nil)
 	if err != nil {
 		return nil, err
 	}

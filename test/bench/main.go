@@ -23,7 +23,7 @@ func main() {
 	binary := flag.String("binary", "bin/hotspare", "the program to measure")
 	clusters := flag.Int("clusters", 1000, "how many fake clusters the pool of the burst has")
 	claims := flag.Int("claims", 200, "how many claims the burst has")
-	only := flag.String("only", "decide,up,claim,sleep,freeze,memory,burst,steady,sizes", "parts to run, in their order; there is also: fleet (100 pools of 100 clusters)")
+	only := flag.String("only", "decide,up,claim,sleep,freeze,memory,burst,steady,sizes", "parts to run, in their order; there are also: bursts (with subjects, on several pools), release, fleet (100 pools of 100 clusters)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *binary, strings.Split(*only, ","), *clusters, *claims)
@@ -57,6 +57,8 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 		{"burst", func(ctx context.Context) ([]row, error) { return b.measureBurst(ctx, clusters, claims) }},
 		{"steady", func(ctx context.Context) ([]row, error) { return b.measureSteadyLoad(ctx, clusters) }},
 		{"sizes", b.measurePoolSizes},
+		{"bursts", b.measureMoreBursts},
+		{"release", func(ctx context.Context) ([]row, error) { return b.measureRelease(ctx, clusters, claims) }},
 		{"fleet", b.measureFleet},
 	} {
 		needed := part.name == "up" && !slices.Equal(only, []string{"decide"}) ||
