@@ -13,17 +13,23 @@ import (
 func Decide(s Snapshot) Plan {
 	p := Plan{Coverage: s.coverage()}
 	entry := s.Calendar.At(s.Now)
+	beforeResume := s.Calendar.Highest(s.Now, s.Now.Add(max(s.Durations.Resume-s.Objective.MaxWait, 0)))
+	beforeInstall := s.Calendar.Highest(s.Now, s.Now.Add(max(s.Durations.Install-s.Objective.MaxWait, 0)))
 	if p.Fallback = s.fallbackReason(); p.Fallback == "" {
 		p.Computed = true
-		p.Running, p.ExpectedClaims = s.runningForDemand(entry)
-		p.Size = s.sizeForDemand(entry)
+		p.Running, p.ExpectedClaims = s.runningForDemand(entry, beforeResume)
+		p.Size = s.sizeForDemand(beforeInstall)
 		s.raiseToStatic(&p)
 	} else {
-		p.Running = Target{s.Static.Running, "your setting: " + p.Fallback, ByStatic}
-		p.Size = Target{s.Static.Size, "your setting: " + p.Fallback, ByStatic}
+		kept, whose := s.Static, "your setting: "
+		if s.isRecordAhead() { // the clock is or was wrong, and nothing changes because of it
+			kept, whose = s.Current, "unchanged: "
+		}
+		p.Running = Target{kept.Running, whose + p.Fallback, ByStatic}
+		p.Size = Target{kept.Size, whose + p.Fallback, ByStatic}
 	}
-	p.Running.applyCalendar(entry, entry.Running)
-	p.Size.applyCalendar(entry, entry.Size)
+	p.Running.applyCalendar(entry.Running, beforeResume.Running)
+	p.Size.applyCalendar(entry.Size, beforeInstall.Size)
 	s.limitSteps(&p)
 	s.applyLimits(&p)
 	return p
@@ -48,7 +54,7 @@ func (s Snapshot) fallbackReason() string {
 	switch {
 	case l == nil || l.At.IsZero():
 		return "no claims were recorded yet"
-	case l.At.After(s.Now.Add(time.Hour)):
+	case s.isRecordAhead():
 		return fmt.Sprintf("the record of claims ends at %s, which is in the future", l.At.UTC().Format(time.RFC3339))
 	case s.Durations.Resume <= 0 || s.Durations.Install <= 0:
 		return "it is not known yet how long a resume and an install take"
@@ -62,6 +68,11 @@ func (s Snapshot) fallbackReason() string {
 			s.RecordedSince.In(l.location()).Format("Mon 2 Jan 15:04"), warmUpHours/hoursOfDay)
 	}
 	return ""
+}
+
+// isRecordAhead reports whether the record ends in the future.
+func (s Snapshot) isRecordAhead() bool {
+	return s.Learned != nil && s.Learned.At.After(s.Now.Add(time.Hour))
 }
 
 // distrust explains why the computed counts are not trusted; empty if they are.
@@ -89,11 +100,11 @@ func (s Snapshot) raiseToStatic(p *Plan) {
 }
 
 // runningForDemand returns the number of clusters that should run, and the number of claims expected
-// in the next hour.
-func (s Snapshot) runningForDemand(e calendar.Entry) (t Target, perHour float64) {
-	l, factor := s.Learned, e.DemandFactor()
+// in the next hour, for what the calendar says now, and until a cluster that is resumed now runs.
+func (s Snapshot) runningForDemand(now, soon calendar.Entry) (t Target, perHour float64) {
+	l, factor := s.Learned, soon.DemandFactor()
 	if !s.Terse {
-		perHour = factor * l.expectedNow(time.Hour)
+		perHour = now.DemandFactor() * l.expectedNow(time.Hour)
 	}
 	if l.Running.Lead <= 0 {
 		return Target{0, fmt.Sprintf("a claim may wait %s, and a resume takes %s", s.Objective.MaxWait, s.Durations.Resume), ByDemand}, perHour
@@ -104,8 +115,8 @@ func (s Snapshot) runningForDemand(e calendar.Entry) (t Target, perHour float64)
 		return Target{n, "", ByDemand}, perHour
 	}
 	mean := factor * l.expectedNow(l.Running.Lead)
-	return Target{n, fmt.Sprintf("%s: %s expected, a resume takes %s%s: %d running%s",
-		describeHour(s.Now.In(l.location())), formatRate(perHour), formatDuration(s.Durations.Resume), describeSleepers(asleep), n,
+	return Target{n, fmt.Sprintf("%s: %s expected%s, a resume takes %s%s: %d running%s",
+		describeHour(s.Now.In(l.location())), formatRate(perHour), describeFactor(soon), formatDuration(s.Durations.Resume), describeSleepers(asleep), n,
 		describeExtra(n, mean, s.Objective.Share)), ByDemand}, perHour
 }
 
@@ -130,8 +141,8 @@ func (s Snapshot) sizeForDemand(e calendar.Entry) Target {
 	if s.Terse {
 		return Target{n, "", ByDemand}
 	}
-	return Target{n, fmt.Sprintf("%s: %s expected within the %s of an install: size %d%s",
-		describeHour(busiest.In(l.location())), formatClaims(mean), formatDuration(s.Durations.Install), n,
+	return Target{n, fmt.Sprintf("%s: %s expected%s within the %s of an install: size %d%s",
+		describeHour(busiest.In(l.location())), formatClaims(mean), describeFactor(e), formatDuration(s.Durations.Install), n,
 		describeExtra(n, mean, spareShare(s.Objective))), ByDemand}
 }
 

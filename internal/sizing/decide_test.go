@@ -239,13 +239,29 @@ func TestGuards(t *testing.T) {
 			s.Limits.Prices, s.Limits.Budget = Prices{Running: 1, Hibernating: 0.1}, Budget{Set: true, Limit: 100, Spent: 100}
 		}, Setting{0, 0}, ByBudget},
 		"the budget pays for sleeping clusters only": {func(s *Snapshot) {
-			s.Limits.Prices, s.Limits.Budget = Prices{Running: 1, Hibernating: 0.1}, Budget{Set: true, Limit: 744, Spent: 119.65}
+			s.Limits.Prices, s.Limits.Budget = Prices{Running: 1, Hibernating: 0.1}, Budget{Set: true, Limit: 744, Spent: 744 - 0.35*27*24}
 		}, Setting{0, 3}, ByBudget},
 		"frozen clusters cost more of the budget": {func(s *Snapshot) {
 			frozen := 0.25
 			s.Limits.Prices, s.Sleeping.Freeze = Prices{Running: 1, Hibernating: 0.1, Frozen: &frozen}, 1
-			s.Limits.Budget = Budget{Set: true, Limit: 744, Spent: 119.65}
+			s.Limits.Budget = Budget{Set: true, Limit: 744, Spent: 744 - 0.35*27*24}
 		}, Setting{0, 2}, ByBudget},
+		"a recommendation is not paced": {func(s *Snapshot) { s.Current = Setting{9, 20}; s.Unpaced, s.Waiting = true, 2 }, Setting{3, 6}, ByStatic},
+		"the record is of the future": {func(s *Snapshot) {
+			s.Current, s.Learned = Setting{2, 4}, NewLearned(monday.Add(2*time.Hour), "UTC")
+		}, Setting{2, 4}, ByStatic},
+		"an entry of the calendar begins within a resume": {func(s *Snapshot) {
+			s.Now = monday.Add(-4 * time.Minute)
+			s.Calendar = entry(calendar.Item{Running: number(5), Size: number(9)})
+		}, Setting{5, 9}, ByCalendar},
+		"one begins within an install": {func(s *Snapshot) {
+			s.Now = monday.Add(-30 * time.Minute)
+			s.Calendar = entry(calendar.Item{Running: number(5), Size: number(9)})
+		}, Setting{3, 9}, ByStatic},
+		"a lower one does not begin early": {func(s *Snapshot) {
+			s.Now = monday.Add(-4 * time.Minute)
+			s.Calendar = entry(calendar.Item{Running: number(0), Size: number(0)})
+		}, Setting{3, 6}, ByStatic},
 		"clocks were set back": {func(s *Snapshot) { s.Current.Running = 9; s.RunningLoweredAt = monday.Add(time.Hour) }, Setting{8, 8}, ByPace},
 	} {
 		s := given()
@@ -253,6 +269,22 @@ func TestGuards(t *testing.T) {
 		p := Decide(s)
 		if p.Setting() != c.want || p.Running.Cause != c.cause {
 			t.Errorf("%s: %+v because %q (%s), want %+v because %q", name, p.Setting(), p.Running.Cause, p.Running.Reason, c.want, c.cause)
+		}
+	}
+}
+
+// A rate that fell to a fraction as soon as a little less than planned was spent deleted spares, and installed them again.
+func TestMoreSpendingNeverRaisesWhatMayBeSpent(t *testing.T) {
+	r := newRand(t)
+	for range 200 {
+		now := monday.Add(time.Duration(r.IntN(31*24)) * time.Hour)
+		limit, before := 1000*r.Float64(), math.Inf(1)
+		for part := range 400 {
+			rate := affordableRate(Budget{Set: true, Limit: limit, Spent: limit * float64(part) / 300}, now)
+			if rate > before || rate < 0 || before-rate > limit/24 && !math.IsInf(before, 1) {
+				t.Fatalf("at %s, %d/300 of %g spent: %g an hour after %g", now, part, limit, rate, before)
+			}
+			before = rate
 		}
 	}
 }

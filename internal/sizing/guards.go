@@ -9,11 +9,15 @@ import (
 	"hotspare.io/hotspare/internal/sizing/calendar"
 )
 
-func (t *Target) applyCalendar(e calendar.Entry, count *int) {
-	if count == nil {
-		return
+// applyCalendar sets the count that an entry of the calendar sets now, or raises it to a higher one that an entry
+// sets soon: clusters take a time to be ready for it.
+func (t *Target) applyCalendar(now, soon calendar.Setting) {
+	if now.Count != nil {
+		t.set(*now.Count, ByCalendar, fmt.Sprintf("%s sets it to %d", now.Entry, *now.Count))
 	}
-	t.set(*count, ByCalendar, fmt.Sprintf("%s sets it to %d", e.Name, *count))
+	if soon.Count != nil && *soon.Count > t.Count {
+		t.set(*soon.Count, ByCalendar, fmt.Sprintf("%s sets it to %d soon", soon.Entry, *soon.Count))
+	}
 }
 
 // set changes the count and adds why. An empty reason is for terse plans.
@@ -27,14 +31,17 @@ func (t *Target) set(count int, why Cause, reason string) {
 	}
 }
 
-// limitSteps keeps the counts from going down while claims wait, and by more than one at a time.
+// limitSteps keeps the counts from going down while claims wait, and by more than one at a time, unless the plan is a
+// recommendation only.
 func (s Snapshot) limitSteps(p *Plan) {
-	interval := s.Limits.Interval
-	if interval <= 0 {
-		interval = DefaultInterval
+	if !s.Unpaced {
+		interval := s.Limits.Interval
+		if interval <= 0 {
+			interval = DefaultInterval
+		}
+		s.limitStep(&p.Running, s.Current.Running, s.RunningLoweredAt, interval)
+		s.limitStep(&p.Size, s.Current.Size, s.SizeLoweredAt, max(interval, sizeInterval))
 	}
-	s.limitStep(&p.Running, s.Current.Running, s.RunningLoweredAt, interval)
-	s.limitStep(&p.Size, s.Current.Size, s.SizeLoweredAt, max(interval, sizeInterval))
 	if s.Waiting > 0 && p.Running.Count == 0 {
 		p.Running.set(1, ByWaiting, formatWaiting(s.Waiting))
 	}
@@ -126,16 +133,16 @@ func largestCount(limit int, holds func(int) bool) int {
 	return sort.Search(max(limit, 0), func(i int) bool { return !holds(i + 1) })
 }
 
-// affordableRate returns what may be spent for each hour. Up to one day's share more than the part of
-// the month that has passed may have been spent: so a busy day can use what a quiet night has saved.
+// affordableRate returns what may be spent for each hour: an equal part of the rest for each hour that is left of the
+// month, or more, as long as at most one day's share more than the part of the month that has passed was spent. So a
+// busy day can use what a quiet night has saved. More spending never makes the rate higher.
 func affordableRate(b Budget, now time.Time) float64 {
 	begin := time.Date(now.UTC().Year(), now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
 	end := begin.AddDate(0, 1, 0)
 	left := math.Max(b.Limit-b.Spent, 0)
 	passed := now.Sub(begin).Hours()
 	month := end.Sub(begin).Hours()
-	if ahead := b.Limit*(passed+hoursOfDay)/month - b.Spent; ahead > 0 {
-		return math.Min(left, ahead) // within the next hour
-	}
-	return left / math.Max(end.Sub(now).Hours(), 1)
+	even := left / math.Max(end.Sub(now).Hours(), 1)
+	ahead := b.Limit*(passed+hoursOfDay)/month - b.Spent
+	return math.Max(even, math.Min(left, ahead)) // within the next hour
 }

@@ -88,6 +88,9 @@ type Snapshot struct {
 	Waiting int
 	// Sleeping is the number of clusters that sleep at shallow depths now. Claims wake them first.
 	Sleeping Shallow[int]
+	// Unpaced is set for a recommendation that nobody applies: a count that goes down by one at a time would stay one
+	// below that of the pool for ever.
+	Unpaced bool
 	// Terse leaves the reasons out, for simulations that need the counts only.
 	Terse bool
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"hotspare.io/hotspare/internal/sizing/calendar"
 )
 
 // describeHour returns an hour of the week as people write it: "Mon 9-10".
@@ -41,6 +43,14 @@ func describeExtra(n int, mean, share float64) string {
 		return ""
 	}
 	return fmt.Sprintf(", %d of them because claims have exceeded the forecast before", n-need)
+}
+
+// describeFactor names the entry of the calendar that multiplies the expected claims; empty if none does.
+func describeFactor(e calendar.Entry) string {
+	if e.Demand.By == nil || *e.Demand.By == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s: times %g)", e.Demand.Entry, *e.Demand.By)
 }
 
 func formatWaiting(n int) string {

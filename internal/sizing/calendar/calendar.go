@@ -5,6 +5,8 @@ package calendar
 import (
 	"fmt"
 	"math"
+	"strings"
+	"sync/atomic"
 	"time"
 	_ "time/tzdata" // the machine may have no time zone database, as in an image built from scratch
 
@@ -33,30 +35,48 @@ type Item struct {
 
 // An Entry is what is in effect at a moment. The zero value changes nothing.
 type Entry struct {
-	Name          string
-	Demand        *float64
-	Running, Size *int
+	Demand        Factor
+	Running, Size Setting
+}
+
+// A Factor multiplies the expected demand; nil leaves it. Entry is the name of the entry that sets it.
+type Factor struct {
+	Entry string
+	By    *float64
+}
+
+// A Setting sets a count; nil leaves it to the demand. Entry is the name of the entry that sets it.
+type Setting struct {
+	Entry string
+	Count *int
 }
 
 // DemandFactor returns by what the expected demand is multiplied.
 func (e Entry) DemandFactor() float64 {
-	if e.Demand == nil {
+	if e.Demand.By == nil {
 		return 1
 	}
-	return *e.Demand
+	return *e.Demand.By
 }
 
 // A Calendar has entries that can be looked up. A nil Calendar has none.
-type Calendar struct{ entries []entry }
+type Calendar struct{ entries []*entry }
 
 type entry struct {
-	Entry
+	Item
 	start  time.Time
 	length time.Duration
 	// wall is the zone of start; occurrences are computed on its wall clock.
 	wall *time.Location
 	rule *rrule.RRule
+	// last is the occurrence that was looked up last: rules count from their beginning, and most lookups are about
+	// the same occurrence as the one before.
+	last atomic.Pointer[occurrence]
 }
+
+// occurrence is the time between the beginnings of two occurrences, on the wall clock. next is zero for the last one;
+// start is zero for the time before the first one.
+type occurrence struct{ start, next time.Time }
 
 // maxLength is the longest entry, and maxItems their number: each lookup searches all of them.
 const (
@@ -80,8 +100,8 @@ func Parse(items []Item) (*Calendar, error) {
 	return c, nil
 }
 
-func (it Item) parse() (entry, error) {
-	e := entry{Entry: Entry{Name: it.Name, Demand: it.Demand, Running: it.Running, Size: it.Size}}
+func (it Item) parse() (*entry, error) {
+	e := &entry{Item: it}
 	if err := it.checkEffect(); err != nil {
 		return e, err
 	}
@@ -146,13 +166,38 @@ func (e *entry) parseRule(text string) error {
 		return fmt.Errorf("rule %q repeats more often than daily: use FREQ=DAILY, WEEKLY, MONTHLY or YEARLY", text)
 	}
 	option.Dtstart = wallTime(e.start)
-	if !option.Until.IsZero() {
-		option.Until = wallTime(option.Until.In(e.wall))
+	option.Until = e.untilOf(text, option.Until)
+	if end := option.Dtstart.AddDate(maxYears, 0, 0); option.Count == 0 && (option.Until.IsZero() || option.Until.After(end)) {
+		option.Until = end
 	}
 	if e.rule, err = rrule.NewRRule(*option); err != nil {
 		return fmt.Errorf("rule %q is not an iCalendar RRULE (%w): write for example FREQ=YEARLY", text, err)
 	}
+	if e.rule.After(option.Dtstart, true).IsZero() {
+		return fmt.Errorf("rule %q has no occurrence after the start, %s: correct the rule, or remove it", text, e.Start)
+	}
 	return nil
+}
+
+// maxYears is how long rules repeat: one that never matches would be searched for ever.
+const maxYears = 100
+
+// untilOf returns the end of a rule on the wall clock. A time without Z is one of the zone of the entry, and a date
+// includes the whole day (RFC 5545, 3.3.10).
+func (e *entry) untilOf(rule string, until time.Time) time.Time {
+	if until.IsZero() {
+		return until
+	}
+	_, text, _ := strings.Cut(strings.ToUpper(rule), "UNTIL=")
+	text, _, _ = strings.Cut(text, ";")
+	switch {
+	case strings.HasSuffix(text, "Z"):
+		return wallTime(until.In(e.wall))
+	case !strings.Contains(text, "T"):
+		return until.AddDate(0, 0, 1).Add(-time.Second)
+	default:
+		return until
+	}
 }
 
 func parseMoment(field, text string, zone *time.Location) (at time.Time, isDate bool, err error) {
@@ -183,33 +228,80 @@ func (c *Calendar) At(now time.Time) Entry {
 	if c == nil {
 		return out
 	}
-	for i := range c.entries {
-		e := &c.entries[i]
+	for _, e := range c.entries {
 		if !e.contains(now) {
 			continue
 		}
-		out.Name = e.Name
 		if e.Demand != nil {
-			out.Demand = e.Demand
+			out.Demand = Factor{e.Name, e.Demand}
 		}
 		if e.Running != nil {
-			out.Running = e.Running
+			out.Running = Setting{e.Name, e.Running}
 		}
 		if e.Size != nil {
-			out.Size = e.Size
+			out.Size = Setting{e.Name, e.Size}
 		}
 	}
 	return out
 }
 
-func (e *entry) contains(now time.Time) bool {
-	shown := wallTime(now.In(e.wall))
-	start := wallTime(e.start)
-	if e.rule != nil {
-		start = e.rule.Before(shown, true)
-		if start.IsZero() {
-			return false
+// Highest returns the highest values that are in effect at some moment from one time to another: so that what takes
+// a while is begun before it is needed.
+func (c *Calendar) Highest(from, to time.Time) Entry {
+	out := c.At(from)
+	if c == nil {
+		return out
+	}
+	moments := []time.Time{to}
+	for _, e := range c.entries {
+		if at := e.nextStart(from); !at.IsZero() && at.Before(to) {
+			moments = append(moments, at)
 		}
 	}
-	return !shown.Before(start) && shown.Before(start.Add(e.length))
+	for _, at := range moments {
+		e := c.At(at)
+		if e.DemandFactor() > out.DemandFactor() {
+			out.Demand = e.Demand
+		}
+		out.Running, out.Size = higher(out.Running, e.Running), higher(out.Size, e.Size)
+	}
+	return out
+}
+
+func higher(a, b Setting) Setting {
+	if a.Count == nil || b.Count != nil && *b.Count > *a.Count {
+		return b
+	}
+	return a
+}
+
+// nextStart returns when the next occurrence after a moment begins; zero if there is none.
+func (e *entry) nextStart(now time.Time) time.Time {
+	next := e.occurrenceAt(wallTime(now.In(e.wall))).next
+	if next.IsZero() {
+		return next
+	}
+	return time.Date(next.Year(), next.Month(), next.Day(), next.Hour(), next.Minute(), next.Second(), 0, e.wall)
+}
+
+func (e *entry) contains(now time.Time) bool {
+	shown := wallTime(now.In(e.wall))
+	start := e.occurrenceAt(shown).start
+	return !start.IsZero() && shown.Before(start.Add(e.length))
+}
+
+// occurrenceAt returns the last occurrence that has begun at a time of the wall clock.
+func (e *entry) occurrenceAt(shown time.Time) occurrence {
+	if o := e.last.Load(); o != nil && !shown.Before(o.start) && (o.next.IsZero() || shown.Before(o.next)) {
+		return *o
+	}
+	o := occurrence{next: wallTime(e.start)}
+	switch {
+	case e.rule != nil:
+		o = occurrence{e.rule.Before(shown, true), e.rule.After(shown, false)}
+	case !shown.Before(o.next):
+		o = occurrence{start: o.next}
+	}
+	e.last.Store(&o)
+	return o
 }

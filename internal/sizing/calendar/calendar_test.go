@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ func TestWhenAnEntryIsInEffect(t *testing.T) {
 		"weekends":                    {Item{Start: "2026-01-03", Rule: "FREQ=WEEKLY;BYDAY=SA,SU"}, "2026-06-07T12:00:00Z", "2026-06-08T12:00:00Z"},
 		"not before the first":        {Item{Start: "2026-01-03", Rule: "FREQ=DAILY"}, "2026-01-03T00:00:00Z", "2026-01-02T23:59:59Z"},
 		"until":                       {Item{Start: "2026-01-03", Rule: "FREQ=DAILY;UNTIL=20260105T000000Z"}, "2026-01-05T12:00:00Z", "2026-01-06T12:00:00Z"},
+		"until a date, in its zone":   {Item{Start: "2026-01-03", Rule: "FREQ=DAILY;UNTIL=20260105", TimeZone: "America/New_York"}, "2026-01-06T04:59:59Z", "2026-01-06T05:00:00Z"},
+		"until a date, with a time":   {Item{Start: "2026-01-03T18:00", End: "2026-01-03T19:00", Rule: "FREQ=DAILY;UNTIL=20260105"}, "2026-01-05T18:30:00Z", "2026-01-06T18:30:00Z"},
+		"until a local time":          {Item{Start: "2026-01-03T18:00", End: "2026-01-03T19:00", Rule: "FREQ=DAILY;UNTIL=20260105T180000", TimeZone: "America/New_York"}, "2026-01-05T23:30:00Z", "2026-01-06T23:30:00Z"},
 		"the day that clocks change":  {Item{Start: "2026-03-29", TimeZone: "Europe/Berlin"}, "2026-03-29T21:59:59Z", "2026-03-29T22:00:00Z"},
 		"9 o'clock in summer as well": {Item{Start: "2026-01-05T09:00", End: "2026-01-05T10:00", Rule: "FREQ=WEEKLY", TimeZone: "Europe/Berlin"}, "2026-07-06T07:30:00Z", "2026-07-06T08:30:00Z"},
 	} {
@@ -35,7 +39,7 @@ func TestWhenAnEntryIsInEffect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := cal.At(at).Name; got != want {
+			if got := cal.At(at).Demand.Entry; got != want {
 				t.Errorf("%s: at %s it is %q, want %q", name, text, got, want)
 			}
 		}
@@ -49,6 +53,7 @@ func TestItemsThatCannotBeRead(t *testing.T) {
 		"calendar[0].end":           {Name: "x", Start: "2026-12-24", End: "2026-12-01", Demand: number(1)},
 		"more than a year":          {Name: "x", Start: "2026-12-24", End: "2029-12-01", Demand: number(1)},
 		"calendar[0].rule":          {Name: "x", Start: "2026-12-24", Rule: "FREQ=OFTEN", Demand: number(1)},
+		"has no occurrence":         {Name: "x", Start: "2026-12-24", Rule: "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", Demand: number(1)},
 		"more often than daily":     {Name: "x", Start: "2026-12-24", Rule: "FREQ=SECONDLY", Demand: number(1)},
 		"calendar[0].timeZone":      {Name: "x", Start: "2026-12-24", TimeZone: "Mars", Demand: number(1)},
 		"use a name from the IANA":  {Name: "x", Start: "2026-12-24", TimeZone: "Local", Demand: number(1)},
@@ -72,11 +77,70 @@ func TestTheLaterEntryWins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := cal.At(time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)); e.Name != "b" || *e.Running != 2 || e.DemandFactor() != 3 {
+	if e := cal.At(time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)); e.Running != (Setting{"b", &two}) || e.Demand.Entry != "a" || e.DemandFactor() != 3 {
 		t.Errorf("%+v", e)
 	}
 	var none *Calendar
 	if e := none.At(time.Now()); e.DemandFactor() != 1 {
 		t.Errorf("%+v", e)
+	}
+}
+
+func TestTheHighestValuesOfAWhile(t *testing.T) {
+	low, high := 1, 8
+	cal, err := Parse([]Item{
+		{Name: "release", Start: "2026-03-02T06:00", End: "2026-03-02T06:10", Rule: "FREQ=WEEKLY", Demand: number(3), Running: &high},
+		{Name: "freeze", Start: "2026-03-02T00:00", End: "2026-03-02T05:50", Running: &low},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]struct {
+		running int
+		factor  float64
+	}{
+		"2026-03-02T04:00:00Z": {1, 1},
+		"2026-03-02T05:31:00Z": {8, 3}, // it begins within the while
+		"2026-03-02T05:00:00Z": {1, 1}, // it begins when the while ends
+		"2026-03-02T06:05:00Z": {8, 3},
+		"2026-03-02T06:10:00Z": {0, 1},
+		"2026-03-09T05:45:00Z": {8, 3}, // the next week
+	} {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, running := cal.Highest(at, at.Add(45*time.Minute)), 0
+		if e.Running.Count != nil {
+			running = *e.Running.Count
+		}
+		if running != want.running || e.DemandFactor() != want.factor {
+			t.Errorf("%s: %d running, times %g, want %+v", text, running, e.DemandFactor(), want)
+		}
+	}
+}
+
+func TestALookupDoesNotDependOnTheOnesBefore(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	items := []Item{
+		{Name: "a", Start: "2026-01-05T09:00", End: "2026-01-05T10:00", Rule: "FREQ=WEEKLY;BYDAY=MO,TH", TimeZone: "Europe/Berlin", Demand: number(2)},
+		{Name: "b", Start: "2026-02-01", End: "2026-02-03", Rule: "FREQ=MONTHLY;COUNT=5", Demand: number(3)},
+		{Name: "c", Start: "2026-06-01", Demand: number(4)},
+		{Name: "d", Start: "2025-03-29T23:00", Rule: "FREQ=YEARLY;UNTIL=20270101", TimeZone: "America/New_York", Demand: number(5)},
+	}
+	parse := func() *Calendar {
+		c, err := Parse(items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	used := parse()
+	for range 3000 {
+		at := time.Date(2025, 12, 1, 0, r.IntN(600*24*60), 0, 0, time.UTC)
+		if got, want := used.At(at).DemandFactor(), parse().At(at).DemandFactor(); got != want {
+			t.Fatalf("seed %d, %s: times %g, want %g", seed, at, got, want)
+		}
 	}
 }

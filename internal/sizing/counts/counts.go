@@ -120,11 +120,13 @@ func Decide(s Snapshot) Plan {
 	if s.Applied != nil {
 		in.RunningLoweredAt, in.SizeLoweredAt = s.Applied.RunningLoweredAt, s.Applied.SizeLoweredAt
 	}
-	p := Plan{Recommended: sizing.Decide(in), Static: static}
-	if !s.Auto {
-		return p
+	p := Plan{Static: static}
+	if s.Auto {
+		p.Manual = s.manual(now)
 	}
-	if p.Manual = s.manual(now); p.Manual != nil {
+	in.Unpaced = !s.Auto || p.Manual != nil
+	p.Recommended = sizing.Decide(in)
+	if in.Unpaced {
 		return p
 	}
 	p.EndResume = s.Resume
@@ -135,10 +137,10 @@ func Decide(s Snapshot) Plan {
 	if s.Applied != nil && s.Applied.Setting == s.Pool && next.Setting == s.Pool {
 		return p
 	}
-	if next.Running < s.Pool.Running {
+	if next.Running < in.Current.Running {
 		next.RunningLoweredAt = now.UTC().Truncate(time.Second)
 	}
-	if next.Size < s.Pool.Size {
+	if next.Size < in.Current.Size {
 		next.SizeLoweredAt = now.UTC().Truncate(time.Second)
 	}
 	p.Apply = &next

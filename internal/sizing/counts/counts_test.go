@@ -86,6 +86,30 @@ func TestWhoSetsTheCounts(t *testing.T) {
 	}
 }
 
+// The counts of a pool that follows nobody's recommendation do not change, so a recommendation of one step down would
+// never reach what the demand needs.
+func TestARecommendationIsWhatThePoolShouldHave(t *testing.T) {
+	for name, change := range map[string]func(*Snapshot){
+		"mode Recommend":   func(s *Snapshot) { s.Auto = false },
+		"a change by hand": func(*Snapshot) {},
+	} {
+		s := given()
+		s.Pool, s.Sizing.Limits.Running.Max, s.Sizing.Limits.Size.Max = setting(9, 40), 1, 5
+		s.Sizing.Durations = sizing.Durations{Resume: time.Minute, Install: time.Hour}
+		s.Sizing.Learned = sizing.NewLearned(noon.AddDate(0, 0, -30), "UTC")
+		for at := noon.AddDate(0, 0, -30); at.Before(noon); at = at.Add(12 * time.Hour) {
+			s.Sizing.Learned.AddClaim(at, true)
+		}
+		s.Sizing.Learned.SetLeads(s.Sizing.Objective, s.Sizing.Durations)
+		s.Sizing.Learned.Advance(noon)
+		s.Sizing.Limits.Running.Max, s.Sizing.Limits.Size.Max = 0, 0
+		change(&s)
+		if p := Decide(s); !p.Recommended.Computed || p.Recommended.Running.Count > 3 || p.Recommended.Size.Count > 6 || p.Apply != nil {
+			t.Errorf("%s: %+v of a pool with 9 of 40, with two claims a day", name, p.Recommended)
+		}
+	}
+}
+
 func TestADayEndsAtMidnightOfItsZone(t *testing.T) {
 	for name, tc := range map[string]struct{ at, zone, want string }{
 		"in UTC":                        {"2026-01-12T12:00:00Z", "UTC", "2026-01-13T00:00:00Z"},

@@ -156,14 +156,20 @@ func (d *Durations) add(one Duration) bool {
 	return true
 }
 
-// Measured returns the durations that sizes are computed from. While no resume was seen, it is taken to
+// recentDurations is how many of the last operations of a kind sizes are computed from: so a jump counts after a few.
+const recentDurations = 30
+
+// last returns the last n.
+func (d Durations) last(n int) Durations { return d[max(len(d)-n, 0):] }
+
+// Measured returns the durations that sizes are computed from, of the last operations of each kind. While no resume was seen, it is taken to
 // last as long as an install, which includes a start: a pool all of whose clusters run would otherwise
 // never learn it. A duration of 0 is not known.
 func (d *Details) Measured() sizing.Durations {
 	const q = 0.9
-	out := sizing.Durations{Resume: d.Resumes.Quantile(q), Install: d.Installs.Quantile(q)}
+	out := sizing.Durations{Resume: d.Resumes.last(recentDurations).Quantile(q), Install: d.Installs.last(recentDurations).Quantile(q)}
 	for _, depth := range sizing.ShallowDepths() {
-		*out.Shallow.Of(depth) = d.ShallowResumes.Of(depth).Quantile(q)
+		*out.Shallow.Of(depth) = d.ShallowResumes.Of(depth).last(recentDurations).Quantile(q)
 	}
 	if out.Resume == 0 {
 		out.Resume = out.Install

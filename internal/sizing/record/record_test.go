@@ -239,6 +239,25 @@ func TestDurationsAreMeasured(t *testing.T) {
 }
 
 // Resumes from shallow depths are kept apart: a resume from stop takes as long as it takes.
+func TestAJumpOfDurationsCountsAfterAFew(t *testing.T) {
+	var d Details
+	for range 100 {
+		d.Resumes = append(d.Resumes, Duration{Seconds: 60})
+	}
+	for n, want := range []time.Duration{60, 60, 60, 300} {
+		d.Resumes = append(d.Resumes[1:], Duration{Seconds: 300})
+		if got := d.Measured().Resume; got != want*time.Second {
+			t.Errorf("after %d long resumes: %s, want %s", n+1, got, want*time.Second)
+		}
+	}
+	for range 30 {
+		d.Resumes = append(d.Resumes[1:], Duration{Seconds: 20})
+	}
+	if got := d.Measured().Resume; got != 20*time.Second {
+		t.Errorf("after 30 short resumes: %s", got)
+	}
+}
+
 func TestResumesAreMeasuredByDepth(t *testing.T) {
 	h := newHub(t)
 	for i := range 250 {
