@@ -37,7 +37,7 @@ type end struct {
 // Play plays a trace on the pool's own decider.
 func Play(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	e := &exactPool{
-		recorder: newRecorder(o), rand: rand.New(rand.NewPCG(o.Seed, 1)),
+		recorder: newRecorder(o, p), rand: rand.New(rand.NewPCG(o.Seed, 1)),
 		ends: map[string]end{}, held: map[string]int64{}, recheck: never,
 	}
 	start := t.Claims[0].Arrived - int64(pace)

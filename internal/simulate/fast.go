@@ -84,7 +84,7 @@ func (q *queue) add(t transition) {
 // PlayFast plays a trace with constant durations, without limits and without failures.
 func PlayFast(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	f := &fastPool{
-		recorder: newRecorder(o), resumeTakes: o.Resume.medianSeconds(), installTakes: o.Install.medianSeconds(),
+		recorder: newRecorder(o, p), resumeTakes: o.Resume.medianSeconds(), installTakes: o.Install.medianSeconds(),
 		members: make([]member, 1),
 	}
 	start := t.Claims[0].Arrived - int64(pace)

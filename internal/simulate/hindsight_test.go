@@ -133,6 +133,38 @@ func TestAutoKeepsItsLimitsOnRandomTraces(t *testing.T) {
 	}
 }
 
+func TestWhetherAClaimWasInTimeIsLearnedByTheObjective(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 0))
+	trace := randomTrace(r, 2000, 1800)
+	const maxWait = 6 * time.Minute
+	a := &Auto{Given: sizing.Snapshot{
+		Static: sizing.Setting{Running: 0, Size: 30}, Objective: sizing.Objective{Share: 0.99, MaxWait: maxWait},
+		Durations: sizing.Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute},
+		Limits:    sizing.Limits{Size: sizing.Range{Min: 30}},
+	}}
+	got := PlayAny(trace, a, span(trace), maxWait)
+	if seen := a.Last.Coverage.Seen; got.Immediate > 0.5 || got.Within < 0.95 || seen < 0.95 {
+		t.Errorf("%.3f of the claims were served at once, %.3f in time, and the policy has learned %.3f", got.Immediate, got.Within, seen)
+	}
+}
+
+func TestTheBudgetOfAPolicyIsSpentAtItsPrices(t *testing.T) {
+	trace := randomTrace(rand.New(rand.NewPCG(12, 0)), 500, 3600)
+	play := func(limit float64) Result {
+		o := span(trace)
+		o.Prices = sizing.Prices{}
+		a := &Auto{Given: sizing.Snapshot{
+			Static: sizing.Setting{Running: 5, Size: 10}, Objective: sizing.Objective{Share: 0.99},
+			Limits: sizing.Limits{Prices: sizing.Prices{Running: 1, Hibernating: 0.1}, Budget: sizing.Budget{Set: true, Limit: limit}},
+		}}
+		return PlayAny(trace, a, o, 0)
+	}
+	poor, rich := play(200).Hours.RunningIdle, play(1e6).Hours.RunningIdle
+	if days := trace.Claims[len(trace.Claims)-1].Arrived - trace.Claims[0].Arrived; poor > 0.2*rich || poor > 260*(float64(days)/86400/28+1) {
+		t.Errorf("with a budget of 200 a month at 1 an hour, clusters ran for %.0f hours in %d days; without one for %.0f", poor, days/86400, rich)
+	}
+}
+
 type watched struct {
 	Auto
 	t         *testing.T

@@ -53,7 +53,7 @@ func playTrace(t Trace, p Policy, w world, r *recorder) {
 		default:
 			tick += pace
 		}
-		seen.Waiting, seen.Sleeping = w.waitingClaims(), r.state.shallow
+		seen.Waiting, seen.Sleeping, seen.Waits = w.waitingClaims(), r.state.shallow, r.takeRecentWaits()
 		w.applySetting(p.Decide(seen), now)
 	}
 	r.advanceTo(r.to)

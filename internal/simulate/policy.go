@@ -19,8 +19,10 @@ type Seen struct {
 	Now time.Time
 	// Arrived is set if a claim has just arrived; Immediate if it got a running cluster.
 	Arrived, Immediate bool
-	// Waiting is the number of claims that wait.
+	// Waiting is the number of claims that wait. Waits are the waits of those that have got a cluster since the last
+	// decision.
 	Waiting int
+	Waits   []time.Duration
 	// Sleeping is the number of clusters that sleep at shallow depths.
 	Sleeping sizing.Shallow[int]
 	// Spent is what the unclaimed clusters have cost in this calendar month.
@@ -92,13 +94,27 @@ func (a *Auto) Begin(now time.Time) sizing.Setting {
 	return a.Given.Static
 }
 
-// Decide records the claim and returns the setting of the plan.
-func (a *Auto) Decide(s Seen) sizing.Setting {
-	if s.Arrived {
+// learn records a claim and, as soon as it is known, whether it was served within the objective.
+func (a *Auto) learn(s Seen) {
+	maxWait := a.Given.Objective.MaxWait
+	switch {
+	case s.Arrived && (s.Immediate || maxWait == 0):
 		a.learned.AddClaim(s.Now, s.Immediate)
-	} else {
+	case s.Arrived:
+		a.learned.AddArrival(s.Now)
+	default:
 		a.learned.Advance(s.Now)
 	}
+	for _, wait := range s.Waits {
+		if maxWait > 0 {
+			a.learned.AddOutcome(wait <= maxWait)
+		}
+	}
+}
+
+// Decide records the claim and returns the setting of the plan.
+func (a *Auto) Decide(s Seen) sizing.Setting {
+	a.learn(s)
 	in := a.Given
 	in.Now, in.Learned, in.Waiting, in.Limits.Budget.Spent = s.Now, a.learned, s.Waiting, s.Spent
 	in.Sleeping = s.Sleeping

@@ -111,20 +111,24 @@ type recorder struct {
 	from, to, last int64
 	state          census
 	waits          []int64
-	claims         int
-	immediate      int
-	unserved       int
+	// recentWaits are those since the last decision of the policy, whenever the claims have arrived.
+	recentWaits []time.Duration
+	claims      int
+	immediate   int
+	unserved    int
 	// seconds are the cluster-seconds of each state.
 	running, resuming, hibernating, installing int64
 	shallow                                    sizing.Shallow[int64]
 	resumes, hibernations, installs            int
 	monthStart                                 int64
-	spent                                      float64
-	samples                                    []Sample
-	nextSample                                 int64
-	sampleEvery                                int64
-	sampleClaims                               int
-	wanted                                     int
+	// spent is at the prices of the policy's budget, which may differ from those of the result.
+	spent        float64
+	budgetPrices sizing.Prices
+	samples      []Sample
+	nextSample   int64
+	sampleEvery  int64
+	sampleClaims int
+	wanted       int
 }
 
 // census is the number of unclaimed clusters in each state, of those that hibernate at shallow depths, and of waiting
@@ -134,8 +138,11 @@ type census struct {
 	shallow                                             sizing.Shallow[int]
 }
 
-func newRecorder(o Options) *recorder {
-	r := &recorder{Options: o, from: o.From.Unix(), to: o.To.Unix()}
+func newRecorder(o Options, p Policy) *recorder {
+	r := &recorder{Options: o, from: o.From.Unix(), to: o.To.Unix(), budgetPrices: o.Prices}
+	if a, ok := p.(*Auto); ok && a.Given.Limits.Prices != (sizing.Prices{}) {
+		r.budgetPrices = a.Given.Limits.Prices
+	}
 	if o.Samples > 0 {
 		r.sampleEvery = max(1, (r.to-r.from)/int64(o.Samples))
 		r.nextSample = r.from
@@ -168,12 +175,12 @@ func (r *recorder) advanceTo(now int64) {
 
 // spendUntil adds up what the current calendar month has cost.
 func (r *recorder) spendUntil(now int64) {
-	if r.Prices == (sizing.Prices{}) {
+	if r.budgetPrices == (sizing.Prices{}) {
 		return
 	}
 	shallow := sizing.Shallow[float64]{Freeze: float64(r.state.shallow.Freeze), Suspend: float64(r.state.shallow.Suspend)}
-	perSecond := (float64(r.state.running+r.state.resuming+r.state.installing)*r.Prices.Running +
-		r.Prices.SleepCost(float64(r.state.hibernating), shallow)) / 3600
+	perSecond := (float64(r.state.running+r.state.resuming+r.state.installing)*r.budgetPrices.Running +
+		r.budgetPrices.SleepCost(float64(r.state.hibernating), shallow)) / 3600
 	if month := beginOfMonth(now); month != r.monthStart {
 		r.monthStart, r.spent = month, 0
 		r.spent = perSecond * float64(now-max(month, r.last))
@@ -202,9 +209,20 @@ func (r *recorder) addClaim(now int64, immediate bool) {
 
 // addWait records how long a claim that arrived at a time has waited.
 func (r *recorder) addWait(arrived, now int64) {
-	if r.isCounting(arrived) && now > arrived {
+	if now <= arrived {
+		return
+	}
+	r.recentWaits = append(r.recentWaits, time.Duration(now-arrived)*time.Second)
+	if r.isCounting(arrived) {
 		r.waits = append(r.waits, now-arrived)
 	}
+}
+
+// takeRecentWaits returns the waits since the last call. They are valid until the next claim gets a cluster.
+func (r *recorder) takeRecentWaits() []time.Duration {
+	out := r.recentWaits
+	r.recentWaits = r.recentWaits[:0]
+	return out
 }
 
 func (r *recorder) countEvent(counter *int, now int64) {

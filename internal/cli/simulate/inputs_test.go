@@ -81,6 +81,7 @@ func calls(t *testing.T) map[string][]string {
 		"a budget without prices":                                               policy("budget: 100"),
 		"a simulation without prices":                                           {"--trace", trace, "--policy", "static:1"},
 		"a time zone that does not exist":                                       policy("timeZone: Mars"),
+		"a calendar rule that never matches":                                    policy(`calendar: [{name: x, start: "2026-12-24", demand: "0", rule: "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30"}]`),
 	}
 }
 
@@ -93,7 +94,8 @@ var elsewhere = map[string]string{
 	"clocks go back: a day of 25 hours":             "internal/sizing/decide_test.go TestTheHourThatComesTwiceCountsTwice",
 	"the clock of the hub is set back":              "internal/sizing/decide_test.go TestAClockThatIsSetBackChangesNoCount",
 	"a record that ends in the future":              "internal/controller/poolpolicy/controller_test.go TestARecordFromTheFutureIsKept",
-	"resumes that suddenly take five times as long": "internal/sizing/decide_test.go TestALongerResumeRaisesTheCountsAtOnce",
+	"resumes that suddenly take five times as long": "internal/sizing/record/record_test.go TestAJumpOfDurationsCountsAfterAFew",
+	"an `UNTIL` without a time zone":                "internal/sizing/calendar/calendar_test.go TestWhenAnEntryIsInEffect",
 	"sixty claims in one minute, once":              "internal/sizing/burst_test.go TestOneBurstDoesNotKeepClustersRunning",
 	"demand that rises twice and falls twice":       "internal/simulate/steps_test.go TestCountsFollowADemandThatStepsUpAndDown",
 	"resumes that hang":                             "internal/simulate/hindsight_test.go TestAFailedResumeIsReplaced",

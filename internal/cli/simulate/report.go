@@ -108,11 +108,19 @@ func (a commands) writeReport(w io.Writer, r Report) error {
 		goal = fmt.Sprintf("%g%% of the claims wait at most %s", 100*r.Objective, time.Duration(r.MaxWaitSeconds)*time.Second)
 	}
 	about.AddRow("Objective", goal)
-	t := base.NewTable("POLICY", "AT ONCE", "P90", "P99", "MAX WAIT", "IDLE", "COMPARED", "RESUMING", "HIBERNATED", "INSTALLING", "COST")
+	columns := []string{"POLICY", "AT ONCE"}
+	if r.MaxWaitSeconds > 0 {
+		columns = append(columns, "IN TIME")
+	}
+	t := base.NewTable(append(columns, "P50", "P90", "P99", "MAX WAIT", "IDLE", "COMPARED", "RESUMING", "HIBERNATED", "INSTALLING", "COST")...)
 	for _, row := range append(append([]Row{}, r.Policies...), r.Hindsight...) {
-		t.AddRow(row.Policy, formatShare(row.Immediate), formatWait(row.Waits.P90), formatWait(row.Waits.P99), formatWait(row.Waits.Max),
+		cells := []string{row.Policy, formatShare(row.Immediate)}
+		if r.MaxWaitSeconds > 0 {
+			cells = append(cells, formatShare(row.Within))
+		}
+		t.AddRow(append(cells, formatWait(row.Waits.P50), formatWait(row.Waits.P90), formatWait(row.Waits.P99), formatWait(row.Waits.Max),
 			formatHours(row.Hours.RunningIdle), formatCompared(row.IdleComparedPercent), formatHours(row.Hours.Resuming),
-			formatHours(row.Hours.Hibernating), formatHours(row.Hours.Installing), formatCost(row.Cost, r.Prices != nil))
+			formatHours(row.Hours.Hibernating), formatHours(row.Hours.Installing), formatCost(row.Cost, r.Prices != nil))...)
 	}
 	return a.WriteSections(w, about, t)
 }
