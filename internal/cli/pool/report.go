@@ -259,15 +259,27 @@ func countStates(o record.Objects) map[string]int {
 	return out
 }
 
+// plotStep returns the time of one step of a chart: a quarter of an hour, an hour or days, so that a chart shows the whole
+// time in at most some hundred steps.
+func plotStep(span time.Duration) time.Duration {
+	const most = 800
+	switch {
+	case span <= 36*time.Hour:
+		return record.QuarterLength
+	case span <= most*time.Hour:
+		return time.Hour
+	default:
+		day := 24 * time.Hour
+		return max(1, (span+most*day-1)/(most*day)) * day
+	}
+}
+
 // plotReport writes the charts of a pool.
 func (a commands) plotReport(q *reportOptions, r *PoolReport) error {
 	if r.record == nil {
 		return fmt.Errorf("there is nothing to draw: %s", strings.Join(r.Missing, "; "))
 	}
-	step := record.QuarterLength
-	if r.To.Sub(r.From) > 36*time.Hour {
-		step = time.Hour
-	}
+	step := plotStep(r.To.Sub(r.From))
 	points := report.NewPoints(r.record, r.From, r.To, step)
 	c := plot.Chart{Title: "Pool " + r.Namespace + "/" + r.Pool, Axis: plot.Axis{Step: step, Steps: len(points), Zone: r.zone}}
 	if len(points) > 0 {

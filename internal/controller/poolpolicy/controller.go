@@ -77,12 +77,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if p.Unreadable != "" {
-		return fault.Requeue(0, r.reportInvalid(ctx, &p, []policy.FieldError{{Reason: reasonUnreadable, Field: "it", Problem: "cannot be read: " + p.Unreadable}}))
+		usual, _ := policy.Parse(v1alpha1.PoolPolicySpec{}, policy.HubDefaults) // the defaults are valid
+		return r.recordOnly(ctx, &p, usual, []policy.FieldError{{Reason: reasonUnreadable, Field: "it", Problem: "cannot be read: " + p.Unreadable}})
 	}
 	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults)
 	rungs, more := parseLadder(p.Spec)
 	if faults = append(faults, more...); len(faults) > 0 {
-		return fault.Requeue(0, r.reportInvalid(ctx, &p, faults))
+		return r.recordOnly(ctx, &p, parsed, faults)
 	}
 	s, err := r.observePolicy(ctx, &p, parsed)
 	if err != nil {
@@ -95,6 +96,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, err)
 	}
 	return r.decideAndAct(ctx, &p, s)
+}
+
+// recordOnly records claims while the specification is not valid, and reports what is wrong with it: no count is set, but
+// the claims of a weekend are not lost because of a wrong price.
+func (r *Reconciler) recordOnly(ctx context.Context, p *v1alpha1.PoolPolicy, parsed policy.Policy, faults []policy.FieldError) (ctrl.Result, error) {
+	if !(parsed.Objective.Share > 0) {
+		parsed.Objective = policy.HubDefaults.Objective
+	}
+	s, err := r.observePolicy(ctx, p, parsed)
+	if err != nil {
+		return fault.Requeue(0, errors.Join(err, r.reportInvalid(ctx, p, nil, faults)))
+	}
+	if s.obstacle != nil {
+		return fault.Requeue(0, errors.Join(r.reportInvalid(ctx, p, nil, faults), r.closeRecord(ctx, client.ObjectKeyFromObject(p))))
+	}
+	s.record.refusal = r.saveRecord(ctx, s.record, s.pool)
+	return fault.Requeue(maxRequeueDelay, r.reportInvalid(ctx, p, s.record, faults))
 }
 
 // decideAndAct does the rest of a pass over a policy that has a pool.

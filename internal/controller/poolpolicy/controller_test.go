@@ -154,7 +154,11 @@ func TestWhyNothingIsSet(t *testing.T) {
 			res := h.pass()
 			want(t, "Valid", h.says(v1alpha1.PolicyValid), tc.valid)
 			want(t, "Applied", h.says(v1alpha1.PolicyApplied), tc.applied)
-			want(t, "requeue", res.RequeueAfter, 0) // a watch wakes it
+			recorded := time.Duration(0) // a watch wakes it
+			if len(tc.objects) > 1 {
+				recorded = time.Minute
+			}
+			want(t, "requeue", res.RequeueAfter, recorded)
 			kstatustest.ExpectStatus(t, h.policy(), tc.status)
 			before := maps.Clone(h.writes)
 			h.pass()
@@ -239,6 +243,39 @@ func TestARecordSurvivesARestart(t *testing.T) {
 	if h.record() == nil {
 		t.Error("there is no record after it was deleted")
 	}
+}
+
+func TestClaimsAreRecordedWhileThePolicyIsNotValid(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, newPool(3, 8), newPolicy(recommend), newCluster("a"))
+	h.work(1)
+	before := h.policy().Status.Record.Claims
+	h.edit(func(p *v1alpha1.PoolPolicy) { p.Spec.TimeZone = "Mars" })
+	h.work(1)
+	want(t, "Valid", h.says(v1alpha1.PolicyValid), "False InvalidTimeZone")
+	want(t, "RecordUsable", h.says(v1alpha1.PolicyRecordUsable), "True Recorded")
+	h.restart()
+	h.edit(func(p *v1alpha1.PoolPolicy) { p.Spec.TimeZone = "UTC" })
+	h.run(time.Minute)
+	if n := h.policy().Status.Record.Claims; n < before+5 {
+		t.Errorf("%d claims were recorded before the policy became invalid, and %d after a working day with it", before, n)
+	}
+}
+
+func TestARecordThatIsDeletedIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, newPool(3, 8), newPolicy(recommend), newCluster("a"))
+	h.work(8)
+	claims := h.policy().Status.Record.Claims
+	if err := h.Delete(h.Context(), h.record()); err != nil {
+		t.Fatal(err)
+	}
+	h.run(2 * time.Hour)
+	want(t, "Ready", h.says(v1alpha1.PolicyReady), "True Computed")
+	want(t, "claims in memory", h.policy().Status.Record.Claims, claims)
+	h.restart()
+	h.run(time.Minute)
+	want(t, "claims after a restart", h.policy().Status.Record.Claims, claims)
 }
 
 func TestARecordThatCannotBeReadIsSetAside(t *testing.T) {

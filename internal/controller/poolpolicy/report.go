@@ -38,8 +38,9 @@ func isFalse(typ, reason, message string) conditionValue {
 	return conditionValue{typ, reason, message, metav1.ConditionFalse}
 }
 
-// reportInvalid reports which fields of the specification cannot be used. hotspare changes nothing then.
-func (r *Reconciler) reportInvalid(ctx context.Context, p *v1alpha1.PoolPolicy, faults []policy.FieldError) error {
+// reportInvalid reports which fields of the specification cannot be used, and whether claims are recorded; record is nil if
+// nothing can be recorded. hotspare changes no counts then.
+func (r *Reconciler) reportInvalid(ctx context.Context, p *v1alpha1.PoolPolicy, record *storedRecord, faults []policy.FieldError) error {
 	var all []string
 	for _, f := range faults {
 		all = append(all, "spec."+f.Error())
@@ -49,9 +50,14 @@ func (r *Reconciler) reportInvalid(ctx context.Context, p *v1alpha1.PoolPolicy, 
 		message = "The PoolPolicy " + faults[0].Problem
 	}
 	const idle = "The spec is not valid: condition Valid says why."
-	return r.patchStatus(ctx, p, &v1alpha1.PoolPolicyStatus{CountsSetBy: v1alpha1.CountsSetByUser},
+	conditions := []conditionValue{
 		isFalse(v1alpha1.PolicyValid, faults[0].Reason, message),
-		isFalse(v1alpha1.PolicyReady, v1alpha1.ReasonPolicyInvalid, idle), isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonPolicyInvalid, idle))
+		isFalse(v1alpha1.PolicyReady, v1alpha1.ReasonPolicyInvalid, idle), isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonPolicyInvalid, idle),
+	}
+	if record != nil {
+		conditions = append(conditions, describeRecord(record, r.Clock.Now()))
+	}
+	return r.patchStatus(ctx, p, &v1alpha1.PoolPolicyStatus{CountsSetBy: v1alpha1.CountsSetByUser}, conditions...)
 }
 
 // reportObstacle reports why nothing can be decided.

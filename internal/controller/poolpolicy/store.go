@@ -132,9 +132,11 @@ func (r *Reconciler) saveRecord(ctx context.Context, s *storedRecord, pool *hive
 		return ""
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		return fmt.Sprintf("The record of claims cannot be saved, and is lost when hotspare stops: %s", fault.OneLine(err))
-	case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.Gone, apierrors.IsAlreadyExists(err):
-		// Somebody else has written or deleted it: what exists is read again by the next pass, and of what is in
-		// memory the claims that still exist are recorded again.
+	case fault.KindOf(err) == fault.Gone:
+		s.stored = nil // somebody has deleted it: the next pass creates it again, with what is in memory
+	case fault.KindOf(err) == fault.Conflict, apierrors.IsAlreadyExists(err):
+		// Somebody else has written it: what exists is read again by the next pass, and of what is in memory the claims
+		// that still exist are recorded again.
 		delete(r.records, client.ObjectKeyFromObject(pool))
 	default:
 		ctrl.LoggerFrom(ctx).Error(err, "saving the record of claims")
