@@ -19,6 +19,7 @@ func (m *Member) ApplyGates(s *Settings) {
 	if !s.GatesFromRecords && m.GatesFailing != s.Gates {
 		m.GatesFailingSince, m.GatesDeadline, m.GatesFailure = time.Time{}, time.Time{}, "" // of other gates
 	}
+	m.GatesDeadline = s.extendDeadline(m.GatesFailingSince, m.GatesDeadline)
 }
 
 // needsFirstCheck reports whether m has never passed the gates of the pool and is awake: it must run until it

@@ -3,6 +3,7 @@ package pool_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -76,6 +77,56 @@ func TestGatesFromRecords(t *testing.T) {
 		m := members(list)[0]
 		if m.ApplyGates(&s); m.AwaitsGates != want {
 			t.Errorf("%s: awaits gates: %t, want %t", list, m.AwaitsGates, want)
+		}
+	}
+}
+
+// A hub that was away for longer than the timeouts would otherwise delete spares whose Jobs have ended meanwhile.
+func TestDeadlinesThatPassedWhileTheHubWasAwayDoNotCountAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		watched time.Duration // for how long the process has watched
+		short   bool          // the timeout was half a minute
+		want    string
+	}{
+		"just started":                       {0, false, ""},
+		"after most of the grace period":     {119 * time.Second, false, ""},
+		"after the grace period":             {2 * time.Minute, false, "delete a"},
+		"a short timeout is no longer":       {30 * time.Second, true, "delete a"},
+		"nor is it shorter":                  {29 * time.Second, true, ""},
+		"a process that does not watch them": {-1, false, "delete a"},
+	} {
+		for what, m := range map[string]func(*pool.Settings) pool.Member{
+			"a gate": func(s *pool.Settings) pool.Member {
+				m := members("a:assignable+toored")[0]
+				s.Gates = "g1"
+				if tc.short {
+					m.GatesDeadline = m.GatesFailingSince.Add(30 * time.Second)
+				}
+				m.ApplyGates(s)
+				return m
+			},
+			"a step": func(s *pool.Settings) pool.Member {
+				m := members("a:assignable+toostepping")[0]
+				s.Steps = "s1"
+				if tc.short {
+					m.StepDeadline = m.StepSince.Add(30 * time.Second)
+				}
+				m.ApplySteps(s)
+				return m
+			},
+		} {
+			s := settings(1, 1)
+			if tc.watched >= 0 {
+				s.WatchedSince = noon.Add(-tc.watched)
+			}
+			snapshot := pool.Snapshot{Settings: s, Now: noon}
+			snapshot.Members = []pool.Member{m(&snapshot.Settings)}
+			if got := powerAndDeletions(snapshot); got != tc.want {
+				t.Errorf("%s, %s: got %q, want %q", name, what, got, tc.want)
+			}
+			if p := pool.Decide(snapshot); tc.want == "" && (p.Next <= 0 || p.Next > 2*time.Minute) {
+				t.Errorf("%s, %s: the pool looks again in %s", name, what, p.Next)
+			}
 		}
 	}
 }

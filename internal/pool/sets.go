@@ -84,17 +84,34 @@ func (d *draft) mostUnclaimed() (most int, why string) {
 	case d.isFrozen():
 		return usable, fmt.Sprintf("the pool has %d that are free, and creates no more: maxConcurrent is 0", usable)
 	}
-	most, why = limitOrUnlimited(d.Settings.MaxSize), fmt.Sprintf("maxSize is %d", limitOrUnlimited(d.Settings.MaxSize))
-	exist := len(d.Members) + len(d.Pending)
+	stuck := d.countStuck()
+	most, why = limitOrUnlimited(d.Settings.MaxSize)-stuck, fmt.Sprintf("maxSize is %d", limitOrUnlimited(d.Settings.MaxSize))
+	exist := len(d.Members) + len(d.Pending) - stuck
 	if d.Settings.Inventory {
-		if entries := d.countInventory(); entries < most {
-			most, why = entries, fmt.Sprintf("the inventory has customizations for %d", entries)
+		if entries := d.countInventory(); entries-stuck < most {
+			most, why = entries-stuck, fmt.Sprintf("the inventory has customizations for %d", entries)
 		}
 	}
 	if room := limitOrUnlimited(d.Settings.Room) - len(d.Pending); room < unlimited/2 && exist+max(0, room) < most {
 		most, why = exist+max(0, room), fmt.Sprintf("the platform has room for %d: %s", exist+max(0, room), d.Settings.NoRoom)
 	}
+	if stuck > 0 {
+		why += fmt.Sprintf(", and %s cannot be removed", formatCount(stuck, "cluster"))
+	}
 	return most, why
+}
+
+// countStuck returns the number of members that keep their places until a person acts: clusters whose deletion makes no
+// progress or is refused, and those that cannot be read.
+func (d *draft) countStuck() int {
+	n := 0
+	for i := range d.Members {
+		m := &d.Members[i]
+		if m.DeletionError != "" || m.Unreadable != "" || m.Protected && !m.Deleting && (m.Marked || m.isBroken(&d.Settings, d.Now)) {
+			n++
+		}
+	}
+	return n
 }
 
 // countInventory returns the number of clusters that the pool's inventory is enough for, with those that it is used

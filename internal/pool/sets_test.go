@@ -179,6 +179,28 @@ func TestSetsAreServedTogether(t *testing.T) {
 	}
 }
 
+// A set that waits for places that never become free would keep the running clusters from everybody.
+func TestClustersThatCannotBeRemovedLeaveNoPlaceForASet(t *testing.T) {
+	for name, change := range map[string]func(*pool.Member){
+		"a deletion that fails":   func(m *pool.Member) { m.Deleting, m.DeletionError = true, "no credentials" },
+		"one that cannot be read": func(m *pool.Member) { m.Unreadable = "spec" },
+		"a broken one that is protected": func(m *pool.Member) {
+			m.GaveUp, m.Protected = true, true
+		},
+	} {
+		s := pool.Snapshot{Settings: settings(0, 0), Now: noon, Members: members("a:assignable b:assignable c:standby"), Claims: setClaims("s/3 x")}
+		maxSize(3)(&s.Settings)
+		change(&s.Members[2])
+		p := pool.Decide(s)
+		if got := p.StepsOf(pool.Bind); len(got) != 1 || got[0].Claim != "x" {
+			t.Errorf("%s: the claim behind the set does not get a cluster:\n%s", name, p)
+		}
+		if u := p.Report.UnservableSets; len(u) != 1 || u[0].Reason != "it needs 3 clusters, and maxSize is 3, and 1 cluster cannot be removed" {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
+
 func maxSize(n int) func(*pool.Settings) { return func(s *pool.Settings) { s.MaxSize = &n } }
 
 func TestTheEstimateOfASetIsThatOfItsLastCluster(t *testing.T) {

@@ -92,6 +92,9 @@ type Settings struct {
 	// same for steps as for gates.
 	Steps        string
 	StepsUnknown bool
+	// WatchedSince is since when this process takes steps and checks gates; zero if it does not, or if that is
+	// unknown. A deadline that passed before counts only after somebody has had the time to look.
+	WatchedSince time.Time
 	// Blocked explains why no cluster may be created now; empty if one may.
 	Blocked string
 	// Deleting is set while the pool is being deleted.

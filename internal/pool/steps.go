@@ -11,7 +11,24 @@ func (m *Member) ApplySteps(s *Settings) {
 	required := s.Steps != "" && !s.GatesFromRecords
 	if required || m.Steps != "" { // one that has begun is not as any version wants it
 		m.Running, m.AwaitsSteps = false, true
+		m.StepDeadline = s.extendDeadline(m.StepSince, m.StepDeadline)
 	}
+}
+
+// restartGrace is the time that steps and gates have after a start of the process, as far as they had as much: a Job may
+// have ended, and a gate may pass again, while the hub was away.
+const restartGrace = 2 * time.Minute
+
+// extendDeadline returns the deadline of what began at a time, or a later one if it passed before this process could
+// look.
+func (s *Settings) extendDeadline(since, deadline time.Time) time.Time {
+	if deadline.IsZero() || s.WatchedSince.IsZero() {
+		return deadline
+	}
+	if earliest := s.WatchedSince.Add(min(restartGrace, deadline.Sub(since))); earliest.After(deadline) {
+		return earliest
+	}
+	return deadline
 }
 
 // awaitsBootstrap reports whether m runs and is not usable yet.

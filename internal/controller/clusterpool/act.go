@@ -45,7 +45,7 @@ type execution struct {
 	// ones.
 	allObserved bool
 
-	// mu guards droppedNames, which concurrent steps change.
+	// mu guards droppedNames and the memo of the steps, which concurrent steps change.
 	mu sync.Mutex
 	// droppedNames are the recorded names that the next status no longer records.
 	droppedNames []string
@@ -259,7 +259,7 @@ func (t *execution) withoutDropped(names []string) []string {
 // deleteCluster deletes the version of a cluster that the plan was made for.
 func (t *execution) deleteCluster(ctx context.Context, st pool.Step) error {
 	cd := t.seen.clusters[st.Cluster]
-	if err := t.confirmUnused(ctx, cd); err != nil {
+	if err := errors.Join(t.confirmUnused(ctx, cd), t.confirmStale(ctx, st)); err != nil {
 		return err
 	}
 	err := t.Client.Delete(ctx, cd, client.Preconditions{UID: &cd.UID, ResourceVersion: &cd.ResourceVersion})

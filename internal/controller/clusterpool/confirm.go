@@ -16,6 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/rbac"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // These functions read from the API server just before a write that cannot be undone: caches may be
@@ -163,6 +164,26 @@ func (t *execution) confirmAssigned(ctx context.Context, seen *hivev1.ClusterDep
 		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is being deleted or does not exist", seen.Name))
 	}
 	return nil
+}
+
+// confirmStale confirms that the steps of the pool are still those for which a stale cluster is deleted: what they refer
+// to is read once in a while only, and the cluster may have begun the current ones meanwhile.
+func (t *execution) confirmStale(ctx context.Context, st pool.Step) error {
+	if st.Cause != pool.Stale || !t.seen.required.Steps.Unwatched {
+		return nil
+	}
+	reader := spares.Reader{Cached: t.Client, Live: t.Live}
+	now, err := reader.ReadRequirements(ctx, t.seen.poolKey(), &spares.Memo{}, t.Clock.Now())
+	if err != nil {
+		return fmt.Errorf("reading the steps of pool %s: %w", t.pool.Name, err)
+	}
+	if now.Steps.Version == t.seen.required.Steps.Version {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen.cache.required = spares.Memo{} // the next pass reads them
+	return fault.New(fault.Conflict, fmt.Errorf("the steps of pool %s have changed since they were read", t.pool.Name))
 }
 
 // confirmUnused confirms with the API server that a claimed cluster's claim no longer needs it: a

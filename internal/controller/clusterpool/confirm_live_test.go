@@ -24,6 +24,7 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/crashtest/chaos"
+	"hotspare.io/hotspare/internal/spares"
 )
 
 // cached are the kinds that processes have caches of.
@@ -34,7 +35,7 @@ var cached = []client.Object{
 }
 
 // allKinds are all kinds that the API has.
-var allKinds = append([]client.Object{&corev1.Secret{}}, cached...)
+var allKinds = append([]client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}, cached...)
 
 // lab is a pool of one cluster, made and seen, and a cache that was shown the pool
 // as it is now, but no cluster.
@@ -492,5 +493,61 @@ func TestAPoolTakesAnotherNameIfANamespaceIsTaken(t *testing.T) {
 	}
 	if n, p := l.clusters(), l.stored().Status.Pending; n != 2 || len(p) > 0 {
 		t.Errorf("there are %d clusters, and %v is recorded", n, p)
+	}
+}
+
+// What steps refer to is read every five seconds only: a cluster that has begun newer steps than the pool knows is not
+// stale.
+func TestAClusterWithNewerStepsThanThePoolKnowsIsKept(t *testing.T) {
+	l := newLab(t)
+	api := l.store.NewClient()
+	manifests := func(name string) map[string]string {
+		return map[string]string{"a": fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"default"}}`, name)}
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "steps"}, Data: manifests("one")}
+	for _, o := range []client.Object{
+		cm,
+		&v1alpha1.ClusterBootstrap{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "b"}, Spec: v1alpha1.ClusterBootstrapSpec{Steps: []v1alpha1.BootstrapStep{{
+			Name: "base", Manifests: &v1alpha1.BootstrapManifests{From: []v1alpha1.ManifestSource{{ConfigMapRef: &v1alpha1.ManifestReference{Name: "steps"}}}},
+		}}}},
+		&v1alpha1.PoolPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "p"}, Spec: v1alpha1.PoolPolicySpec{BootstrapRef: &v1alpha1.BootstrapReference{Name: "b"}}},
+	} {
+		if err := l.store.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.view.ShowAllWrites()
+	l.pass() // it reads the steps
+	before := cm.DeepCopy()
+	cm.Data = manifests("two")
+	if err := api.Patch(t.Context(), cm, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	reader := spares.Reader{Cached: l.view.NewClient(), Live: api}
+	required, err := reader.ReadRequirements(t.Context(), client.ObjectKeyFromObject(l.pool), &spares.Memo{}, l.clock.Now())
+	if err != nil || required.Steps.Version == "" {
+		t.Fatalf("%+v, %v", required.Steps, err)
+	}
+	cd := l.store.ListSharedObjects(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	was := cd.DeepCopy()
+	cd.Spec.Installed, cd.Spec.PowerState = true, hivev1.PowerRunning
+	if err := api.Patch(t.Context(), cd, client.MergeFrom(was)); err != nil {
+		t.Fatal(err)
+	}
+	was = cd.DeepCopy()
+	cd.Status.PowerState = hivev1.StatusRunning
+	cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: required.Steps.Version, Step: "base"}
+	if err := api.Status().Patch(t.Context(), cd, client.MergeFrom(was)); err != nil {
+		t.Fatal(err)
+	}
+	l.view.ShowAllWrites()
+	for range 3 {
+		if _, err := l.pools.Reconcile(t.Context(), l.request()); err != nil {
+			t.Logf("%v", err)
+		}
+		l.view.ShowAllWrites()
+	}
+	if now, _ := l.store.GetSharedObject(cd, client.ObjectKeyFromObject(cd)).(*hivev1.ClusterDeployment); now == nil || now.DeletionTimestamp != nil {
+		t.Error("the pool has deleted it")
 	}
 }

@@ -10,6 +10,8 @@ package clusterpool
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,6 +104,15 @@ type Reconciler struct {
 	// customizations are the customizations whose leases this process acquired.
 	customizations mutationcache.Writes[*hivev1.ClusterDeploymentCustomization]
 	poolCaches     poolCaches
+	// began is when this process made its first pass, as leader.
+	began sync.Once
+	since time.Time
+}
+
+// watchedSince returns when this process made its first pass.
+func (r *Reconciler) watchedSince() time.Time {
+	r.began.Do(func() { r.since = r.Clock.Now() })
+	return r.since
 }
 
 // Reconcile runs one pass over the pool.

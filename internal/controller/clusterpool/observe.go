@@ -277,7 +277,7 @@ func (s *observation) poolObjects() facts.Objects {
 
 func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 	o := s.poolObjects()
-	o.Room = s.cache.room
+	o.Room, o.WatchedSince = s.cache.room, r.watchedSince()
 	snap, err := o.PoolSnapshot(s.inventoryPlan, r.Clock.Now())
 	if err != nil {
 		return snap, err

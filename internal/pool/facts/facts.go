@@ -61,6 +61,8 @@ type Objects struct {
 	Gates *gate.Requirement
 	// Steps is what the steps of the pool's bootstrap require; unused if Gates is nil.
 	Steps bootstrap.Requirement
+	// WatchedSince is the value of Settings.WatchedSince.
+	WatchedSince time.Time
 	// Room is a buffer for the members, used if it is large enough. Its content is overwritten.
 	Room []pool.Member
 }
@@ -73,7 +75,7 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
-	set.Sources, set.Recipe = o.Sources, o.Recipe
+	set.Sources, set.Recipe, set.WatchedSince = o.Sources, o.Recipe, o.WatchedSince
 	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, inventoryPlan.Free
 	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	s.Settings.GatesFromRecords = o.Gates == nil
