@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Decide returns the plan for a set. Before the set has a cluster, Decide keeps its claims complete, in one pool. From
-// then on it creates none: a claim that is deleted is released.
+// Decide returns the plan for a set. Before the set was served, Decide keeps its claims complete, in one pool, from which
+// they do not move once one has a cluster. From then on it creates none: a claim that is deleted is released.
 func Decide(s Snapshot) Plan {
 	d := &draft{Snapshot: s}
 	slices.SortFunc(d.Claims, compareClaims)
@@ -147,8 +147,11 @@ func (d *draft) moveClaims(target string) bool {
 	return left
 }
 
-// createClaims creates the claims that the set lacks. The name of a claim that is being deleted is not free yet.
+// createClaims creates the claims that the set lacks, unless it was served: then they were released. The name of a claim that is being deleted is not free yet.
 func (d *draft) createClaims(target string) {
+	if d.Served {
+		return
+	}
 	names := map[string]bool{}
 	for _, c := range d.Claims {
 		names[c.Name] = true
@@ -179,8 +182,8 @@ func (d *draft) reportWait(target string) {
 
 func (d *draft) describeWait(target string) string {
 	text := fmt.Sprintf("The set waits until ClusterPool %s has %s for it at once", target, formatCount(d.Size, "running cluster"))
-	if p := d.findPool(target); p != nil && p.NoRoom != "" {
-		text += "; the pool creates no more clusters now: " + p.NoRoom
+	if p := d.findPool(target); p != nil && p.NoRoom+p.Blocked != "" {
+		text += "; the pool creates no more clusters now: " + cmp.Or(p.NoRoom, p.Blocked)
 	}
 	return text
 }
@@ -194,7 +197,7 @@ func (d *draft) reportPosition(claims []Claim) {
 	}
 }
 
-// finish reports on a set of which claims have clusters. It creates no claims.
+// finish reports on a set of which claims have clusters. Until the set was served once, it has all its claims.
 func (d *draft) finish() {
 	live := d.liveClaims()
 	var waiting, idle, lost []Claim
@@ -211,7 +214,10 @@ func (d *draft) finish() {
 	if len(d.Claims) > 0 {
 		d.plan.Pool = d.Claims[0].Pool
 	}
-	if len(waiting) > 0 {
+	if len(waiting) > 0 || !d.Served && len(live) < d.Size {
+		// Claims may have been deleted because the set was to move to another pool, while this one assigned clusters to
+		// the others.
+		d.createClaims(d.plan.Pool)
 		d.reportIncomplete(waiting)
 		return
 	}
@@ -243,7 +249,11 @@ func (d *draft) reportIncomplete(waiting []Claim) {
 			return
 		}
 	}
-	d.wait(v1alpha1.ReasonSetIncomplete, "Some claims of the set have clusters; the next running clusters of the pool are for "+listClaims(waiting))
+	text := "Some claims of the set have clusters; the next running clusters of the pool are for the others"
+	if len(waiting) > 0 {
+		text = "Some claims of the set have clusters; the next running clusters of the pool are for " + listClaims(waiting)
+	}
+	d.wait(v1alpha1.ReasonSetIncomplete, text)
 	d.reportPosition(waiting)
 }
 
@@ -274,52 +284,73 @@ func (d *draft) choosePool(current string) string {
 	return chosen
 }
 
-// chooseByPreference returns the first pool that can serve the set now; if none can, the current one or, without
-// that, the first one that can serve it later. So claims move only if that serves the set.
+// A promptness is how soon a pool can serve a set. A higher one is sooner.
+type promptness int
+
+const (
+	// cannot: the pool can never serve the set, or is not one that it prefers.
+	cannot promptness = iota
+	// blocked: the pool creates no more clusters until somebody acts or other clusters end.
+	blocked
+	// creating: the pool creates clusters for it.
+	creating
+	// resuming: enough clusters exist, and some of them hibernate.
+	resuming
+	// running: enough clusters run.
+	running
+)
+
+// promptness returns how soon the pool can serve a set that fits.
+func (p *Pool) promptness(size int) promptness {
+	switch {
+	case p.Free >= size:
+		return running
+	case p.Free+p.Standby >= size:
+		return resuming
+	case p.NoRoom != "" || p.Blocked != "":
+		return blocked
+	default:
+		return creating
+	}
+}
+
+// chooseByPreference returns the first pool of those that can serve the set the soonest: the current one, if none is
+// sooner. So claims move only if that serves the set sooner.
 func (d *draft) chooseByPreference(current string) string {
-	var first, ready string // of the pools that can serve it later, and now
-	currentFits, currentReady := d.canServe(current)
+	best, soonest := "", cannot
 	wait := d.Created
 	for _, p := range d.Preferences {
-		if left := wait.Sub(d.Now); left > 0 && first != "" {
+		if left := wait.Sub(d.Now); left > 0 && best != "" {
 			d.plan.Next = left // the clock alone makes this preference count
 			break
 		}
 		pools := d.fittingPools(p)
 		for _, q := range pools {
-			first = cmp.Or(first, q.Name)
-			if q.Free >= d.Size {
-				ready = cmp.Or(ready, q.Name)
+			if how := q.promptness(d.Size); how > soonest {
+				best, soonest = q.Name, how
 			}
 		}
 		if len(pools) > 0 {
 			wait = wait.Add(p.FallbackAfter)
 		}
 	}
-	switch {
-	case currentReady:
+	if now := d.currentPromptness(current); now > cannot && now >= soonest {
 		return current
-	case ready != "":
-		return ready
-	case currentFits:
-		return current
-	default:
-		return first
 	}
+	return best
 }
 
-// canServe reports whether a pool that a preference selects can serve the set later, and now. The time of the preference does
-// not matter: the claims may be there because no pool that is preferred could serve them then, and they do not move to one that
-// is short.
-func (d *draft) canServe(pool string) (later, now bool) {
+// currentPromptness returns how soon the pool of the claims can serve the set. The time of the preference does not matter:
+// the claims may be there because no pool that is preferred could serve them then.
+func (d *draft) currentPromptness(pool string) promptness {
 	for _, p := range d.Preferences {
 		for _, q := range d.fittingPools(p) {
 			if q.Name == pool {
-				return true, q.Free >= d.Size
+				return q.promptness(d.Size)
 			}
 		}
 	}
-	return false, false
+	return cannot
 }
 
 // fittingPools returns the pools of a preference that can serve the set now or later, those with most free clusters
