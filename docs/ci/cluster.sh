@@ -1,7 +1,7 @@
 #!/bin/sh
 # Claims a cluster of a hotspare pool for a CI job, and releases it. Copy it into your repository.
 #
-#   cluster.sh claim              create the claim, wait for its cluster, write the cluster's kubeconfig
+#   cluster.sh claim              create the claim, wait for its cluster, write its kubeconfig; if that fails, release the claim
 #   cluster.sh release            delete the claim; hotspare destroys the cluster
 #   cluster.sh run COMMAND...     claim, run the command with $KUBECONFIG, release whatever happens
 #   cluster.sh token              print the token of the CI system as an ExecCredential; kubectl calls it
@@ -42,10 +42,11 @@ name() { printf %s "${CLAIM:?}" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '
 # hub runs kubectl on the hub, in the namespace of the pool.
 hub() { in_namespace "${HUB_NAMESPACE:-}" "$@"; }
 
+# in_namespace runs kubectl on the hub, in a namespace. With replace=exec, kubectl replaces the shell.
 in_namespace() {
   ns=$1
   shift
-  kubectl ${HUB_KUBECONFIG:+--kubeconfig "$HUB_KUBECONFIG"} ${ns:+--namespace "$ns"} "$@"
+  ${replace:-} kubectl ${HUB_KUBECONFIG:+--kubeconfig "$HUB_KUBECONFIG"} ${ns:+--namespace "$ns"} "$@"
 }
 
 # only_new removes a file or link, and has a subshell write only new files that nobody else can read: an existing file would
@@ -110,7 +111,8 @@ expiry() {
     printf ', "expirationTimestamp": "%s"' "$stamp"
 }
 
-claim() {
+# get_cluster creates the claim, waits for its cluster, and writes the cluster's kubeconfig.
+get_cluster() {
   case ${HEARTBEAT_TIMEOUT%[sm]} in
   *[!0-9]* | '' | "$HEARTBEAT_TIMEOUT") fail "HEARTBEAT_TIMEOUT is $HEARTBEAT_TIMEOUT: write seconds or minutes, as in 90s or 2m" ;;
   esac
@@ -120,7 +122,9 @@ claim() {
     echo "cluster.sh: $me may not patch claims, so this claim has no heartbeat: if this job dies, hotspare releases it after ${LIFETIME:-2h}" >&2
     HEARTBEAT_PID=
   fi
-  hub create -f - <<YAML
+  created=yes # an interrupted request may have created it
+  answer=$(
+    hub create -f - 2>&1 <<YAML
 apiVersion: hive.openshift.io/v1
 kind: ClusterClaim
 metadata:
@@ -135,11 +139,20 @@ spec:
   - kind: User
     name: "$me"
 YAML
+  ) || {
+    case $answer in *AlreadyExists*) trap - EXIT ;; esac # another job may use that claim
+    fail "$answer"
+  }
+  echo "$answer"
   if [ -n "$HEARTBEAT_PID" ]; then
     renew_heartbeat < /dev/null > /dev/null 2>&1 &
     heart=$!
   fi
-  hub wait --for=condition=ClusterRunning "clusterclaim/$CLAIM" --timeout "${TIMEOUT:-60m}"
+  # In the background, because a shell runs its traps only after a command in the foreground has ended.
+  (replace=exec && hub wait --for=condition=ClusterRunning "clusterclaim/$CLAIM" --timeout "${TIMEOUT:-60m}") &
+  child=$!
+  wait "$child"
+  child=
   cluster=$(hub get clusterclaim "$CLAIM" -o jsonpath='{.spec.namespace}')
   for try in 1 2 3 4 5 6 7 8 9 10; do # an API server may need a moment to apply the new Role
     if write_kubeconfig; then
@@ -171,29 +184,40 @@ write_kubeconfig() {
 release() {
   [ -z "$heart" ] || kill "$heart" 2> /dev/null || true
   status=0
-  hub delete clusterclaim "$CLAIM" --ignore-not-found --wait=false || status=$?
+  [ -z "$created" ] || hub delete clusterclaim "$CLAIM" --ignore-not-found --wait=false || status=$?
   rm -f "$CLUSTER_KUBECONFIG" "$CLUSTER_KUBECONFIG.hub"
   return "$status"
 }
 
+claim() {
+  release_at_exit
+  get_cluster
+  trap - EXIT INT TERM
+}
+
 run() {
-  child=
   HEARTBEAT_PID=${HEARTBEAT_PID:-$$}
-  trap release EXIT
-  trap 'stop 130' INT
-  trap 'stop 143' TERM
-  claim
+  release_at_exit
+  get_cluster
   KUBECONFIG=$CLUSTER_KUBECONFIG "$@" &
   child=$!
   wait "$child"
 }
 
+release_at_exit() {
+  created=
+  trap release EXIT
+  trap 'stop 130' INT
+  trap 'stop 143' TERM
+}
+
 stop() {
-  [ -z "$child" ] || kill "$child"
+  [ -z "$child" ] || kill "$child" 2> /dev/null || true
   exit "$1"
 }
 
-heart=
+# heart renews the heartbeat, child is the process that the script waits for, and created is empty until there may be a claim.
+heart= child= created=yes
 HEARTBEAT_PID=${HEARTBEAT_PID:-}
 HEARTBEAT_TIMEOUT=${HEARTBEAT_TIMEOUT:-90s}
 CLUSTER_KUBECONFIG=${CLUSTER_KUBECONFIG:-$PWD/cluster.kubeconfig}
