@@ -29,7 +29,7 @@
 #   HUB                 the URL of the hub's API
 #   HUB_CA              a file with the certificate of the hub's CA; default: those of the system
 #   HUB_AUDIENCE        the audience of the tokens that GitHub Actions issues; default: hotspare. curl is needed
-#   HUB_TOKEN           the token, where the CI system sets one
+#   HUB_TOKEN           the token, where the CI system sets one: it must be valid until the job ends
 set -eu
 
 fail() {
@@ -98,17 +98,46 @@ token() {
   printf '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "%s"%s}}\n' "$jwt" "$(expiry "$jwt")"
 }
 
-# expiry prints when a tenth of a token's life is left; nothing if it does not say how long it lives.
-expiry() {
+# read_times sets exp and iat to when a token expires and when it was issued. They are empty if it does not say so.
+read_times() {
+  exp= iat=
   payload=$(printf %s "$1" | cut -d. -f2 | tr '_-' '/+')
   while [ $((${#payload} % 4)) != 0 ]; do payload=$payload=; done
   claims=$(printf %s "$payload" | base64 -d 2> /dev/null) || return 0
   exp=$(printf %s "$claims" | sed -n 's/.*"exp" *: *\([0-9]*\).*/\1/p')
   iat=$(printf %s "$claims" | sed -n 's/.*"iat" *: *\([0-9]*\).*/\1/p')
+}
+
+# expiry prints when a tenth of a token's life is left; nothing if it does not say how long it lives.
+expiry() {
+  read_times "$1"
   [ -n "$exp" ] && [ -n "$iat" ] || return 0
   at=$((exp - (exp - iat) / 10))
   stamp=$(date -u -d "@$at" +%Y-%m-%dT%H:%M:%SZ 2> /dev/null || date -u -r "$at" +%Y-%m-%dT%H:%M:%SZ) &&
     printf ', "expirationTimestamp": "%s"' "$stamp"
+}
+
+# check_token warns if HUB_TOKEN expires before the job has to end. GitLab says how long a job may run, in seconds from the
+# beginning; elsewhere, LIFETIME is how long it may use the cluster. GitHub issues another token whenever kubectl needs one.
+check_token() {
+  [ -n "${HUB:-}" ] && [ -z "${ACTIONS_ID_TOKEN_REQUEST_URL:-}" ] || return 0
+  read_times "${HUB_TOKEN:-}"
+  now=$(date +%s)
+  if [ -n "${CI_JOB_TIMEOUT:-}" ]; then
+    from=${iat:-$now} needed=$CI_JOB_TIMEOUT
+  else
+    from=$now needed=$(seconds "${LIFETIME:-2h}")
+  fi
+  [ -n "$exp" ] && [ -n "$needed" ] && [ $((exp - from)) -lt "$needed" ] || return 0
+  echo "cluster.sh: warning: the token of this job expires in $(((exp - now) / 60)) minutes, and the job may run for longer. The hub then accepts neither" \
+    "heartbeats nor the release of the claim: hotspare destroys the cluster of a claim with a heartbeat $HEARTBEAT_TIMEOUT later, although the job uses it." \
+    "Use a token that is valid until the job ends: on GitLab, set timeout of the job. See docs/ci/tokens.md" >&2
+}
+
+# seconds prints a duration, such as 1h30m, in seconds; nothing if it is not one.
+seconds() {
+  case $1 in *[!0-9hms]*) return 0 ;; esac
+  (echo "$(($(echo "$1" | sed 's/h/ * 3600 + /; s/m/ * 60 + /; s/s/ + /; s/$/ 0/')))") 2> /dev/null || true
 }
 
 # get_cluster creates the claim, waits for its cluster, and writes the cluster's kubeconfig.
@@ -116,6 +145,7 @@ get_cluster() {
   case ${HEARTBEAT_TIMEOUT%[sm]} in
   *[!0-9]* | '' | "$HEARTBEAT_TIMEOUT") fail "HEARTBEAT_TIMEOUT is $HEARTBEAT_TIMEOUT: write seconds or minutes, as in 90s or 2m" ;;
   esac
+  check_token
   # The claim names this account as a subject: that is its right to read the cluster's kubeconfig.
   me=$(hub auth whoami -o jsonpath='{.status.userInfo.username}')
   if [ -n "$HEARTBEAT_PID" ] && ! hub auth can-i patch clusterclaims.hive.openshift.io > /dev/null; then
@@ -145,7 +175,12 @@ YAML
   }
   echo "$answer"
   if [ -n "$HEARTBEAT_PID" ]; then
-    renew_heartbeat < /dev/null > /dev/null 2>&1 &
+    if [ "$command" = run ]; then
+      (exec < /dev/null > /dev/null && renew_heartbeat) &
+    else # it outlives this script, whose output it must not keep open: a CI system waits until that is closed
+      (only_new "$CLUSTER_KUBECONFIG.log" && : > "$CLUSTER_KUBECONFIG.log")
+      (exec < /dev/null > /dev/null 2>> "$CLUSTER_KUBECONFIG.log" && renew_heartbeat) &
+    fi
     heart=$!
   fi
   # In the background, because a shell runs its traps only after a command in the foreground has ended.
@@ -165,14 +200,44 @@ YAML
 }
 
 # renew_heartbeat renews the heartbeat of the claim four times in its timeout, while process $HEARTBEAT_PID lives
-# and the claim exists.
+# and the claim exists, and reports what fails.
 renew_heartbeat() {
   trap - EXIT
   case $HEARTBEAT_TIMEOUT in *m) pause=$((${HEARTBEAT_TIMEOUT%m} * 15)) ;; *) pause=$((${HEARTBEAT_TIMEOUT%s} / 4)) ;; esac
-  while kill -0 "$HEARTBEAT_PID" && [ -n "$(hub get clusterclaim "$CLAIM" --ignore-not-found -o name || echo unknown)" ]; do
-    hub annotate --overwrite clusterclaim "$CLAIM" "hotspare.io/heartbeat=$(date +%s)" || true
-    sleep "$pause"
+  failures=0 reported=
+  while kill -0 "$HEARTBEAT_PID" 2> /dev/null && { [ "$command" = run ] || [ -e "$CLUSTER_KUBECONFIG.log" ]; }; do # "release" removes the file
+    if answer=$(exec 2>&1 && hub annotate --overwrite clusterclaim "$CLAIM" "hotspare.io/heartbeat=$(date +%s)" -o jsonpath='{.metadata.deletionTimestamp}'); then
+      case $answer in *[0-9]Z) report "claim $CLAIM was released, and its cluster is being destroyed" && return ;; esac
+      [ -z "$reported" ] || report "the hub accepts the heartbeat of claim $CLAIM again"
+      failures=0 reported=
+    else
+      report_failure
+    fi
+    sleep "$pause" 2> /dev/null # it may outlive this process, and must not keep the output of the script open
   done
+}
+
+# report_failure reports a renewal that has failed: at once if the hub refuses it, after the second one if the hub may be
+# restarting, and then every tenth one.
+report_failure() {
+  failures=$((failures + 1)) patience=2 hint=
+  case $answer in
+  *"\"$CLAIM\" not found"*) report "claim $CLAIM does not exist any more, and its cluster is destroyed" && exit ;;
+  *Unauthorized*) patience=1 hint=". The token of this job may have expired: see docs/ci/tokens.md" ;;
+  *Forbidden*) patience=1 ;;
+  esac
+  if [ -z "$reported" ] && [ "$failures" -ge "$patience" ] || [ $((failures % 10)) = 0 ]; then
+    reported=yes
+    report "the heartbeat of claim $CLAIM was not renewed: $(echo "$answer" | tail -n 1). hotspare destroys the cluster $HEARTBEAT_TIMEOUT after the last heartbeat$hint"
+  fi
+}
+
+# report prints a message on standard error. With "claim", that is a file which "release" prints: on Linux, the message is also
+# written to the standard error of process $HEARTBEAT_PID, at once.
+report() {
+  message="cluster.sh: $(date -u +%H:%M:%SZ): $1"
+  echo "$message" >&2
+  [ "$command" = run ] || (echo "$message" >> "/proc/$HEARTBEAT_PID/fd/2") 2> /dev/null &
 }
 
 write_kubeconfig() {
@@ -183,6 +248,8 @@ write_kubeconfig() {
 
 release() {
   [ -z "$heart" ] || kill "$heart" 2> /dev/null || true
+  [ ! -s "$CLUSTER_KUBECONFIG.log" ] || cat "$CLUSTER_KUBECONFIG.log" >&2
+  rm -f "$CLUSTER_KUBECONFIG.log"
   status=0
   [ -z "$created" ] || hub delete clusterclaim "$CLAIM" --ignore-not-found --wait=false || status=$?
   rm -f "$CLUSTER_KUBECONFIG" "$CLUSTER_KUBECONFIG.hub"

@@ -2,7 +2,7 @@ package docs
 
 import (
 	"bufio"
-	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"os"
@@ -15,13 +15,14 @@ import (
 )
 
 // fakeKubectl answers what the script asks of a hub, and records its arguments in $CALLS. These variables change an answer:
-// CREATE and WAIT are shell commands that run in its place.
+// CREATE, WAIT and ANNOTATE are shell commands that run in its place.
 const fakeKubectl = `#!/bin/sh
 echo "$*" >> "$CALLS"
 case "$*" in
 *whoami*) echo ci ;;
 *"create -f -"*) cat > /dev/null && eval "${CREATE:-}" ;;
 *"wait --for"*) eval "${WAIT:-}" ;;
+*annotate*) eval "${ANNOTATE:-}" ;;
 *adminKubeconfigSecretRef*) echo s ;;
 *data.kubeconfig*) printf %s the-kubeconfig | base64 ;;
 *spec.namespace*) echo c ;;
@@ -33,38 +34,51 @@ const scriptLimit = 30 * time.Second
 
 // script is a run of docs/ci/cluster.sh with fakeKubectl.
 type script struct {
-	t      *testing.T
-	dir    string
-	cmd    *exec.Cmd
-	stdout *bufio.Reader
-	stderr bytes.Buffer
+	t   *testing.T
+	dir string
+	cmd *exec.Cmd
+	// output is what the script prints, and printed what was read of it.
+	output  *bufio.Reader
+	printed strings.Builder
 }
 
 // newScript returns a run with these arguments that is not started, in a folder of its own.
 func newScript(t *testing.T, args []string, env ...string) *script {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(top, "docs", "ci", "cluster.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	return newJob(t, append([]string{scriptPath(t)}, args...), env...)
+}
+
+// newJob returns a run of sh with these arguments that is not started, in a folder of its own.
+func newJob(t *testing.T, args []string, env ...string) *script {
+	t.Helper()
 	s := &script{t: t, dir: t.TempDir()}
 	programs := filepath.Join(s.dir, "bin")
 	if err := os.Mkdir(programs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(programs, "kubectl"), []byte(fakeKubectl), 0o755); err != nil {
-		t.Fatal(err)
+	for path, text := range map[string]string{filepath.Join(programs, "kubectl"): fakeKubectl, s.path("calls"): ""} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s.cmd = exec.Command("sh", append([]string{path}, args...)...)
+	s.cmd = exec.Command("sh", args...)
 	s.cmd.Env = append([]string{
-		"PATH=" + programs + ":" + os.Getenv("PATH"), "CALLS=" + filepath.Join(s.dir, "calls"), "POOL=p", "CLAIM=c",
-		"CLUSTER_KUBECONFIG=" + s.kubeconfig(),
+		"PATH=" + programs + ":" + os.Getenv("PATH"), "CALLS=" + s.path("calls"), "POOL=p", "CLAIM=c", "CLUSTER_KUBECONFIG=" + s.path("cluster.kubeconfig"),
 	}, env...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return s
 }
 
-func (s *script) kubeconfig() string { return filepath.Join(s.dir, "cluster.kubeconfig") }
+func scriptPath(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(top, "docs", "ci", "cluster.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (s *script) path(file string) string { return filepath.Join(s.dir, file) }
 
 // start starts the script. It is killed with its children after scriptLimit, and at the end of the test.
 func (s *script) start() {
@@ -73,7 +87,8 @@ func (s *script) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.stdout, s.cmd.Stderr = bufio.NewReader(out), &s.stderr
+	s.cmd.Stderr = s.cmd.Stdout
+	s.output = bufio.NewReader(io.TeeReader(out, &s.printed))
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,35 +99,34 @@ func (s *script) start() {
 	s.t.Cleanup(func() { limit.Stop(); kill() })
 }
 
-// readUntil reads the output of the script until a line.
+// readUntil reads the output of the script until a line that contains a text.
 func (s *script) readUntil(want string) {
 	s.t.Helper()
 	for {
-		line, err := s.stdout.ReadString('\n')
-		if line == want+"\n" {
+		line, err := s.output.ReadString('\n')
+		if err == nil && strings.Contains(line, want) {
 			return
 		}
 		if err != nil {
-			s.t.Fatalf("the script has not printed %q: %v\n%s", want, err, &s.stderr)
+			s.t.Fatalf("the script has not printed %q: %v\n%s", want, err, &s.printed)
 		}
 	}
 }
 
-// wait waits until the script has ended, and nothing holds its output, and returns its exit code and the rest of its output.
-func (s *script) wait() (code int, rest string) {
+// wait waits until the script has ended, and no process has its output open, and returns its exit code.
+func (s *script) wait() (code int) {
 	s.t.Helper()
-	out, err := io.ReadAll(s.stdout)
-	if err != nil {
+	if _, err := io.Copy(io.Discard, s.output); err != nil {
 		s.t.Fatal(err)
 	}
 	_ = s.cmd.Wait() // the exit code says it
-	return s.cmd.ProcessState.ExitCode(), string(out)
+	return s.cmd.ProcessState.ExitCode()
 }
 
 // calls returns the calls of kubectl that contain a text.
 func (s *script) calls(text string) (found []string) {
 	s.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(s.dir, "calls"))
+	raw, err := os.ReadFile(s.path("calls"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -134,20 +148,20 @@ func TestTheScriptWritesNewFilesOnly(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newScript(t, []string{"claim"}, "HUB=https://hub", "HUB_TOKEN=t")
-			elsewhere := filepath.Join(s.dir, "elsewhere")
+			kubeconfig, elsewhere := s.path("cluster.kubeconfig"), s.path("elsewhere")
 			if err := os.WriteFile(elsewhere, []byte("theirs"), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			for _, path := range []string{s.kubeconfig(), s.kubeconfig() + ".hub"} {
+			for _, path := range []string{kubeconfig, kubeconfig + ".hub"} {
 				if err := put(path, elsewhere); err != nil {
 					t.Fatal(err)
 				}
 			}
 			s.start()
-			if code, out := s.wait(); code != 0 {
-				t.Fatalf("exit code %d: %s%s", code, out, &s.stderr)
+			if code := s.wait(); code != 0 {
+				t.Fatalf("exit code %d: %s", code, &s.printed)
 			}
-			for path, want := range map[string]string{s.kubeconfig(): "the-kubeconfig", s.kubeconfig() + ".hub": "server: https://hub"} {
+			for path, want := range map[string]string{kubeconfig: "the-kubeconfig", kubeconfig + ".hub": "server: https://hub"} {
 				raw, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
@@ -180,8 +194,8 @@ func TestTheScriptIsStoppedWhileItWaits(t *testing.T) {
 				if err := s.cmd.Process.Signal(sent); err != nil {
 					t.Fatal(err)
 				}
-				if code, _ := s.wait(); code != want {
-					t.Errorf("exit code %d, want %d: it was killed, or kubectl lived for longer than the script\n%s", code, want, &s.stderr)
+				if code := s.wait(); code != want {
+					t.Errorf("exit code %d, want %d: -1 if it or its kubectl had to be killed\n%s", code, want, &s.printed)
 				}
 				if released := s.calls("delete clusterclaim c"); len(released) != 1 {
 					t.Errorf("it released the claim %d times", len(released))
@@ -214,13 +228,117 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScript(t, c.args, c.env)
-			if err := os.WriteFile(filepath.Join(s.dir, "calls"), nil, 0o600); err != nil {
+			s.start()
+			code := s.wait()
+			if released := len(s.calls("delete clusterclaim c")) > 0; code != c.code || released != c.released {
+				t.Errorf("exit code %d, released: %t; want %d, %t\n%s", code, released, c.code, c.released, &s.printed)
+			}
+		})
+	}
+}
+
+// untilRenewed is a shell command that returns when the heartbeat has been renewed, or was refused, $RENEWALS times, and file
+// "end" exists.
+const untilRenewed = `while [ "$(grep -c annotate "$CALLS")" -lt "$RENEWALS" ] || [ ! -e "$(dirname "$CALLS")/end" ]; do sleep 0.1; done`
+
+// A job must not lose its cluster without a word: its log says that the hub refuses the heartbeat, and what ends the claim.
+func TestTheScriptReportsHeartbeatsThatFail(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		annotate, want    string
+		renewals, reports int
+	}{
+		"it is accepted": {"echo", "", 4, 0},
+		"it is refused, which is reported once": {
+			"echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1",
+			"the heartbeat of claim c was not renewed: error: You must be logged in to the server (Unauthorized). " +
+				"hotspare destroys the cluster 4s after the last heartbeat. The token of this job may have expired: see docs/ci/tokens.md\n", 4, 1,
+		},
+		"the user loses a right":         {"echo 'Error from server (Forbidden): no' >&2; exit 1", "Error from server (Forbidden): no. hotspare destroys", 4, 1},
+		"the hub is away for a moment":   {`[ "$(grep -c annotate "$CALLS")" != 2 ]`, "", 4, 0},
+		"the hub is away":                {"echo 'Unable to connect to the server' >&2; exit 1", "Unable to connect to the server. hotspare destroys", 4, 1},
+		"the hub is away, and then back": {`[ "$(grep -c annotate "$CALLS")" -gt 2 ]`, "the hub accepts the heartbeat of claim c again\n", 4, 2},
+		"the claim is released":          {"echo 2026-11-21T12:00:00Z", "claim c was released, and its cluster is being destroyed\n", 1, 1},
+		"the claim does not exist": {
+			`echo 'Error from server (NotFound): clusterclaims.hive.openshift.io "c" not found' >&2; exit 1`,
+			"claim c does not exist any more, and its cluster is destroyed\n", 1, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, []string{"run", "sh", "-c", untilRenewed}, "HEARTBEAT_TIMEOUT=4s", "ANNOTATE="+c.annotate, fmt.Sprintf("RENEWALS=%d", c.renewals))
+			s.start()
+			if c.want != "" {
+				s.readUntil(c.want)
+			}
+			if err := os.WriteFile(s.path("end"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			code := s.wait()
+			if reports := strings.Count(s.printed.String(), "cluster.sh: "); code != 0 || reports != c.reports {
+				t.Errorf("exit code %d, %d reports, want %d:\n%s", code, reports, c.reports, &s.printed)
+			}
+		})
+	}
+}
+
+// "claim" leaves a process behind that renews the heartbeat. The log of the job shows its reports, and its output is not kept open.
+func TestTheReportsOfTheProcessThatOutlivesTheScript(t *testing.T) {
+	t.Parallel()
+	job := `HEARTBEAT_PID=$$ sh "$0" claim 2>&1 | cat; ` + untilRenewed + `; echo tests have ended; sh "$0" release`
+	s := newJob(t, []string{"-c", job, scriptPath(t)}, "HEARTBEAT_TIMEOUT=4s", "ANNOTATE=echo 'Error from server (Forbidden): no' >&2; exit 1", "RENEWALS=2")
+	if err := os.WriteFile(s.path("end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	if code := s.wait(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	const report = "the heartbeat of claim c was not renewed: Error from server (Forbidden): no"
+	before, after, _ := strings.Cut(s.printed.String(), "tests have ended\n")
+	if _, err := os.Stat("/proc/self/fd/2"); err == nil && strings.Count(before, report) != 1 {
+		t.Errorf("the log shows no report at once:\n%s", &s.printed)
+	}
+	if strings.Count(after, report) != 1 {
+		t.Errorf("the release shows no report:\n%s", &s.printed)
+	}
+	if left, err := filepath.Glob(s.path("cluster.kubeconfig*")); err != nil || len(left) > 0 {
+		t.Errorf("the script has left %v, %v", left, err)
+	}
+}
+
+// A token that expires before its job is the usual reason why a hub refuses a heartbeat: the script says so at once.
+func TestTheScriptWarnsOfATokenThatExpiresEarly(t *testing.T) {
+	t.Parallel()
+	token := func(claims string) string {
+		return "HUB_TOKEN=e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+	}
+	now := time.Now().Unix()
+	lives := func(before, after int64) string {
+		return token(fmt.Sprintf(`{"iss": "x", "iat": %d, "nbf": %d, "exp": %d}`, now-before, now-before-5, now+after))
+	}
+	for name, c := range map[string]struct {
+		env   []string
+		warns bool
+	}{
+		"GitLab, without a timeout of the job":     {[]string{lives(0, 300), "CI_JOB_TIMEOUT=3600"}, true},
+		"GitLab, with one":                         {[]string{lives(600, 4800), "CI_JOB_TIMEOUT=5400"}, false},
+		"elsewhere, for less than the lifetime":    {[]string{lives(0, 3600), "LIFETIME=1h30m"}, true},
+		"elsewhere, for the lifetime":              {[]string{lives(0, 5500), "LIFETIME=1h30m"}, false},
+		"elsewhere, for less than the default":     {[]string{lives(0, 7000)}, true},
+		"elsewhere, and the lifetime is not valid": {[]string{lives(0, 300), "LIFETIME=1 day"}, false},
+		"a token that does not expire":             {[]string{token(`{"iss": "x"}`)}, false},
+		"a token that is opaque":                   {[]string{"HUB_TOKEN=secret"}, false},
+		"GitHub":                                   {[]string{lives(0, 300), "ACTIONS_ID_TOKEN_REQUEST_URL=https://x"}, false},
+		"a stored secret":                          {[]string{lives(0, 300), "HUB="}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, []string{"claim"}, append([]string{"HUB=https://hub"}, c.env...)...)
 			s.start()
-			code, _ := s.wait()
-			if released := len(s.calls("delete clusterclaim c")) > 0; code != c.code || released != c.released {
-				t.Errorf("exit code %d, released: %t; want %d, %t\n%s", code, released, c.code, c.released, &s.stderr)
+			code := s.wait()
+			if warns := strings.Contains(s.printed.String(), "cluster.sh: warning: the token of this job expires in "); code != 0 || warns != c.warns {
+				t.Errorf("exit code %d, warns: %t, want %t:\n%s", code, warns, c.warns, &s.printed)
 			}
 		})
 	}
