@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -211,6 +214,51 @@ func TestRunHasALifetimeAsASafetyNet(t *testing.T) {
 	newRig(t, with, world()...).run("claim", "run", "dev", "--", "true")
 	if got == nil || *got != "4h" {
 		t.Errorf("lifetime is %v, want 4h", got)
+	}
+}
+
+// A process that is killed right after the creation of its claim must leave a claim that ends. The claim of a user who may
+// not renew the heartbeat must not end while its process lives.
+func TestRunCreatesItsClaimWithAHeartbeatIfItMayRenewIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		flag          string
+		mayNot        bool
+		created, says string
+	}{
+		"it may":               {"--heartbeat-timeout=1m", false, "1m", ""},
+		"it may not":           {"--heartbeat-timeout=1m", true, "", "warning: claim dev-12345 has no heartbeat, so that the hub releases it only after its lifetime"},
+		"it must not have one": {"--heartbeat-timeout=0", false, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			created := "no claim"
+			with := served(t, "dev-1aaaa")
+			with.Create = func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if claim, ok := o.(*hivev1.ClusterClaim); ok {
+					created = claim.Annotations[hivev1.AnnotationHeartbeatTimeout]
+				}
+				return w.Create(ctx, o, opts...)
+			}
+			refused := make(chan struct{}, 100)
+			with.Patch = func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				if c.mayNot {
+					refused <- struct{}{}
+					return apierrors.NewForbidden(schema.GroupResource{Group: "hive.openshift.io", Resource: "clusterclaims"}, o.GetName(), errors.New("no"))
+				}
+				return w.Patch(ctx, o, p, opts...)
+			}
+			r := newRig(t, with, world()...)
+			r.mayNot = c.mayNot
+			r.stdin = reader(func([]byte) (int, error) { // read once the command runs
+				if c.mayNot {
+					<-refused
+				}
+				return 0, io.EOF
+			})
+			code := r.run("claim", "run", "dev", c.flag, "--", "cat")
+			if said := tidy(r.stderr.String()); code != 0 || created != c.created || !strings.Contains(said, c.says) || (c.says == "") == strings.Contains(said, "warning") {
+				t.Errorf("exit code %d, created with timeout %q, want %q; stderr: %s", code, created, c.created, said)
+			}
+		})
 	}
 }
 

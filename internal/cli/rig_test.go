@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -58,6 +59,7 @@ type rig struct {
 	podLog         func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
 	facts          doctor.Facts
 	others         map[string]client.WithWatch // API servers other than the hub, by URL
+	mayNot         bool                        // the hub answers every SelfSubjectAccessReview with no
 }
 
 // newRig holds these objects; with may change what the hub does.
@@ -67,10 +69,28 @@ func newRig(t *testing.T, with interceptor.Funcs, objects ...client.Object) *rig
 	t.Setenv("HOTSPARE_DATA_DIR", "")
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TMPDIR", t.TempDir())
-	hub := fake.NewClientBuilder().WithScheme(base.Scheme).WithObjects(objects...).WithInterceptorFuncs(with).
+	r := &rig{t: t, stdin: &bytes.Buffer{}}
+	with.Create = r.answerReviews(with.Create)
+	r.hub = fake.NewClientBuilder().WithScheme(base.Scheme).WithObjects(objects...).WithInterceptorFuncs(with).
 		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Name} }).Build()
-	return &rig{t: t, hub: hub, stdin: &bytes.Buffer{}}
+	return r
+}
+
+type createFunc = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error
+
+// answerReviews answers SelfSubjectAccessReviews, and leaves other objects to create, or to the hub.
+func (r *rig) answerReviews(create createFunc) createFunc {
+	return func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if review, ok := o.(*authorizationv1.SelfSubjectAccessReview); ok {
+			review.Status.Allowed = !r.mayNot
+			return nil
+		}
+		if create != nil {
+			return create(ctx, c, o, opts...)
+		}
+		return c.Create(ctx, o, opts...)
+	}
 }
 
 func kubeconfigFile(t *testing.T) string {

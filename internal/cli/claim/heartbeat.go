@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +19,8 @@ import (
 // A heartbeat renews the heartbeat of a claim until the claim does not exist.
 type heartbeat struct {
 	timeout time.Duration
+	// declared is set if the claim was created with its timeout: it ends without renewals.
+	declared bool
 	// renew sends one heartbeat.
 	renew func(ctx context.Context) error
 	// warn reports to the user that the hub does not accept heartbeats.
@@ -43,6 +47,9 @@ func (b heartbeat) run(ctx context.Context) {
 				b.warn(err)
 			}
 			warned = true
+			if b.declared {
+				wait = retry
+			}
 		default:
 			wait = retry
 		}
@@ -56,8 +63,26 @@ func (b heartbeat) run(ctx context.Context) {
 	}
 }
 
-// startHeartbeat renews the heartbeat of a claim until stop is called. The first renewal also sets the
-// timeout: a user who may create claims, but not patch them, has a claim without a heartbeat.
+// declareHeartbeat sets the timeout of the heartbeat of a claim that is about to be created, if the hub says that the
+// user may patch the claim. So a process that is killed at any moment leaves no claim without a heartbeat. Without that
+// right, or without an answer, it sets nothing: the claim would end while its process lives.
+func declareHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim, timeout time.Duration) {
+	if timeout != 0 && mayPatchClaim(ctx, h, c) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, hivev1.AnnotationHeartbeatTimeout, formatLifetime(timeout))
+	}
+}
+
+// mayPatchClaim reports whether the hub says that the user may patch a claim, which need not exist. A review that fails
+// counts as no.
+func mayPatchClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) bool {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: "patch", Group: hivev1.GroupVersion.Group, Resource: "clusterclaims", Namespace: c.Namespace, Name: c.Name,
+	}}}
+	return h.Create(ctx, review) == nil && review.Status.Allowed
+}
+
+// startHeartbeat renews the heartbeat of a claim until stop is called. Each renewal also sets the timeout, because
+// declareHeartbeat may not have set it: a user who may create claims, but not patch them, has a claim without a heartbeat.
 func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim, timeout time.Duration) (stop func()) {
 	if timeout == 0 {
 		return func() {}
@@ -65,16 +90,19 @@ func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.Clu
 	about := client.ObjectKeyFromObject(c)
 	uid := c.UID
 	b := heartbeat{
-		timeout: timeout,
+		timeout: timeout, declared: c.Annotations[hivev1.AnnotationHeartbeatTimeout] != "",
 		renew: func(ctx context.Context) error {
 			target := &hivev1.ClusterClaim{}
 			target.Namespace, target.Name = about.Namespace, about.Name
 			return h.Patch(ctx, target, heartbeatPatch(uid, timeout, time.Now()))
 		},
-		warn: func(err error) {
-			fmt.Fprintf(a.Stderr, "warning: claim %s has no heartbeat, so that the hub releases it only after its lifetime if this process is killed: %v\n",
-				about.Name, h.ExplainAPIError(err))
-		},
+	}
+	b.warn = func(err error) {
+		consequence := "the hub releases it only after its lifetime if this process is killed"
+		if b.declared {
+			consequence = "the hub releases it unless it accepts one within " + base.FormatDuration(base.ToAPIDuration(timeout))
+		}
+		fmt.Fprintf(a.Stderr, "warning: claim %s has no heartbeat, so that %s: %v\n", about.Name, consequence, h.ExplainAPIError(err))
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the command may clean up after ctx has ended
 	ended := make(chan struct{})

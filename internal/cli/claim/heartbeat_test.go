@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,15 +15,15 @@ import (
 )
 
 // beats runs a heartbeat of 90 s for a time. It returns the seconds of the renewals, of which answer
-// decides the result, and the number of warnings.
-func beats(t *testing.T, last time.Duration, answer func(n int) error) (at []int, warnings int) {
+// decides the result, and the number of warnings. declared is as in heartbeat.
+func beats(t *testing.T, last time.Duration, declared bool, answer func(n int) error) (at []int, warnings int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), last)
 		defer cancel()
 		heartbeat{
-			timeout: 90 * time.Second,
+			timeout: 90 * time.Second, declared: declared,
 			renew: func(context.Context) error {
 				at = append(at, int(time.Since(start).Seconds()))
 				return answer(len(at))
@@ -55,6 +56,12 @@ func TestHeartbeatIsRenewed(t *testing.T) {
 			return nil
 		}, []int{0, 22}, 0},
 		"a user without the right is warned once": {func(int) error { return forbidden }, []int{0, 22, 45, 67, 90}, 1},
+		"a claim that would end is renewed again soon": {func(n int) error {
+			if n < 3 {
+				return forbidden
+			}
+			return nil
+		}, []int{0, 7, 15, 37, 60, 82}, 1},
 		"a hub that has just started denies": {func(n int) error {
 			if n == 2 {
 				return forbidden
@@ -63,7 +70,7 @@ func TestHeartbeatIsRenewed(t *testing.T) {
 		}, []int{0, 22, 30, 52, 75, 97}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at, warnings := beats(t, 100*time.Second, c.answer)
+			at, warnings := beats(t, 100*time.Second, strings.Contains(name, "would end"), c.answer)
 			if fits := min(len(at), len(c.want)); !slices.Equal(at[:fits], c.want[:fits]) || len(at) < len(c.want) || warnings != c.warnings {
 				t.Errorf("renewed at %v with %d warnings, want %v and %d", at, warnings, c.want, c.warnings)
 			}

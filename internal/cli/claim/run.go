@@ -103,6 +103,7 @@ func (a commands) runWithClaim(ctx context.Context, h *base.Hub, poolName string
 	if err != nil {
 		return err
 	}
+	declareHeartbeat(ctx, h, c, o.heartbeatTimeout)
 	a.cleanUpKilledRuns(ctx, h)
 	heard := make(chan os.Signal, 8)
 	signal.Notify(heard, base.StopSignals...)
