@@ -9,6 +9,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 // GracePeriod is how long the status of a claim is not written in two cases: a released claim whose
@@ -19,10 +21,22 @@ const GracePeriod = 5 * time.Second
 // Decide returns the plan for a claim.
 func Decide(f Snapshot) Plan {
 	p := planPhase(f)
-	if f.Heartbeat != nil && !f.Deleting && f.Unreadable == "" {
-		p.addHeartbeat(*f.Heartbeat, f.Now)
+	if f.Heartbeat != nil && !f.Deleting && f.Unreadable == "" && len(p.Steps) == 0 {
+		p.addHeartbeat(heartbeat.Decide(heartbeat.Snapshot{Now: f.Now, Object: "claim", Observation: *f.Heartbeat}))
 	}
 	return p
+}
+
+// addHeartbeat adds the plan for the heartbeat of a claim that does not end for another reason.
+func (p *Plan) addHeartbeat(h heartbeat.Plan) {
+	p.HeartbeatMissing = h.Missing
+	p.Next = fault.SoonerDelay(p.Next, h.Next)
+	if !p.Stalled.IsTrue() {
+		p.Stalled = h.Invalid
+	}
+	if h.End {
+		p.Steps = []Step{{DeleteClaim, HeartbeatMissing}}
+	}
 }
 
 // planPhase returns the plan for a claim without regard to its heartbeat.

@@ -3,12 +3,14 @@ package claim
 import (
 	"testing"
 	"time"
+
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 func TestHeartbeats(t *testing.T) {
 	beat := func(seen, missing time.Duration) Snapshot {
 		return served(func(f *Snapshot) {
-			f.Heartbeat = &Heartbeat{Timeout: "90s", SeenAt: noon.Add(-seen)}
+			f.Heartbeat = &heartbeat.Observation{Timeout: "90s", SeenAt: noon.Add(-seen)}
 			if missing >= 0 {
 				f.Heartbeat.MissingSince = noon.Add(-missing)
 			}

@@ -5,6 +5,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 // A Snapshot is everything that a plan for a claim depends on.
@@ -36,7 +37,7 @@ type Snapshot struct {
 	// PriorityProblem explains why that is not the value of the claim's annotation; empty if it is.
 	PriorityProblem string
 	// Heartbeat is nil if the claim has none.
-	Heartbeat *Heartbeat
+	Heartbeat *heartbeat.Observation
 	// HasConditions is set if the claim already has conditions.
 	HasConditions bool
 	// AssignmentRefused is set if the hub refused the assignment of a cluster that is still
@@ -47,18 +48,6 @@ type Snapshot struct {
 	// Unreadable describes the field of the claim or its cluster that could not be read; empty if
 	// all could.
 	Unreadable string
-}
-
-// A Heartbeat is the heartbeat of a claim.
-type Heartbeat struct {
-	// Timeout is the annotation heartbeat-timeout; empty if the claim has none any more.
-	Timeout hivev1.Duration
-	// SeenAt is when this process first saw the current value of the annotation heartbeat, by its own
-	// clock. A new process has seen no heartbeat before it started.
-	SeenAt time.Time
-	// MissingSince is when the condition HeartbeatMissing became True, in whole seconds; zero if it is
-	// not.
-	MissingSince time.Time
 }
 
 // ownsCluster reports whether the cluster is bound to the claim.

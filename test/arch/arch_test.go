@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import the API types and must not pull in further dependencies",
 	},
 	"a decider is pure": {
-		about:  []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimqueue", "internal/claimset", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/gate", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/sizing/...", "internal/plot", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone", "internal/embedded/spoke/loadbalancer/plan", "internal/diagnostics/failure", "internal/diagnostics/retention"},
+		about:  []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimqueue", "internal/claimset", "internal/doctor", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/gate", "internal/heartbeat", "internal/console/page", "internal/power/csr", "internal/fleet/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power/...", "internal/provision", "internal/sizing/...", "internal/plot", "internal/explain/...", "internal/cloud/capi/plan", "internal/embedded/spoke/clusterdns/zone", "internal/embedded/spoke/loadbalancer/plan", "internal/diagnostics/failure", "internal/diagnostics/retention"},
 		except: []string{"internal/power/csr/csrtest"}, // keys for tests
 		allow:  []string{"net/netip", "net/url"},       // addresses as values
 		deny: []string{
@@ -46,9 +46,9 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands of snapshots: no client, clock, logger or randomness",
 	},
 	"a decider imports values, not packages with side effects": {
-		about: []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimpolicy", "internal/claimset", "internal/diagnostics/failure", "internal/diagnostics/retention", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/gate", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule", "internal/sizing/..."},
+		about: []string{"internal/bootstrap", "internal/rbac", "internal/claim", "internal/claimpolicy", "internal/claimset", "internal/diagnostics/failure", "internal/diagnostics/retention", "internal/fleet/agent/plan", "internal/fleet/instance", "internal/fleet/scaling", "internal/gate", "internal/heartbeat", "internal/power/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/power/schedule", "internal/sizing/..."},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/claimqueue", "internal/fault", "internal/condition", "internal/cloud", "internal/power/csr", "internal/inventory", "internal/inventory/lease", "internal/fleet/scaling", "internal/sizing/..."},
+		allow: []string{"internal/claimqueue", "internal/fault", "internal/heartbeat", "internal/condition", "internal/cloud", "internal/power/csr", "internal/inventory", "internal/inventory/lease", "internal/fleet/scaling", "internal/sizing/..."},
 		why:   "imports run from controllers to deciders; a decider that calls back can cause side effects while it decides",
 	},
 	"facts import the API types and the decider, not the packages that read or write objects": {

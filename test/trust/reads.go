@@ -16,7 +16,7 @@ import (
 // actingPackages are the packages that act with the permissions of the manager, of an installer's
 // Job or of a cloud account. The CLI and the console act with those of their user.
 var actingPackages = []string{
-	"./internal/controller/...", "./internal/claim/...", "./internal/claimpolicy/...", "./internal/claimset/...",
+	"./internal/controller/...", "./internal/claim/...", "./internal/claimpolicy/...", "./internal/claimset/...", "./internal/heartbeat/...",
 	"./internal/install/...", "./internal/cloud/...", "./internal/recipe/...", "./internal/rbac/...",
 	"./internal/rbac/grant/...", "./internal/ownership/...", "./internal/pool/facts/...", "./internal/provision/...",
 	"./internal/power/...", "./internal/inventory/...", "./internal/machinepool/...", "./internal/remote/...",

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/claim"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 // claimOptions are the flags that describe a claim.
@@ -43,8 +43,8 @@ func (o *claimOptions) validate() error {
 	if _, err := hivev1.ParsePriority(strconv.Itoa(o.priority)); err != nil {
 		return fmt.Errorf("--priority must be from %d to %d", hivev1.MinPriority, hivev1.MaxPriority)
 	}
-	if o.heartbeatTimeout != 0 && o.heartbeatTimeout < claim.MinHeartbeatTimeout {
-		return fmt.Errorf("--heartbeat-timeout must be at least %s, or 0 for no heartbeat", claim.MinHeartbeatTimeout)
+	if o.heartbeatTimeout != 0 && o.heartbeatTimeout < heartbeat.MinTimeout {
+		return fmt.Errorf("--heartbeat-timeout must be at least %s, or 0 for no heartbeat", heartbeat.MinTimeout)
 	}
 	_, err := o.subjects.parseSubjects()
 	return err

@@ -16,8 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
-// A heartbeat renews the heartbeat of a claim until the claim does not exist.
-type heartbeat struct {
+// A renewer renews the heartbeat of a claim until the claim does not exist.
+type renewer struct {
 	timeout time.Duration
 	// declared is set if the claim was created with its timeout: it ends without renewals.
 	declared bool
@@ -29,13 +29,13 @@ type heartbeat struct {
 
 // run renews the heartbeat until ctx ends. Four renewals fit into the timeout. A failed one is repeated
 // sooner, so that a hub that was away hears of the claim before it ends it.
-func (b heartbeat) run(ctx context.Context) {
-	interval, retry := b.timeout/4, b.timeout/12
+func (r renewer) run(ctx context.Context) {
+	interval, retry := r.timeout/4, r.timeout/12
 	accepted, warned := false, false
 	for {
 		wait := interval
 		request, cancel := context.WithTimeout(ctx, interval)
-		err := b.renew(request)
+		err := r.renew(request)
 		cancel()
 		switch {
 		case err == nil:
@@ -44,10 +44,10 @@ func (b heartbeat) run(ctx context.Context) {
 			return
 		case apierrors.IsForbidden(err) && !accepted: // a hub that has just started denies for some seconds what it accepts later
 			if !warned {
-				b.warn(err)
+				r.warn(err)
 			}
 			warned = true
-			if b.declared {
+			if r.declared {
 				wait = retry
 			}
 		default:
@@ -89,7 +89,7 @@ func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.Clu
 	}
 	about := client.ObjectKeyFromObject(c)
 	uid := c.UID
-	b := heartbeat{
+	r := renewer{
 		timeout: timeout, declared: c.Annotations[hivev1.AnnotationHeartbeatTimeout] != "",
 		renew: func(ctx context.Context) error {
 			target := &hivev1.ClusterClaim{}
@@ -97,9 +97,9 @@ func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.Clu
 			return h.Patch(ctx, target, heartbeatPatch(uid, timeout, time.Now()))
 		},
 	}
-	b.warn = func(err error) {
+	r.warn = func(err error) {
 		consequence := "the hub releases it only after its lifetime if this process is killed"
-		if b.declared {
+		if r.declared {
 			consequence = "the hub releases it unless it accepts one within " + base.FormatDuration(base.ToAPIDuration(timeout))
 		}
 		fmt.Fprintf(a.Stderr, "warning: claim %s has no heartbeat, so that %s: %v\n", about.Name, consequence, h.ExplainAPIError(err))
@@ -108,7 +108,7 @@ func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.Clu
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		b.run(ctx)
+		r.run(ctx)
 	}()
 	return func() { cancel(); <-ended }
 }

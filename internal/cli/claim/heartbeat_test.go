@@ -15,14 +15,14 @@ import (
 )
 
 // beats runs a heartbeat of 90 s for a time. It returns the seconds of the renewals, of which answer
-// decides the result, and the number of warnings. declared is as in heartbeat.
+// decides the result, and the number of warnings. declared is as in renewer.
 func beats(t *testing.T, last time.Duration, declared bool, answer func(n int) error) (at []int, warnings int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), last)
 		defer cancel()
-		heartbeat{
+		renewer{
 			timeout: 90 * time.Second, declared: declared,
 			renew: func(context.Context) error {
 				at = append(at, int(time.Since(start).Seconds()))
@@ -84,7 +84,7 @@ func TestAHangingRenewalIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
 		defer cancel()
 		tried := 0
-		heartbeat{timeout: 90 * time.Second, renew: func(ctx context.Context) error {
+		renewer{timeout: 90 * time.Second, renew: func(ctx context.Context) error {
 			tried++
 			<-ctx.Done()
 			return ctx.Err()

@@ -24,6 +24,7 @@ import (
 	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/heartbeat/tracker"
 	"hotspare.io/hotspare/internal/metrics"
 )
 
@@ -52,7 +53,7 @@ type Reconciler struct {
 	// Workers is the number of claims that are reconciled concurrently; 0 means 8.
 	Workers int
 
-	heartbeats heartbeats
+	heartbeats tracker.Heartbeats
 }
 
 // Reconcile runs one pass over the claim.
@@ -62,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return fault.Requeue(0, err)
 	case s == nil:
-		r.heartbeats.forget(req.NamespacedName)
+		r.heartbeats.Forget(req.NamespacedName)
 		return fault.Requeue(0, r.revokeOrphanedAccess(ctx, req.NamespacedName))
 	}
 	p := claim.Decide(s.Snapshot)

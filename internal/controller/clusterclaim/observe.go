@@ -3,6 +3,7 @@ package clusterclaim
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +65,11 @@ func (r *Reconciler) readClaim(c *hivev1.ClusterClaim) claim.Snapshot {
 	if at := c.DeletionTimestamp; at != nil {
 		f.DeletedAt = at.Time
 	}
-	f.Heartbeat = r.heartbeats.observe(c, f.Now)
+	var missingSince time.Time
+	if missing := condition.Find(c.Status.Conditions, hivev1.ClaimHeartbeatMissing); missing != nil && missing.Status == corev1.ConditionTrue {
+		missingSince = missing.LastTransitionTime.Time
+	}
+	f.Heartbeat = r.heartbeats.Observe(c, missingSince, f.Now)
 	return f
 }
 
