@@ -10,10 +10,13 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 // Decide returns the plan for a set. Before the set was served, Decide keeps its claims complete, in one pool, from which
-// they do not move once one has a cluster. From then on it creates none: a claim that is deleted is released.
+// they do not move once one has a cluster. From then on it creates none: a claim that is deleted is released. A set whose
+// heartbeat is missing is released.
 func Decide(s Snapshot) Plan {
 	d := &draft{Snapshot: s}
 	slices.SortFunc(d.Claims, compareClaims)
@@ -25,6 +28,9 @@ func Decide(s Snapshot) Plan {
 	default:
 		d.finish()
 	}
+	if s.Heartbeat != nil && !s.Deleting && s.Unreadable == "" {
+		d.addHeartbeat(heartbeat.Decide(heartbeat.Snapshot{Now: s.Now, Object: "set", Observation: *s.Heartbeat}))
+	}
 	return d.plan
 }
 
@@ -35,6 +41,15 @@ type draft struct {
 
 func compareClaims(a, b Claim) int {
 	return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+}
+
+// addHeartbeat adds the plan for the heartbeat of the set. A set that ends takes no other steps.
+func (d *draft) addHeartbeat(h heartbeat.Plan) {
+	d.plan.HeartbeatMissing, d.plan.InvalidHeartbeat = h.Missing, h.Invalid
+	d.plan.Next = fault.SoonerDelay(d.plan.Next, h.Next)
+	if h.End {
+		d.plan.Steps = []Step{{Verb: ReleaseSet, Reason: "its heartbeat was missing for " + string(d.Heartbeat.Timeout)}}
+	}
 }
 
 // addStep adds a step of the set itself.

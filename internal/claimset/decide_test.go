@@ -12,6 +12,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -175,6 +176,56 @@ func describe(p Plan) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+func TestHeartbeats(t *testing.T) {
+	const no = -1
+	beat := func(timeout hivev1.Duration, seen, missing time.Duration) *heartbeat.Observation {
+		o := &heartbeat.Observation{Timeout: timeout, SeenAt: noon.Add(-seen)}
+		if missing >= 0 {
+			o.MissingSince = noon.Add(-missing)
+		}
+		return o
+	}
+	over := beat("90s", 91*time.Second, 31*time.Second)
+	twoPreferences := []Preference{{[]string{"dev"}, 30 * time.Second}, {[]string{"dev"}, 0}}
+	for name, tc := range map[string]struct {
+		in     Snapshot
+		claims string
+		want   string // the steps, the condition HeartbeatMissing, and when it looks again
+	}{
+		"a set without one":                       {Snapshot{}, "0@dev 1@dev", ""},
+		"it is on time":                           {Snapshot{Heartbeat: beat("90s", 0, no)}, "+0@dev=b +1@dev=c", "next 1m0s"},
+		"it is overdue, which is reported first":  {Snapshot{Heartbeat: beat("90s", time.Hour, no)}, "+0@dev=b +1@dev=c", "True next 30s"},
+		"it is over":                              {Snapshot{Heartbeat: over}, "+0@dev=b +1@dev=c", "release ClaimSet True"},
+		"a set that waits needs one, too":         {Snapshot{Heartbeat: over}, "0@dev 1@dev", "release ClaimSet True"},
+		"a set that ends gets no more claims":     {Snapshot{Heartbeat: over}, "0@dev", "release ClaimSet True"},
+		"one whose claims the hub refuses ends":   {Snapshot{Heartbeat: over, Refusal: "quota"}, "", "release ClaimSet True"},
+		"its claims are created meanwhile":        {Snapshot{Heartbeat: beat("90s", time.Hour, no)}, "0@dev", "create s-1@dev True next 30s"},
+		"a timeout that is none ends no set":      {Snapshot{Heartbeat: beat("soon", time.Hour, time.Hour)}, "+0@dev=b +1@dev=c", "False InvalidHeartbeatTimeout"},
+		"a set that is being deleted needs none":  {Snapshot{Heartbeat: over, Deleting: true}, "0@dev=b", "delete s-0"},
+		"a set that cannot be read does not end":  {Snapshot{Heartbeat: over, Unreadable: "x"}, "0@dev=b 1@dev=c", ""},
+		"the next of both timers makes it wake":   {Snapshot{Heartbeat: beat("90s", 0, no), Preferences: twoPreferences}, "0@dev 1@dev", "next 30s"},
+		"it is renewed after it was reported":     {Snapshot{Heartbeat: beat("90s", 0, time.Second)}, "0@dev 1@dev", "False next 1m0s"},
+		"a set that has none any more":            {Snapshot{Heartbeat: beat("", time.Hour, time.Hour)}, "0@dev 1@dev", "False"},
+		"a pool that does not exist is no excuse": {Snapshot{Heartbeat: over, PoolName: "nope"}, "", "release ClaimSet True"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tc.in
+			s.Now, s.Name, s.Size, s.Created, s.Pools, s.Claims = noon, "s", 2, noon, pools("dev:0"), claims(tc.claims)
+			if s.PoolName == "" && s.Preferences == nil {
+				s.PoolName = "dev"
+			}
+			p := Decide(s)
+			got := strings.Fields(describe(p) + " " + string(p.HeartbeatMissing.Status) + " " + p.InvalidHeartbeat.Reason)
+			if p.Next > 0 {
+				got = append(got, "next "+p.Next.String())
+			}
+			if text := strings.Join(got, " "); text != tc.want {
+				t.Errorf("got  %q\nwant %q", text, tc.want)
+			}
+		})
+	}
 }
 
 func TestAHeldSetSaysWhy(t *testing.T) {

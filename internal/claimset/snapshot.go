@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 // A Snapshot is everything that the plan for a set depends on. Its lists are in any order.
@@ -35,6 +36,8 @@ type Snapshot struct {
 	Claims []Claim
 	// Taken are the names of its claims that claims of others have.
 	Taken []string
+	// Heartbeat is nil if the set has none.
+	Heartbeat *heartbeat.Observation
 	// Refusal is the answer of the hub that has just refused to create or delete its claims; empty if it did not.
 	Refusal string
 }
@@ -97,8 +100,10 @@ const (
 	// DeleteClaim deletes a claim of the set; CreateClaim creates one.
 	DeleteClaim Verb = "delete ClusterClaim"
 	CreateClaim Verb = "create ClusterClaim"
-	// DeleteSet deletes the set, after its last claim.
-	DeleteSet Verb = "delete ClaimSet"
+	// DeleteSet deletes the set, after its last claim. ReleaseSet deletes a set whose heartbeat is missing, and so
+	// its claims.
+	DeleteSet  Verb = "delete ClaimSet"
+	ReleaseSet Verb = "release ClaimSet"
 )
 
 // A Step is one action.
@@ -129,10 +134,12 @@ type Plan struct {
 	Steps []Step
 	// Pool is the pool that serves the set; empty if none can.
 	Pool string
-	// Pending and ClustersRunning are conditions of the set. Stalled is set if a person must act before it can get
-	// its clusters.
-	Pending, ClustersRunning condition.Value
-	Stalled                  bool
+	// Pending, ClustersRunning and HeartbeatMissing are conditions of the set; the zero value leaves a condition
+	// unchanged. Stalled is set if a person must act before it can get its clusters.
+	Pending, ClustersRunning, HeartbeatMissing condition.Value
+	Stalled                                    bool
+	// InvalidHeartbeat reports that the timeout of its heartbeat is not valid; the zero value means that it is.
+	InvalidHeartbeat condition.Value
 	// Served is set once the set has all its clusters.
 	Served bool
 	// Position and Ready are those of the set in the queue of its pool; zero if unknown.

@@ -136,9 +136,14 @@ func ReportClusterBootstrap(b *v1alpha1.ClusterBootstrap, now time.Time) {
 }
 
 // ReportClaimSet sets the two conditions in the status of a set. Call it after the rest of the status is set. stalled
-// is set if a person must act before the set gets its clusters.
-func ReportClaimSet(set *v1alpha1.ClaimSet, stalled bool, now time.Time) {
-	claimSetProgress(set, stalled).unlessDeleted(set.DeletionTimestamp).setMetaConditions(&set.Status.Conditions, set.Generation, now)
+// is set if a person must act before the set gets its clusters. fault is for what the other conditions have no reason
+// for: something in the set is invalid.
+func ReportClaimSet(set *v1alpha1.ClaimSet, stalled bool, fault Progress, now time.Time) {
+	p := claimSetProgress(set, stalled)
+	if p == settled {
+		p = fault
+	}
+	p.unlessDeleted(set.DeletionTimestamp).setMetaConditions(&set.Status.Conditions, set.Generation, now)
 }
 
 func claimSetProgress(set *v1alpha1.ClaimSet, stalled bool) Progress {

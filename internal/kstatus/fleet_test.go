@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	capacityfacts "hotspare.io/hotspare/internal/fleet/facts"
 	"hotspare.io/hotspare/internal/fleet/scaling"
@@ -116,4 +117,32 @@ func TestInstanceTypes(t *testing.T) {
 	it.Spec.Sizes[1].Units = 100
 	it.Status = capacityfacts.BuildTypeStatus(it, noon)
 	kstatustest.ExpectStatus(t, it, "Failed SizeTooBig")
+}
+
+// An annotation that is not valid is the cause only of a set that waits for nothing.
+func TestClaimSetsWithAnInvalidAnnotation(t *testing.T) {
+	invalid := kstatus.Stalled(hivev1.ReasonInvalidHeartbeatTimeout, "correct it")
+	for name, c := range map[string]struct {
+		pending metav1.Condition
+		fault   kstatus.Progress
+		want    string // the condition that is set, and its reason
+	}{
+		"a set that is served":                    {metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSetServed}, kstatus.Progress{}, ""},
+		"a set that is served, with one":          {metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSetServed}, invalid, "Stalled/InvalidHeartbeatTimeout"},
+		"a set that waits for clusters, with one": {metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSetWaiting}, invalid, "Reconciling/NoClusters"},
+	} {
+		set := &v1alpha1.ClaimSet{}
+		c.pending.Type = v1alpha1.ClaimSetPending
+		set.Status.Conditions = []metav1.Condition{c.pending}
+		kstatus.ReportClaimSet(set, false, c.fault, noon)
+		got := ""
+		for _, typ := range []string{hivev1.ConditionReconciling, hivev1.ConditionStalled} {
+			if found := meta.FindStatusCondition(set.Status.Conditions, typ); found != nil {
+				got += typ + "/" + found.Reason
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }

@@ -247,9 +247,14 @@ var table = []section{
 			"hotspare creates ClusterClaims of it: policy `claimset-reach` lets only users who may create them create a set, and ClaimPolicies count them as those of its creator (policy `clusterclaim-creator`). A set has one place in the queue of one pool. Removing the finalizer by hand leaves its claims to the garbage collector. A ClusterClaim belongs to a set by an owner reference, which only hotspare adds (policy `clusterclaim-set`): with the UID of the set, and one of the names of its claims. Otherwise it gets no cluster.",
 		},
 		{
+			[]string{"AnnotationHeartbeat", "AnnotationHeartbeatTimeout"},
+			"annotations `heartbeat` and `heartbeat-timeout`", owner,
+			"They can end that one set, as its deletion can. No time in them is used: hotspare measures by its own clock.",
+		},
+		{
 			[]string{"ClaimSetStatus.*"},
 			"`status`", owner,
-			"From `servedTime` on, the set creates no claims, and ends with its last one: a forged time ends a set that waits. Removing it lets a set without claims be served once more, in its place in the queue. Nothing else in it is acted upon.",
+			"From `servedTime` on, the set creates no claims, and ends with its last one: a forged time ends a set that waits. Removing it lets a set without claims be served once more, in its place in the queue. Condition HeartbeatMissing ends a set only if its heartbeat has been missing for the timeout. Nothing else in it is acted upon.",
 		},
 	}},
 	{"PoolPolicy", []row{

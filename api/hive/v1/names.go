@@ -120,11 +120,11 @@ const (
 	// other values.
 	AnnotationCreator       = "hotspare.io/creator"
 	AnnotationCreatorGroups = "hotspare.io/creator-groups"
-	// AnnotationHeartbeatTimeout, on a ClusterClaim, makes hotspare release the claim when its heartbeat
-	// is missing for this time, such as 90s: at least 10s.
+	// AnnotationHeartbeatTimeout, on a ClusterClaim or a ClaimSet, makes hotspare release the claim or the
+	// set when its heartbeat is missing for this time, such as 90s: at least 10s.
 	AnnotationHeartbeatTimeout = "hotspare.io/heartbeat-timeout"
-	// AnnotationHeartbeat, on a ClusterClaim, is the heartbeat of the process that uses the claim's
-	// cluster. Every change of the value is a heartbeat; hotspare does not interpret the value.
+	// AnnotationHeartbeat, on a ClusterClaim or a ClaimSet, is the heartbeat of the process that uses its
+	// clusters. Every change of the value is a heartbeat; hotspare does not interpret the value.
 	AnnotationHeartbeat = "hotspare.io/heartbeat"
 	// AnnotationPriority, on a ClusterClaim, is its priority among the claims that wait: a whole number from
 	// MinPriority to MaxPriority, 0 if unset. For each 1 of it, the claim counts as created a minute earlier.

@@ -130,8 +130,8 @@ type ClaimSetStatus struct {
 	// ServedTime is when the set had all its clusters. From then on, a claim that is released is not replaced.
 	// +optional
 	ServedTime *metav1.Time `json:"servedTime,omitempty"`
-	// Conditions of the set: Pending and ClustersRunning. At most one of Reconciling and Stalled is present,
-	// and only while it is True.
+	// Conditions of the set: Pending, ClustersRunning, and HeartbeatMissing if the set has a heartbeat. At most
+	// one of Reconciling and Stalled is present, and only while it is True.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -179,6 +179,11 @@ const (
 	ReasonClustersNotRunning = "NotRunning"
 	// ReasonClaimsReleased: claims of the set have been released; they are not replaced.
 	ReasonClaimsReleased = "ClaimsReleased"
+
+	// ClaimSetHeartbeatMissing is True while the heartbeat of a set with the annotation heartbeat-timeout is
+	// overdue. It is absent until the heartbeat is overdue for the first time. Its reasons are those of the
+	// condition HeartbeatMissing of a ClusterClaim.
+	ClaimSetHeartbeatMissing = "HeartbeatMissing"
 )
 
 // ClaimSetList is a list of ClaimSets.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +25,7 @@ func (r *Reconciler) applySteps(ctx context.Context, s *observation, p claimset.
 			return false, fmt.Errorf("step %q: %w", st, err)
 		}
 		ctrl.LoggerFrom(ctx).V(1).Info("done", "step", st.String())
-		done = done || st.Verb == claimset.RemoveFinalizer || st.Verb == claimset.DeleteSet
+		done = done || st.Verb == claimset.RemoveFinalizer || st.Verb == claimset.DeleteSet || st.Verb == claimset.ReleaseSet
 	}
 	return done, nil
 }
@@ -45,9 +46,27 @@ func (r *Reconciler) applyStep(ctx context.Context, s *observation, st claimset.
 		return r.createClaim(ctx, s.set, st)
 	case claimset.DeleteClaim:
 		return r.deleteClaim(ctx, s.set, s.claims[st.Claim], st)
+	case claimset.ReleaseSet:
+		return r.releaseSet(ctx, s.set, st)
 	default:
-		return client.IgnoreNotFound(r.Client.Delete(ctx, s.set, client.Preconditions{UID: &s.set.UID, ResourceVersion: &s.set.ResourceVersion}))
+		return client.IgnoreNotFound(r.deleteUnchanged(ctx, s.set))
 	}
+}
+
+// deleteUnchanged deletes a set that has not changed since it was read.
+func (r *Reconciler) deleteUnchanged(ctx context.Context, set *v1alpha1.ClaimSet) error {
+	return r.Client.Delete(ctx, set, client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion})
+}
+
+// releaseSet deletes a set whose heartbeat is missing, unless it was renewed meanwhile. Its finalizer keeps it until its
+// claims are released.
+func (r *Reconciler) releaseSet(ctx context.Context, set *v1alpha1.ClaimSet, st claimset.Step) error {
+	if err := r.deleteUnchanged(ctx, set); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.Events.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.ClaimSetHeartbeatMissing, "Delete",
+		"released: %s, annotation %s", st.Reason, hivev1.AnnotationHeartbeat)
+	return nil
 }
 
 // createClaim creates a claim of the set, in the name of the creator of the set: ClaimPolicies count it as the

@@ -1,5 +1,5 @@
 // Package claimset reconciles ClaimSets: it creates the claims of a set, all on one pool, moves them to another pool if
-// that can serve the set and theirs cannot, and releases them with the set.
+// that can serve the set and theirs cannot, and releases them with the set. It deletes a set whose heartbeat is missing.
 //
 // The pool controller (package clusterpool) assigns clusters to the claims of a set, all in one pass.
 package claimset
@@ -22,6 +22,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/heartbeat/tracker"
 	"hotspare.io/hotspare/internal/metrics"
 )
 
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Metrics measures the passes; nil disables it.
 	Metrics *metrics.Metrics
+
+	heartbeats tracker.Heartbeats
 }
 
 // NewLister returns a function that returns the ClaimSets of a namespace, read by c. Do not change them.
@@ -66,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, err)
 	}
 	p := claimset.Decide(s.Snapshot)
-	if p.CountSteps(claimset.CreateClaim, claimset.DeleteClaim, claimset.DeleteSet, claimset.RemoveFinalizer) > 0 {
+	if p.CountSteps(claimset.CreateClaim, claimset.DeleteClaim, claimset.DeleteSet, claimset.ReleaseSet, claimset.RemoveFinalizer) > 0 {
 		// The cache may lack a claim that this process, or its predecessor, has created.
 		if s, err = r.observeSet(ctx, r.Live, req.NamespacedName); err != nil || s == nil {
 			return fault.Requeue(0, err)
@@ -77,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if refusal := refusalOf(err); refusal != "" {
 		s.Refusal = refusal
 		p = claimset.Decide(s.Snapshot)
-		p.Next, err = refusalRetryDelay, nil
+		p.Next, err = fault.SoonerDelay(p.Next, refusalRetryDelay), nil
 	}
 	if err != nil || done {
 		return fault.Requeue(0, err)
@@ -90,7 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claimset").
 		For(&v1alpha1.ClaimSet{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, deletionChanged()))).
+			predicate.GenerationChangedPredicate{}, deletionChanged(), heartbeatChanged()))).
 		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(setsOfClaim)).
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfNamespace), builder.WithPredicates(poolChanged())).
 		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfNamespace), builder.WithPredicates(predicate.Or(

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +19,7 @@ import (
 	"hotspare.io/hotspare/internal/claimpolicy"
 	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/heartbeat"
 )
 
 // An observation is everything that a pass has read.
@@ -29,10 +33,14 @@ type observation struct {
 func (r *Reconciler) observeSet(ctx context.Context, c client.Reader, key types.NamespacedName) (*observation, error) {
 	s := &observation{set: &v1alpha1.ClaimSet{}, claims: map[string]*hivev1.ClusterClaim{}}
 	if err := c.Get(ctx, key, s.set); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.heartbeats.Forget(key)
+		}
 		return nil, client.IgnoreNotFound(err)
 	}
 	s.Snapshot = readSet(s.set)
 	s.Now = r.Clock.Now()
+	s.Heartbeat = r.observeHeartbeat(s.set, s.Now)
 	var claims hivev1.ClusterClaimList
 	var pools hivev1.ClusterPoolList
 	var policies v1alpha1.ClaimPolicyList
@@ -50,6 +58,15 @@ func (r *Reconciler) observeSet(ctx context.Context, c client.Reader, key types.
 	}
 	s.readPreferences(pools.Items)
 	return s, nil
+}
+
+// observeHeartbeat returns the heartbeat of a set; nil if it has none.
+func (r *Reconciler) observeHeartbeat(set *v1alpha1.ClaimSet, now time.Time) *heartbeat.Observation {
+	var missingSince time.Time
+	if missing := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ClaimSetHeartbeatMissing); missing != nil && missing.Status == metav1.ConditionTrue {
+		missingSince = missing.LastTransitionTime.Time
+	}
+	return r.heartbeats.Observe(set, missingSince, now)
 }
 
 func readSet(set *v1alpha1.ClaimSet) claimset.Snapshot {

@@ -34,7 +34,8 @@ func (r *Reconciler) reportStatus(ctx context.Context, s *observation, p claimse
 	}
 	setCondition(s.set, v1alpha1.ClaimSetPending, p.Pending, now)
 	setCondition(s.set, v1alpha1.ClaimSetClustersRunning, p.ClustersRunning, now)
-	kstatus.ReportClaimSet(s.set, p.Stalled, now)
+	setCondition(s.set, v1alpha1.ClaimSetHeartbeatMissing, p.HeartbeatMissing, now)
+	kstatus.ReportClaimSet(s.set, p.Stalled, invalidProgress(p), now)
 	if _, err := patch.Status(ctx, r.Client, before, s.set); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reporting on ClaimSet %s: %w", s.set.Name, err)
 	}
@@ -42,6 +43,14 @@ func (r *Reconciler) reportStatus(ctx context.Context, s *observation, p claimse
 		r.recordEvent(s.set, v1alpha1.ReasonSetServed, "Assign", "all %d claims have clusters of ClusterPool %s", len(s.Claims), p.Pool)
 	}
 	return nil
+}
+
+// invalidProgress returns the progress of a set with an invalid annotation; the zero value if it has none.
+func invalidProgress(p claimset.Plan) kstatus.Progress {
+	if !p.InvalidHeartbeat.IsTrue() {
+		return kstatus.Progress{}
+	}
+	return kstatus.Stalled(p.InvalidHeartbeat.Reason, p.InvalidHeartbeat.Message)
 }
 
 // listClaims returns the claims in the form of the status, and how many have clusters, and running ones.

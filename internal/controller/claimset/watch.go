@@ -57,6 +57,15 @@ func deletionChanged() predicate.Predicate {
 	}}
 }
 
+// heartbeatChanged selects the updates of a set that renew its heartbeat, or change the timeout of it.
+func heartbeatChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		return before[hivev1.AnnotationHeartbeat] != after[hivev1.AnnotationHeartbeat] ||
+			before[hivev1.AnnotationHeartbeatTimeout] != after[hivev1.AnnotationHeartbeatTimeout]
+	}}
+}
+
 // poolChanged selects the updates of a pool that the choice of a pool, or its explanation, depends on.
 func poolChanged() predicate.Predicate {
 	obstacles := func(p *hivev1.ClusterPool) string {
