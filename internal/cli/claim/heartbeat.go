@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,10 +16,10 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 )
 
-// A renewer renews the heartbeat of a claim until the claim does not exist.
+// A renewer renews the heartbeat of a claim, or of a ClaimSet, until it does not exist.
 type renewer struct {
 	timeout time.Duration
-	// declared is set if the claim was created with its timeout: it ends without renewals.
+	// declared is set if the object was created with its timeout: it ends without renewals.
 	declared bool
 	// renew sends one heartbeat.
 	renew func(ctx context.Context) error
@@ -66,35 +66,35 @@ func (r renewer) run(ctx context.Context) {
 // declareHeartbeat sets the timeout of the heartbeat of a claim that is about to be created, if the hub says that the
 // user may patch the claim. So a process that is killed at any moment leaves no claim without a heartbeat. Without that
 // right, or without an answer, it sets nothing: the claim would end while its process lives.
-func declareHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim, timeout time.Duration) {
-	if timeout != 0 && mayPatchClaim(ctx, h, c) {
-		metav1.SetMetaDataAnnotation(&c.ObjectMeta, hivev1.AnnotationHeartbeatTimeout, formatLifetime(timeout))
+func declareHeartbeat(ctx context.Context, h *base.Hub, c claimed, timeout time.Duration) {
+	if timeout == 0 || !mayPatch(ctx, h, c) {
+		return
 	}
+	annotations := map[string]string{hivev1.AnnotationHeartbeatTimeout: formatLifetime(timeout)}
+	maps.Copy(annotations, c.GetAnnotations())
+	c.SetAnnotations(annotations)
 }
 
-// mayPatchClaim reports whether the hub says that the user may patch a claim, which need not exist. A review that fails
+// mayPatch reports whether the hub says that the user may patch a claim, which need not exist. A review that fails
 // counts as no.
-func mayPatchClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) bool {
+func mayPatch(ctx context.Context, h *base.Hub, c claimed) bool {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Verb: "patch", Group: hivev1.GroupVersion.Group, Resource: "clusterclaims", Namespace: c.Namespace, Name: c.Name,
+		Verb: "patch", Group: c.resource.Group, Resource: c.resource.Resource, Namespace: c.GetNamespace(), Name: c.GetName(),
 	}}}
 	return h.Create(ctx, review) == nil && review.Status.Allowed
 }
 
 // startHeartbeat renews the heartbeat of a claim until stop is called. Each renewal also sets the timeout, because
 // declareHeartbeat may not have set it: a user who may create claims, but not patch them, has a claim without a heartbeat.
-func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim, timeout time.Duration) (stop func()) {
+func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c claimed, timeout time.Duration) (stop func()) {
 	if timeout == 0 {
 		return func() {}
 	}
-	about := client.ObjectKeyFromObject(c)
-	uid := c.UID
+	created := c.DeepCopyObject().(client.Object) // the caller may change its own
 	r := renewer{
-		timeout: timeout, declared: c.Annotations[hivev1.AnnotationHeartbeatTimeout] != "",
+		timeout: timeout, declared: created.GetAnnotations()[hivev1.AnnotationHeartbeatTimeout] != "",
 		renew: func(ctx context.Context) error {
-			target := &hivev1.ClusterClaim{}
-			target.Namespace, target.Name = about.Namespace, about.Name
-			return h.Patch(ctx, target, heartbeatPatch(uid, timeout, time.Now()))
+			return h.Patch(ctx, created.DeepCopyObject().(client.Object), heartbeatPatch(created.GetUID(), timeout, time.Now()))
 		},
 	}
 	r.warn = func(err error) {
@@ -102,7 +102,7 @@ func (a commands) startHeartbeat(ctx context.Context, h *base.Hub, c *hivev1.Clu
 		if r.declared {
 			consequence = "the hub releases it unless it accepts one within " + base.FormatDuration(base.ToAPIDuration(timeout))
 		}
-		fmt.Fprintf(a.Stderr, "warning: claim %s has no heartbeat, so that %s: %v\n", about.Name, consequence, h.ExplainAPIError(err))
+		fmt.Fprintf(a.Stderr, "warning: %s %s has no heartbeat, so that %s: %v\n", c.noun, created.GetName(), consequence, h.ExplainAPIError(err))
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the command may clean up after ctx has ended
 	ended := make(chan struct{})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 )
@@ -22,7 +23,7 @@ import (
 // lives. By the lock, the next claim run detects the folder of a killed one.
 //
 //	lock        held by the claim run
-//	claim.json  the claim and its hub
+//	claim.json  the claim, or the ClaimSet, and its hub
 //	kubeconfig  for the command
 type runFolder struct {
 	dir  string
@@ -34,10 +35,25 @@ const runFolderPrefix = "hotspare-claim-run-"
 
 // runRecord is the content of claim.json.
 type runRecord struct {
-	Hub       string    `json:"hub"`
+	Hub string `json:"hub"`
+	// Kind is kindClaimSet, or empty for a claim.
+	Kind      string    `json:"kind,omitempty"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
+}
+
+const kindClaimSet = "ClaimSet"
+
+// claimed returns what the record names.
+func (r runRecord) claimed() claimed {
+	c := claimedOne(&hivev1.ClusterClaim{})
+	if r.Kind == kindClaimSet {
+		c = claimedSet(&v1alpha1.ClaimSet{})
+	}
+	c.SetNamespace(r.Namespace)
+	c.SetName(r.Name)
+	return c
 }
 
 func newRunFolder(record runRecord) (*runFolder, error) {
@@ -103,14 +119,13 @@ func (a commands) cleanUpKilledRun(ctx context.Context, h *base.Hub, dir string)
 	defer lock.Release() //nolint:errcheck // its file is deleted below
 	var record runRecord
 	if err := json.Unmarshal(raw, &record); err == nil && record.Hub == h.URL {
-		claim := &hivev1.ClusterClaim{}
-		claim.Namespace, claim.Name = record.Namespace, record.Name
-		err := h.Delete(ctx, claim, client.Preconditions{UID: &record.UID})
+		c := record.claimed()
+		err := h.Delete(ctx, c.Object, client.Preconditions{UID: &record.UID})
 		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("releasing claim %s: %w", record.Name, h.ExplainAPIError(err))
+			return fmt.Errorf("releasing %s %s: %w", c.noun, record.Name, h.ExplainAPIError(err))
 		}
 		if err == nil {
-			fmt.Fprintf(a.Stderr, "released claim %s of a killed claim run\n", record.Name)
+			fmt.Fprintf(a.Stderr, "released %s %s of a killed claim run\n", c.noun, record.Name)
 		}
 	}
 	return os.RemoveAll(dir)

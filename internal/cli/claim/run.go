@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (a commands) runCommand() *cobra.Command {
 	o := &claimOptions{}
 	cmd := &cobra.Command{
 		Use:   "run POOL -- COMMAND...",
-		Short: "Run a command with a claimed cluster, then release it",
+		Short: "Run a command with a claimed cluster, or with several, then release them",
 		Long: `Claim a cluster, run a command with it, and release the claim when the command
 exits, whether it succeeds or fails. SIGINT, SIGTERM and SIGHUP are forwarded to the
 command.
@@ -44,6 +45,10 @@ HOTSPARE_CLAIM and HOTSPARE_CLUSTER are set to the names of the claim and the cl
 The exit code is that of the command. If the claim expires or is released before the
 command exits, hotspare reports it and sends SIGTERM to the command, because its
 cluster is being destroyed.
+
+With --count, several clusters are claimed: all at once, or none. KUBECONFIG then has a
+context for each cluster, with the name of its claim, and HOTSPARE_CLAIMS is set to the
+names of the claims. The first one is the current context.
 
 With --diagnose-on-failure, the hub writes a bundle of diagnostics of the cluster before it
 destroys the cluster, unless the command succeeds: also if this process is killed. The
@@ -55,7 +60,8 @@ time of --heartbeat-timeout. The next claim run of the same user on this machine
 releases the claim, too, and deletes the file.`,
 		Example: `  hotspare claim run dev -- make e2e
   hotspare claim run dev --diagnose-on-failure -- make e2e
-  hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
+  hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'
+  hotspare claim run dev --count 2 -- sh -c 'for c in $HOTSPARE_CLAIMS; do kubectl --context "$c" get nodes; done'`,
 		Args: requirePoolAndCommand,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -64,6 +70,7 @@ releases the claim, too, and deletes the file.`,
 			return a.CompletePools(cmd, args, typed)
 		},
 	}
+	cmd.Flags().IntVar(&o.set.count, "count", 1, "number of clusters to claim, all at once or none")
 	cmd.Flags().DurationVar(&o.lifetime, "lifetime", runClaimLifetime, "release the claim automatically after this time")
 	cmd.Flags().DurationVar(&o.heartbeatTimeout, "heartbeat-timeout", runHeartbeatTimeout, "release the claim if this process sends no heartbeat for this time (0: no heartbeat)")
 	cmd.Flags().BoolVar(&o.diagnoseOnFailure, "diagnose-on-failure", false,
@@ -71,13 +78,17 @@ releases the claim, too, and deletes the file.`,
 	o.addPriorityFlag(cmd.Flags())
 	cmd.Flags().DurationVar(&o.timeout, "timeout", base.DefaultTimeout, "maximum time to wait for the cluster (0: no limit)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.validate(); err != nil {
+		o.set.allOrNone = o.set.count > 1
+		if err := cmp.Or(o.validate(), o.set.validate(args[:1])); err != nil {
 			return base.UsageErrorFor(err, cmd)
 		}
 		if _, err := exec.LookPath(args[1]); err != nil { // check before claiming a cluster
 			return &base.ExitError{Code: base.ExitNotFound, Err: err}
 		}
 		return a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
+			if o.set.wantsSet() {
+				return a.runWithClaimSet(ctx, h, base.StripKindPrefix(args[0]), args[1:], o)
+			}
 			return a.runWithClaim(ctx, h, base.StripKindPrefix(args[0]), args[1:], o)
 		})(cmd, args[:1])
 	}
@@ -103,17 +114,17 @@ func (a commands) runWithClaim(ctx context.Context, h *base.Hub, poolName string
 	if err != nil {
 		return err
 	}
-	declareHeartbeat(ctx, h, c, o.heartbeatTimeout)
+	declareHeartbeat(ctx, h, claimedOne(c), o.heartbeatTimeout)
 	a.cleanUpKilledRuns(ctx, h)
 	heard := make(chan os.Signal, 8)
 	signal.Notify(heard, base.StopSignals...)
 	defer signal.Stop(heard)
 
-	defer a.releaseClaim(ctx, h, c) // deferred before createClaim: an interrupted request may still create the claim
+	defer a.releaseClaimed(ctx, h, claimedOne(c)) // deferred before createClaim: an interrupted request may still create the claim
 	if err := a.createClaim(ctx, h, c); err != nil {
 		return err
 	}
-	defer a.startHeartbeat(ctx, h, c, o.heartbeatTimeout)()
+	defer a.startHeartbeat(ctx, h, claimedOne(c), o.heartbeatTimeout)()
 	c, took, err := a.waitForClaim(ctx, h, c.Name, o.timeout)
 	if err != nil {
 		return err
@@ -138,23 +149,8 @@ func (a commands) withdrawDiagnosis(ctx context.Context, h *base.Hub, c *hivev1.
 	}
 }
 
-// releaseClaim releases the claim even if ctx has ended. A failure does not change the exit code,
-// which is that of the command.
-func (a commands) releaseClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
-	err := h.Delete(ctx, &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(c.Name)})
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		fmt.Fprintf(a.Stderr, "warning: releasing claim %s failed: %v\n  release it with: %s\n",
-			c.Name, h.ExplainAPIError(err), a.FormatCommand("claim release %s", c.Name))
-	case err == nil:
-		fmt.Fprintf(a.Stderr, "claim %s released\n", c.Name)
-	}
-}
-
 // runWithKubeconfig runs the command with the claim's kubeconfig in a private folder.
-func (a commands) runWithKubeconfig(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim, command []string, heard <-chan os.Signal) (err error) {
+func (a commands) runWithKubeconfig(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim, command []string, heard <-chan os.Signal) error {
 	cd, err := a.GetClaimCluster(ctx, h, c)
 	if err != nil {
 		return err
@@ -163,7 +159,15 @@ func (a commands) runWithKubeconfig(ctx context.Context, h *base.Hub, c *hivev1.
 	if err != nil {
 		return err
 	}
-	folder, err := newRunFolder(runRecord{Hub: h.URL, Namespace: c.Namespace, Name: c.Name, UID: c.UID})
+	held, stop := a.contextWhileAssigned(ctx, h, c)
+	defer stop()
+	record := runRecord{Hub: h.URL, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
+	return a.runInPrivateFolder(held, record, kubeconfig, command, heard, "HOTSPARE_CLAIM="+c.Name, "HOTSPARE_CLUSTER="+cd.Name)
+}
+
+// runInPrivateFolder runs the command with a kubeconfig in a private folder, which is deleted afterwards.
+func (a commands) runInPrivateFolder(ctx context.Context, record runRecord, kubeconfig []byte, command []string, heard <-chan os.Signal, env ...string) (err error) {
+	folder, err := newRunFolder(record)
 	if err != nil {
 		return err
 	}
@@ -172,29 +176,36 @@ func (a commands) runWithKubeconfig(ctx context.Context, h *base.Hub, c *hivev1.
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	held, stop := a.contextWhileAssigned(ctx, h, c)
-	defer stop()
-	return a.runChildProcess(held, command, heard,
-		"KUBECONFIG="+path, "HOTSPARE_CLAIM="+c.Name, "HOTSPARE_CLUSTER="+cd.Name)
+	return a.runChildProcess(ctx, command, heard, append(env, "KUBECONFIG="+path)...)
 }
 
 // contextWhileAssigned returns a context that is canceled with ctx or when the claim loses its
 // cluster, which it reports to standard error. Call stop when the cluster is no longer needed.
 func (a commands) contextWhileAssigned(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) (held context.Context, stop func()) {
-	held, lose := context.WithCancel(ctx)
-	ended := make(chan struct{})
 	l := base.ObjectWaiter[*hivev1.ClusterClaim]{
-		Hub: h, View: &base.ProgressView{W: io.Discard, Clock: a.Clock}, Object: &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(c.Name)}, List: &hivev1.ClusterClaimList{},
+		Hub: h, View: a.newSilentView(), Object: &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(c.Name)}, List: &hivev1.ClusterClaimList{},
 		CheckDone: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
 			return false, claimLossError(c, exists, a.Clock.Now())
 		},
 		HasAnswered: true, // the claim was read before, so retry every error
 	}
+	return a.contextUntilLoss(ctx, "claim "+c.Name, l.WaitUntilDone)
+}
+
+func (a commands) newSilentView() *base.ProgressView {
+	return &base.ProgressView{W: io.Discard, Clock: a.Clock}
+}
+
+// contextUntilLoss returns a context that is canceled with ctx, or when wait returns a permanent error: why a claim has lost its
+// cluster, which it reports to standard error. stop ends the wait.
+func (a commands) contextUntilLoss(ctx context.Context, what string, wait func(context.Context) error) (held context.Context, stop func()) {
+	held, lose := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		var lost base.PermanentError
-		if err := l.WaitUntilDone(held); errors.As(err, &lost) {
-			fmt.Fprintf(a.Stderr, "error: claim %s %v; stopping the command\n", c.Name, lost)
+		if err := wait(held); errors.As(err, &lost) {
+			fmt.Fprintf(a.Stderr, "error: %s %v; stopping the command\n", what, lost)
 			lose()
 		}
 	}()

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/humanize"
@@ -319,16 +318,8 @@ func (a commands) releaseSets(ctx context.Context, h *base.Hub, names []string, 
 
 // requestBundles requests a bundle of diagnostics of each cluster of a set.
 func (a commands) requestBundles(ctx context.Context, h *base.Hub, set *v1alpha1.ClaimSet) error {
-	for _, c := range set.Status.Claims {
-		if c.Cluster == "" {
-			continue
-		}
-		claim := &hivev1.ClusterClaim{ObjectMeta: h.ObjectMeta(c.Name)}
-		err := client.IgnoreNotFound(h.Patch(ctx, claim, diagnosePatch("", true)))
-		if err != nil {
-			err = fmt.Errorf("requesting a bundle of diagnostics with annotation %s of claim %s: %w", hivev1.AnnotationDiagnoseAtRelease, c.Name, err)
-			return base.WithRemedy(err, "release it without bundles: "+a.FormatCommand("claimset release %s", set.Name))
-		}
+	if err := a.patchDiagnoses(ctx, h, set, true); err != nil {
+		return base.WithRemedy(err, "release it without bundles: "+a.FormatCommand("claimset release %s", set.Name))
 	}
 	return nil
 }
