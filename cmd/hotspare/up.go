@@ -19,6 +19,7 @@ import (
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up"
+	"hotspare.io/hotspare/internal/up/containersrecord"
 	"hotspare.io/hotspare/internal/up/runrecord"
 	"hotspare.io/hotspare/internal/version"
 )
@@ -273,8 +274,8 @@ func runInForeground(cmd *cobra.Command, o up.Options) error {
 	return err
 }
 
-// printNextCommands prints commands to try next, with the name by which this program was run. alike
-// is set if the next terminal finds the data folder in the same way.
+// printNextCommands prints whether pods are simulated, and commands to try next, with the name by which
+// this program was run. alike is set if the next terminal finds the data folder in the same way.
 func printNextCommands(out io.Writer, o up.Options, heading string, alike bool) {
 	self, dir := remedy.QuoteForShell(os.Args[0]), o.Dir
 	if o.HubOnly {
@@ -285,6 +286,9 @@ func printNextCommands(out io.Writer, o up.Options, heading string, alike bool) 
 	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", remedy.QuoteForShell(absolutePath(dir)))
 	if alike && base.DefaultDataDir() == dir {
 		found = ""
+	}
+	if containers, found := containersrecord.Read(dir); found {
+		fmt.Fprintf(out, "containers: %s\n", containers)
 	}
 	fmt.Fprintf(out, `kubeconfig: %s
 

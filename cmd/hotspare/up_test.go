@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"hotspare.io/hotspare/internal/up"
+	"hotspare.io/hotspare/internal/up/containersrecord"
 )
 
 func TestAVariableReplacesTheDefaultOfAFlag(t *testing.T) {
@@ -46,6 +49,23 @@ func TestTheCommandThatStopsAHubNamesItsDataFolder(t *testing.T) {
 	for dir, want := range map[string]string{"/srv/hub": "hotspare down", "/srv/other": "hotspare down --data-dir /srv/other"} {
 		if got := formatStopCommand("hotspare", dir); got != want {
 			t.Errorf("data folder %s: %q, want %q", dir, got, want)
+		}
+	}
+}
+
+func TestUpSaysWhetherPodsAreSimulatedAndWhy(t *testing.T) {
+	dir := t.TempDir()
+	for obstacle, want := range map[string]string{
+		"":                            "containers: real pods\n",
+		"runc is missing: install it": "containers: simulated: runc is missing: install it\n",
+	} {
+		if err := (containersrecord.Record{Obstacle: obstacle}).Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		printNextCommands(&out, up.Options{Dir: dir}, "Next:", true)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("obstacle %q: it prints:\n%s", obstacle, &out)
 		}
 	}
 }

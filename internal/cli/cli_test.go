@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/up/containersrecord"
 	"hotspare.io/hotspare/recipes"
 )
 
@@ -221,6 +223,43 @@ func TestStatusTellsWhereMetricsAre(t *testing.T) {
 		t.Errorf("it says:\n%s", got)
 	}
 	if got := status(); strings.Contains(got, url) { // $KUBECONFIG names another hub
+		t.Errorf("of another hub it says:\n%s", got)
+	}
+}
+
+func TestStatusSaysWhetherPodsAreSimulatedAndWhy(t *testing.T) {
+	dir := filepath.Dir(kubeconfigFile(t))
+	r := newRig(t, interceptor.Funcs{}, world()...)
+	status := func(args ...string) string {
+		t.Helper()
+		if code := r.run(append([]string{"status"}, args...)...); code != 0 {
+			t.Fatalf("exit code %d: %s", code, r.stderr.String())
+		}
+		return r.stdout.String()
+	}
+	if got := status("--data-dir", dir); strings.Contains(got, "Containers") {
+		t.Errorf("a hub without a record says:\n%s", got)
+	}
+	const obstacle = "runc is missing: run \"apt-get install runc\""
+	for obstacle, want := range map[string]string{"": "real pods", obstacle: "simulated: " + obstacle} {
+		if err := (containersrecord.Record{Obstacle: obstacle}).Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if got := status("--data-dir", dir); !strings.Contains(got, "Containers   "+want+"\n") {
+			t.Errorf("obstacle %q: it says:\n%s", obstacle, got)
+		}
+		var report struct {
+			Containers         *bool
+			ContainersObstacle string
+		}
+		if err := json.Unmarshal([]byte(status("--data-dir", dir, "-o", "json")), &report); err != nil {
+			t.Fatal(err)
+		}
+		if report.Containers == nil || *report.Containers != (obstacle == "") || report.ContainersObstacle != obstacle {
+			t.Errorf("obstacle %q: it reports %+v", obstacle, report)
+		}
+	}
+	if got := status(); strings.Contains(got, "Containers") { // $KUBECONFIG names another hub
 		t.Errorf("of another hub it says:\n%s", got)
 	}
 }

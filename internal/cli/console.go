@@ -110,8 +110,8 @@ func openInBrowser(ctx context.Context, out io.Writer, dir, link string) error {
 // readConsoleURL returns the URL of the hub's console; "" unless the hub is a hotspare up that
 // serves a console.
 func (a commands) readConsoleURL() string {
-	dir := base.ResolveDataDir(a.Flags.DataDir)
-	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+	dir := a.HubDataDir()
+	if dir == "" {
 		return ""
 	}
 	plate, err := localauth.ReadEndpoint(localauth.EndpointPath(dir))

@@ -11,6 +11,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/up/containersrecord"
 )
 
 // versionTimeout is the maximum time to wait for the version of the hub.
@@ -36,6 +37,11 @@ type statusReport struct {
 	Served   int            `json:"served"`
 	Waiting  int            `json:"waiting"`
 	Pools    []poolReport   `json:"pools"`
+	// Containers is whether new local clusters run the containers of pods; nil unless the hub is a hotspare up on
+	// this computer.
+	Containers *bool `json:"containers,omitempty"`
+	// ContainersObstacle is why they do not, and what to do about it.
+	ContainersObstacle string `json:"containersObstacle,omitempty"`
 }
 
 type poolReport struct {
@@ -59,6 +65,9 @@ func (a commands) runStatus(ctx context.Context, h *base.Hub, _ []string) error 
 	}
 	r := newStatusReport(s, a.Clock.Now())
 	r.URL, r.Version, r.Metrics, r.Console = h.URL, version, a.ReadMetricsURL(), a.readConsoleURL()
+	if containers, found := a.readContainersRecord(); found {
+		r.Containers, r.ContainersObstacle = new(containers.Obstacle == ""), containers.Obstacle
+	}
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
 		return a.PrintEncoded(r)
@@ -67,6 +76,16 @@ func (a commands) runStatus(ctx context.Context, h *base.Hub, _ []string) error 
 	default:
 		return a.writeStatusReport(a.Stdout, r, s)
 	}
+}
+
+// readContainersRecord returns what the hub has recorded about containers; false unless the hub is a hotspare up
+// that has local clusters.
+func (a commands) readContainersRecord() (containersrecord.Record, bool) {
+	dir := a.HubDataDir()
+	if dir == "" {
+		return containersrecord.Record{}, false
+	}
+	return containersrecord.Read(dir)
 }
 
 func newStatusReport(s *base.HubSnapshot, now time.Time) statusReport {
@@ -100,6 +119,9 @@ func (a commands) writeStatusReport(w io.Writer, r statusReport, s *base.HubSnap
 	}
 	if r.Console != "" {
 		top.AddRow("Console", r.Console+", open it with: "+a.FormatCommand("console"))
+	}
+	if r.Containers != nil {
+		top.AddRow("Containers", containersrecord.Record{Obstacle: r.ContainersObstacle}.String())
 	}
 	top.AddRow("Clusters", r.describeClusters())
 	top.AddRow("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))

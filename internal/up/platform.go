@@ -38,9 +38,8 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	cfg := h.ClientConfig(hub.ManagerUser)
 	news := make(chan event.GenericEvent, eventBuffer)
 	onChange := newClusterNotifier(ctx, news)
-	containersObstacle := o.newContainersObstacle(ctx)
 	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{
-		OnChange: onChange, ContainersObstacle: containersObstacle,
+		OnChange: onChange, ContainersObstacle: o.containersObstacle,
 	})
 	defer installer.Wait()
 	others, err := platform.New(cfg, platform.Options{Jobs: o.installJobOptions(), CertificateAuthorities: o.CertificateAuthorities})
@@ -62,8 +61,8 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Executors:   others.Executors,
 		Actuators:   others.Actuators,
 		Workers:     map[string]install.Workers{localPlatform: installlocal.Workers{Store: store}},
-		Room:        map[string]clusterpool.Room{localPlatform: newClusterRoom(store, containersObstacle), execPlatform: recipes.executor.CountFits},
-		Obstacles:   map[string]clusterpool.Obstacle{localPlatform: newContainersRequirement(containersObstacle)},
+		Room:        map[string]clusterpool.Room{localPlatform: newClusterRoom(store, o.containersObstacle), execPlatform: recipes.executor.CountFits},
+		Obstacles:   map[string]clusterpool.Obstacle{localPlatform: newContainersRequirement(o.containersObstacle)},
 		Recipes:     recipes.catalog,
 		Diagnostics: &manager.Diagnostics{Store: bundles, FindLogs: newLogFinder(o.Dir)},
 		News:        news,

@@ -10,6 +10,7 @@
 //	DIR/ready           exists while the hub is ready; contains its URL
 //	DIR/metrics         contains the URL of the metrics, if they are served
 //	DIR/console         contains the address of the console, and a key to it while it is served; mode 0600
+//	DIR/containers.json whether local clusters run containers: see package containersrecord
 //	DIR/hub/            the hub's data
 //	DIR/machines/       the machines of local clusters, and their images
 //	DIR/installs/       the files that the installer wrote for each cluster
@@ -27,6 +28,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,6 +37,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +51,7 @@ import (
 	"hotspare.io/hotspare/internal/listen"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/up/containersrecord"
 	"hotspare.io/hotspare/internal/up/runrecord"
 )
 
@@ -101,6 +105,8 @@ type Options struct {
 	connections connections
 	// consoleStand is where Run serves the console; nil serves none.
 	consoleStand *localauth.Listener
+	// containersObstacle returns why workers of local clusters cannot run containers, and what to do; "" if they can.
+	containersObstacle func() string
 }
 
 // KubeconfigPath and the functions that follow return paths below dir, the data folder.
@@ -195,6 +201,9 @@ func acquireDataDir(dir string) (*flock.Lock, error) {
 	if err := os.Remove(readyPath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(err, lock.Release())
 	}
+	if err := containersrecord.Remove(dir); err != nil { // a hub that was killed leaves it
+		return nil, errors.Join(err, lock.Release())
+	}
 	return lock, nil
 }
 
@@ -278,20 +287,22 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)
 	if err := o.configureImageCache(); err != nil {
 		return err
 	}
-	started := make(chan struct{})
+	o.containersObstacle = o.newContainersObstacle(ctx)
+	started, recorded := make(chan struct{}), make(chan struct{})
 	return runUntilOneEnds(ctx,
 		store.Run,
 		func(ctx context.Context) error { return stopStrayMachines(ctx, admin, store) },
 		func(ctx context.Context) error { return runManager(ctx, o, h, store, func() { close(started) }) },
 		func(ctx context.Context) error {
+			return recordContainers(ctx, clock.RealClock{}, o.Dir, o.containersObstacle, sync.OnceFunc(func() { close(recorded) }))
+		},
+		func(ctx context.Context) error {
 			if err := waitForMutations(ctx, admin, objects); err != nil {
 				return err
 			}
-			select {
-			case <-started:
+			if waitForAll(ctx, started, recorded) {
 				reportReady(o.Dir, h, ready)
 				<-ctx.Done()
-			case <-ctx.Done():
 			}
 			return nil
 		},
@@ -344,6 +355,18 @@ func waitForHubExit(ctx context.Context, dir string, h *hub.Hub) error {
 // its own.
 func hubStoppedError(dir string, err error) error {
 	return fmt.Errorf("the API server has stopped: %w", explainStorageLimit(dir, err))
+}
+
+// waitForAll waits until all channels are closed. It returns false if ctx ends before.
+func waitForAll(ctx context.Context, all ...<-chan struct{}) bool {
+	for _, closed := range all {
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // runUntilOneEnds runs parts until the first of them ends, then ends the others and waits for them.

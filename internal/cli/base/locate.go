@@ -61,11 +61,21 @@ func (a *App) KubeconfigPath() (string, error) {
 	return path, nil
 }
 
+// HubDataDir returns the data folder of the hub that the command uses; "" unless the hub is the hotspare up
+// on that folder.
+func (a *App) HubDataDir() string {
+	dir := ResolveDataDir(a.Flags.DataDir)
+	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, kubeconfigName) {
+		return ""
+	}
+	return dir
+}
+
 // ReadMetricsURL returns the URL of the hub's metrics; "" unless the hub is hotspare up, which
 // writes the URL to its data folder.
 func (a *App) ReadMetricsURL() string {
-	dir := ResolveDataDir(a.Flags.DataDir)
-	if path, err := a.KubeconfigPath(); err != nil || path != filepath.Join(dir, kubeconfigName) {
+	dir := a.HubDataDir()
+	if dir == "" {
 		return ""
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "metrics"))
