@@ -20,6 +20,7 @@ func freshMachine() doctor.Facts {
 		Capabilities:     doctor.Capabilities{Effective: 1<<41 - 1},
 		Cgroups:          doctor.Cgroups{Version: 2, Controllers: []string{"cpu", "cpuset", "memory", "pids"}},
 		Overlay:          doctor.Supported,
+		Veth:             doctor.Supported,
 		InotifyInstances: doctor.Quantity{Value: 64},
 		InotifyWatches:   doctor.Quantity{Value: 65536},
 		DataFolder:       doctor.DataFolder{FileSystem: "ext4", Free: doctor.Quantity{Value: 40 << 30}},

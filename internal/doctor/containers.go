@@ -34,7 +34,7 @@ func (f Facts) checkContainers() []result {
 		all = append(all, f.checkCapabilities())
 	}
 	all = append(all, f.checkPrograms()...)
-	return append(all, f.checkCgroups(), f.checkOverlay(), f.checkInotify(), f.checkTUN())
+	return append(all, f.checkCgroups(), f.checkOverlay(), f.checkInotify(), f.checkTUN(), f.checkVeth())
 }
 
 func (f Facts) checkUser() result {
@@ -125,6 +125,15 @@ func (f Facts) checkCapabilities() result {
 	default:
 		return newResult(check, Containers, OK, "CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_SYS_RESOURCE")
 	}
+}
+
+// CanIsolate reports whether the user can start a program in a network namespace of its own and configure that.
+// Without it, no worker runs containers.
+func (f Facts) CanIsolate() bool {
+	if f.UserID != 0 {
+		return f.UserNamespaceError == "" && !f.AppArmorRestricted
+	}
+	return f.Capabilities.has(capSysAdmin) && f.Capabilities.has(capNetAdmin)
 }
 
 func (c Capabilities) has(bit uint) bool { return c.Effective>>bit&1 == 1 }
@@ -241,6 +250,22 @@ func (f Facts) checkTUN() result {
 	}
 	return newResult(check, Containers, Problem, "%s: %s", cause, f.TUNError).
 		withRemedy(remedy.New(goal+"make the device usable.", command), cause, formatRun(command))
+}
+
+// checkVeth checks the interfaces that connect pods to their node.
+func (f Facts) checkVeth() result {
+	const check = "veth"
+	switch f.Veth {
+	case Supported:
+		return newResult(check, Containers, OK, "the kernel supports it")
+	case Unsupported:
+		cause := "the kernel cannot create veth interfaces"
+		command := f.asRoot("modprobe veth")
+		return newResult(check, Containers, Problem, "%s: %s", cause, f.VethError).
+			withRemedy(remedy.New(goal+"load the module veth, or use a kernel that has it (CONFIG_VETH).", command), cause, formatRun(command))
+	default:
+		return newResult(check, Containers, Note, "hotspare could not try it: the kernel may not support it")
+	}
 }
 
 // subtractWords returns the words that are not in the other list.

@@ -165,6 +165,15 @@ func TestFindingsAboutContainers(t *testing.T) {
 			want:     []string{"Problem TUN device: /dev/net/tun cannot be opened: no such file or directory"},
 			obstacle: `/dev/net/tun cannot be opened: run "modprobe tun"`,
 		},
+		"a kernel without veth": {
+			change:   func(f *Facts) { f.Veth, f.VethError = Unsupported, "operation not supported" },
+			want:     []string{"Problem veth: the kernel cannot create veth interfaces: operation not supported"},
+			obstacle: `the kernel cannot create veth interfaces: run "modprobe veth"`,
+		},
+		"a kernel that may have veth": {
+			change: func(f *Facts) { f.Veth = "" },
+			want:   []string{"Note veth: hotspare could not try it: the kernel may not support it"},
+		},
 		"three causes": {
 			change: func(f *Facts) {
 				f.UserNamespace, f.Cgroups.ReadOnly, f.Overlay = true, true, Unsupported
@@ -178,4 +187,26 @@ func TestFindingsAboutContainers(t *testing.T) {
 				"start hotspare as root of the machine, mount them writable, and use a kernel with overlay",
 		},
 	})
+}
+
+func TestOnlyWhoCanConfigureANetworkIsolatesPrograms(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		want   bool
+	}{
+		"root":                                 {func(*Facts) {}, true},
+		"root without CAP_NET_ADMIN":           {func(f *Facts) { f.Capabilities.Effective &^= 1 << 12 }, false},
+		"root without CAP_SYS_ADMIN":           {func(f *Facts) { f.Capabilities.Effective &^= 1 << 21 }, false},
+		"another user":                         {asUser, true},
+		"a user who cannot create a namespace": {both(asUser, func(f *Facts) { f.UserNamespaceError = "operation not permitted" }), false},
+		"a user whom AppArmor restricts":       {both(asUser, func(f *Facts) { f.AppArmorRestricted = true }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := capable()
+			c.change(&f)
+			if got := f.CanIsolate(); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
 }

@@ -33,6 +33,10 @@ type Facts struct {
 	Cgroups    Cgroups
 	// Overlay is whether the kernel supports the file system overlay.
 	Overlay Support
+	// Veth is whether the kernel supports pairs of veth interfaces, which connect pods to their node.
+	Veth Support
+	// VethError is the reason why none can be created, if the kernel does not support them.
+	VethError string
 	// TUNError is the reason why /dev/net/tun cannot be opened; "" if it can.
 	TUNError string
 	// InotifyInstances and InotifyWatches are the limits of one user.
@@ -85,6 +89,9 @@ type Program struct {
 	Version string
 	// Err is the reason why the program does not print its version; "" if it does or was not asked.
 	Err string
+	// NATErr is the reason why IPTables or NFT cannot use the table nat in a network namespace of its own; "" if it
+	// can or was not tried.
+	NATErr string
 }
 
 // CNIFolder is a folder with CNI plugins.

@@ -27,6 +27,7 @@ func capable() Facts {
 		CNIFolders:       []CNIFolder{{Path: "/usr/lib/cni", Plugins: slices.Clone(CNIPlugins)}},
 		Cgroups:          Cgroups{Version: 2, Controllers: []string{"cpuset", "cpu", "io", "memory", "pids"}},
 		Overlay:          Supported,
+		Veth:             Supported,
 		InotifyInstances: Quantity{Value: 128},
 		InotifyWatches:   Quantity{Value: 8192},
 		DataFolder:       DataFolder{Path: "/root/.hotspare", Exists: true, FileSystem: "ext4", Free: Quantity{Value: 40 * gigabyte}},
@@ -52,6 +53,15 @@ func prints(name, line string) func(*Facts) {
 // fails sets why a program does not print its version.
 func fails(name, why string) func(*Facts) {
 	return func(f *Facts) { f.Programs[name] = Program{Path: f.Programs[name].Path, Err: why} }
+}
+
+// lacksNAT sets why a program cannot use the table nat.
+func lacksNAT(name, why string) func(*Facts) {
+	return func(f *Facts) {
+		p := f.Programs[name]
+		p.NATErr = why
+		f.Programs[name] = p
+	}
 }
 
 func both(changes ...func(*Facts)) func(*Facts) {
@@ -85,7 +95,7 @@ func TestAMachineWithEverythingHasNoObstacle(t *testing.T) {
 	want := []string{
 		"Hub System", "Hub Data folder", "Hub Memory", "Hub Open files", "Hub Loopback",
 		"Containers User", "Containers Capabilities", "Containers containerd", "Containers runc", "Containers CNI plugins",
-		"Containers Packet filter", "Containers cgroups", "Containers overlay", "Containers inotify", "Containers TUN device",
+		"Containers Packet filter", "Containers cgroups", "Containers overlay", "Containers inotify", "Containers TUN device", "Containers veth",
 	}
 	if diff := cmp.Diff(want, checks); diff != "" {
 		t.Errorf("the checks differ (-want +got):\n%s", diff)
@@ -155,6 +165,7 @@ func TestMessagesOfMetNeeds(t *testing.T) {
 		"cgroups: version 2":                                                                  capable(),
 		"inotify: 128 instances, 8192 watches":                                                capable(),
 		"TUN device: /dev/net/tun can be opened":                                              capable(),
+		"veth: the kernel supports it":                                                        capable(),
 		"ID maps: newuidmap and newgidmap":                                                    change(asUser),
 		"Capabilities: CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_SYS_RESOURCE":                     capable(),
 	} {

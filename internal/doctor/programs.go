@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"strings"
 
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
@@ -150,17 +151,33 @@ func (f Facts) checkPacketFilter() result {
 	nft, hasNFT := f.Programs[NFT]
 	obstacle := f.nftObstacle(nft)
 	switch {
-	case hasTables && tables.Err == "":
+	case hasTables && tables.Err == "" && tables.NATErr == "":
 		return newResult(check, Containers, OK, "%s %s", IPTables, tables.describe())
 	case hasNFT && obstacle == "":
 		return newResult(check, Containers, OK, "%s %s", NFT, nft.describe())
-	case hasTables:
+	case hasTables && tables.Err != "":
 		return newBroken(check, IPTables, tables)
+	case hasTables && hasNFT:
+		return f.newWithoutNAT(check, tables, obstacle)
+	case hasTables:
+		return f.newWithoutNAT(check, tables, "nft is missing")
 	case hasNFT:
 		return newMissing(check, IPTables, "%s is missing, and %s", IPTables, obstacle)
 	default:
 		return newMissing(check, IPTables, "neither %s nor %s exists", IPTables, NFT)
 	}
+}
+
+// newWithoutNAT returns the result about an iptables that cannot use the table nat; nftObstacle is why nft cannot be used
+// instead.
+func (f Facts) newWithoutNAT(check string, tables Program, nftObstacle string) result {
+	command := f.asRoot("modprobe -a nft_chain_nat nft_compat")
+	if strings.Contains(tables.Version, "legacy") {
+		command = f.asRoot("modprobe iptable_nat")
+	}
+	do := remedy.New(goal+"load the modules of the kernel for NAT, install nft, or use a kernel with NAT (CONFIG_NFT_NAT or CONFIG_IP_NF_NAT).", command)
+	return newResult(check, Containers, Problem, "%s cannot use the table nat of the kernel (%s), and %s", IPTables, tables.NATErr, nftObstacle).
+		withRemedy(do, IPTables+" cannot use the table nat of the kernel", formatRun(command)+", or install nft")
 }
 
 // nftObstacle returns why kube-proxy cannot use an nft that exists; "" if it can, or if the versions
@@ -175,6 +192,8 @@ func (f Facts) nftObstacle(nft Program) string {
 		return fmt.Sprintf("nft %s is older than 1.0.1", text)
 	case knownKernel && kernel.isBefore(minNFTKernel):
 		return fmt.Sprintf("kernel %s is too old for nft: it needs 5.13 or newer", f.Kernel)
+	case nft.NATErr != "":
+		return fmt.Sprintf("%s cannot use the table nat of the kernel: %s", NFT, nft.NATErr)
 	default:
 		return ""
 	}

@@ -88,6 +88,38 @@ func TestFindingsAboutPrograms(t *testing.T) {
 			want:     []string{"Problem Packet filter: iptables is missing, and /usr/sbin/nft --version fails: exec format error"},
 			obstacle: `iptables is missing: run "apt-get install iptables"`,
 		},
+		"iptables without the table nat": {change: lacksNAT(IPTables, "exit status 3")},
+		"iptables without the table nat, and no nft": {
+			change: both(without(NFT), lacksNAT(IPTables, "exit status 4: iptables v1.8.9 (nf_tables): Could not fetch rule set generation id")),
+			want: []string{"Problem Packet filter: iptables cannot use the table nat of the kernel (exit status 4: iptables v1.8.9 (nf_tables): " +
+				"Could not fetch rule set generation id), and nft is missing"},
+			obstacle: `iptables cannot use the table nat of the kernel: run "modprobe -a nft_chain_nat nft_compat", or install nft`,
+		},
+		"an older iptables without the table nat, and no nft": {
+			change: both(without(NFT), prints(IPTables, "iptables v1.8.9 (legacy)"), lacksNAT(IPTables, "exit status 3"), asUser),
+			want: []string{
+				"Note User: user you: pods have no limits of memory, CPU and processes",
+				"Problem Packet filter: iptables cannot use the table nat of the kernel (exit status 3), and nft is missing",
+			},
+			obstacle: `iptables cannot use the table nat of the kernel: run "sudo modprobe iptable_nat", or install nft`,
+		},
+		"neither iptables nor nft with the table nat": {
+			change: both(lacksNAT(NFT, "exit status 1"), lacksNAT(IPTables, "exit status 4")),
+			want: []string{"Problem Packet filter: iptables cannot use the table nat of the kernel (exit status 4), " +
+				"and nft cannot use the table nat of the kernel: exit status 1"},
+			obstacle: `iptables cannot use the table nat of the kernel: run "modprobe -a nft_chain_nat nft_compat", or install nft`,
+		},
+		"iptables does not run, and nft is without the table nat": {
+			change:   both(lacksNAT(NFT, "exit status 1"), fails(IPTables, "exec format error")),
+			want:     []string{"Problem Packet filter: /usr/sbin/iptables --version fails: exec format error"},
+			obstacle: "iptables does not run: install iptables again",
+		},
+		"only nft, without the table nat": {
+			change:   both(without(IPTables), lacksNAT(NFT, "exit status 1")),
+			want:     []string{"Problem Packet filter: iptables is missing, and nft cannot use the table nat of the kernel: exit status 1"},
+			obstacle: `iptables is missing: run "apt-get install iptables"`,
+		},
+		"nft without the table nat": {change: lacksNAT(NFT, "exit status 1")},
 		"all is missing": {
 			change: allMissing,
 			want: []string{

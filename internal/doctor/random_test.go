@@ -96,6 +96,7 @@ func randomFacts(r *rand.Rand) Facts {
 		func() { f.Cgroups.Withheld = oneOf(r, nil, []string{"memory"}, []string{garbage}) },
 		func() { f.Overlay = oneOf(r, Unsupported, Support("")) },
 		func() { f.TUNError = garbage },
+		func() { f.Veth, f.VethError = oneOf(r, Unsupported, Support("")), garbage },
 		func() { f.UserID, f.UserNamespaceError = 1000, garbage },
 		func() { f.UserID, f.AppArmorRestricted = 1000, true },
 		func() { f.SubordinateUsers, f.SubordinateGroups = randomQuantity(r), randomQuantity(r) },
@@ -113,6 +114,9 @@ func randomFacts(r *rand.Rand) Facts {
 			func() { delete(f.Programs, name) },
 			func() {
 				f.Programs[name] = Program{Path: garbage, Version: oneOf(r, "", "v1.0.0", "9.9.9", garbage), Err: oneOf(r, "", garbage)}
+			},
+			func() {
+				f.Programs[name] = Program{Path: garbage, Version: oneOf(r, "", "v1.0.0 (legacy)", "9.9.9", garbage), NATErr: garbage}
 			})
 	}
 	f.Cgroups.Controllers = slices.Clone(f.Cgroups.Controllers)

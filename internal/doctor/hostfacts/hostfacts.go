@@ -26,9 +26,11 @@ const versionTimeout = 5 * time.Second
 
 // Read returns the facts about this machine, and about a data folder, which may not exist. A fact
 // that cannot be read is unknown, with the reason. Read runs the programs that it finds, to learn
-// their versions, and returns after 6 seconds at most, or soon after ctx ends.
+// their versions and whether packet filters work in namespaces of their own, and returns after 11 seconds
+// at most, or soon after ctx ends.
 func Read(ctx context.Context, dataFolder string) doctor.Facts {
-	return host{root: "/", searchPath: os.Getenv("PATH"), timeout: versionTimeout}.readFacts(ctx, dataFolder)
+	h := host{root: "/", searchPath: os.Getenv("PATH"), timeout: versionTimeout, isolate: isolate, createVeth: createVeth}
+	return h.readFacts(ctx, dataFolder)
 }
 
 // host is a machine whose files are below a folder. Tests use a folder of their own.
@@ -37,6 +39,10 @@ type host struct {
 	// searchPath is a list of folders below root, in the form of $PATH.
 	searchPath string
 	timeout    time.Duration
+	// isolate makes a program start in a network namespace of its own, as root of it.
+	isolate func(*syscall.SysProcAttr)
+	// createVeth creates a pair of veth interfaces in a network namespace that ends afterwards. It needs root.
+	createVeth func() error
 }
 
 func (h host) readFacts(ctx context.Context, dataFolder string) doctor.Facts {

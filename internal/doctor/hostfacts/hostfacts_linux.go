@@ -35,6 +35,10 @@ func (h host) addSystemFacts(ctx context.Context, f *doctor.Facts) {
 	f.CNIFolders = h.readCNIFolders()
 	f.Cgroups = h.readCgroups()
 	f.Overlay = h.readOverlay(f.Kernel)
+	if f.CanIsolate() {
+		h.tryNAT(ctx, f.Programs)
+		f.Veth, f.VethError = h.tryVeth(ctx, f)
+	}
 	f.TUNError = formatError(h.openTUN())
 	f.InotifyInstances = newQuantity(h.readNumber("/proc/sys/fs/inotify/max_user_instances"))
 	f.InotifyWatches = newQuantity(h.readNumber("/proc/sys/fs/inotify/max_user_watches"))
@@ -130,11 +134,8 @@ func (h host) tryUserNamespace(ctx context.Context) error {
 		return nil // nothing to try it with
 	}
 	cmd := exec.CommandContext(ctx, path)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID}
+	enterUserNamespace(cmd.SysProcAttr)
 	err := cmd.Run()
 	var cause *os.PathError
 	if errors.As(err, &cause) {
@@ -188,13 +189,19 @@ func (h host) readOverlay(kernel string) doctor.Support {
 			return doctor.Supported
 		}
 	}
+	return h.findModule(kernel, "overlay")
+}
+
+// findModule looks for a module among those that the kernel contains or can load. The answer is empty if the lists of
+// modules do not exist.
+func (h host) findModule(kernel, module string) doctor.Support {
 	answer := doctor.Support("")
 	for _, name := range []string{"modules.dep", "modules.builtin"} {
 		modules, err := h.readFile(filepath.Join("/lib/modules", kernel, name))
 		if err != nil {
 			continue
 		}
-		if strings.Contains(modules, "/overlay.ko") {
+		if strings.Contains(modules, "/"+module+".ko") {
 			return doctor.Supported
 		}
 		answer = doctor.Unsupported

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,7 +42,10 @@ func newHost(t *testing.T, files map[string]any) host {
 			t.Fatal(err)
 		}
 	}
-	return host{root: root, searchPath: "/usr/local/bin:/usr/bin:/home/you/bin", timeout: time.Minute}
+	return host{
+		root: root, searchPath: "/usr/local/bin:/usr/bin:/home/you/bin", timeout: time.Minute,
+		isolate: func(*syscall.SysProcAttr) {}, createVeth: func() error { return nil },
+	}
 }
 
 // prints is a program that prints a text.
@@ -98,6 +102,7 @@ func TestFactsOfAMachine(t *testing.T) {
 		},
 		Cgroups:          doctor.Cgroups{Version: 2, Controllers: []string{"cpuset", "cpu", "io", "memory", "pids"}},
 		Overlay:          doctor.Supported,
+		Veth:             doctor.Supported,
 		InotifyInstances: doctor.Quantity{Value: 128},
 		InotifyWatches:   doctor.Quantity{Value: 65536},
 		Memory:           doctor.Quantity{Value: 2 << 20},

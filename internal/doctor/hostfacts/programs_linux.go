@@ -86,24 +86,32 @@ func (h host) readVersion(ctx context.Context, path string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(h.root, path), "--version")
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdout = &out
-	// A program may be a script: its children end with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if err := h.runInGroup(ctx, cmd); err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out.text)), "\n")
+	return strings.TrimSpace(line), nil
+}
+
+// runInGroup runs a command, which may be a script: when ctx ends, its children are killed with it. The timeout of ctx is
+// that of the host.
+func (h host) runInGroup(ctx context.Context, cmd *exec.Cmd) error {
+	cmd.SysProcAttr.Setpgid = true
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	var failed *os.PathError
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("no answer after %s", h.timeout)
+		return fmt.Errorf("no answer after %s", h.timeout)
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return ctx.Err()
 	case errors.As(err, &failed):
-		return "", failed.Err // the path is known
-	case err != nil:
-		return "", err
+		return failed.Err // the path is known
+	default:
+		return err
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out.text)), "\n")
-	return strings.TrimSpace(line), nil
 }
 
 // firstBytes keeps the beginning of what is written to it, and discards the rest.

@@ -17,6 +17,13 @@ const (
 // Required are the programs without which no node runs containers. A node also needs IPTables or NFT.
 var Required = []string{Containerd, ContainerdShim, CTR, Runc}
 
+// NATTrials are arguments with which IPTables and NFT succeed only if they can use the table nat of IPv4, and change
+// nothing: kube-proxy requires this of the one that it uses. A program can run, and the kernel lack the table.
+var NATTrials = map[string][]string{
+	IPTables: {"-w", "5", "-t", "nat", "-S", "POSTROUTING"},
+	NFT:      {"--check", "add table ip hotspare; add chain ip hotspare nat { type nat hook postrouting priority 100; }"},
+}
+
 // Folders are the folders with programs that a node has, in the order of its $PATH.
 var Folders = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 

@@ -125,3 +125,24 @@ func TestTheControllerOfProcessesIsFound(t *testing.T) {
 		t.Error("there is no file")
 	}
 }
+
+func TestKubeProxyUsesAPacketFilterThatWorks(t *testing.T) {
+	noTable := errors.New("exit status 3: can't initialize iptables table `nat'")
+	for name, c := range map[string]struct {
+		iptables, nft error
+		want          string
+		err           string
+	}{
+		"both work":           {nil, nil, "iptables", ""},
+		"only iptables works": {nil, errNoProgram, "iptables", ""},
+		"only nft works":      {noTable, nil, "nftables", ""},
+		"none works":          {noTable, errNoProgram, "", "iptables (exit status 3: can't initialize iptables table `nat') and nft (it does not exist)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := selectProxyMode(func(program string) error { return map[string]error{"iptables": c.iptables, "nft": c.nft}[program] })
+			if got != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ package containernode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -35,13 +36,9 @@ func findPrograms(ctx context.Context) (programs, error) {
 	if p.plugins == "" {
 		missing = append(missing, "the CNI plugins "+strings.Join(nodeprograms.Plugins, ", "))
 	}
-	switch {
-	case isWorking(ctx, nodeprograms.IPTables):
-		p.proxyMode = "iptables"
-	case isWorking(ctx, nodeprograms.NFT):
-		p.proxyMode = "nftables"
-	default:
-		missing = append(missing, nodeprograms.IPTables)
+	var err error
+	if p.proxyMode, err = selectProxyMode(func(program string) error { return tryNAT(ctx, program) }); err != nil {
+		missing = append(missing, err.Error())
 	}
 	if len(missing) > 0 {
 		return programs{}, fmt.Errorf("these programs are missing on this computer, or do not run: %s: run \"hotspare doctor\", "+
@@ -55,16 +52,41 @@ func isProgram(path string) bool {
 	return err == nil
 }
 
-// versionTimeout is how long a program may take to print its version.
-const versionTimeout = 5 * time.Second
+// proxyModes are the modes of kube-proxy, in the order in which they are tried, and the programs that they use.
+var proxyModes = []struct{ mode, program string }{{"iptables", nodeprograms.IPTables}, {"nftables", nodeprograms.NFT}}
 
-// isWorking reports whether there is a program that prints its version, as hotspare doctor requires.
-func isWorking(ctx context.Context, name string) bool {
+// selectProxyMode returns the first mode of kube-proxy whose program works. try returns why a program does not. The
+// error says so of all of them.
+func selectProxyMode(try func(program string) error) (string, error) {
+	var reasons []string
+	for _, m := range proxyModes {
+		err := try(m.program)
+		if err == nil {
+			return m.mode, nil
+		}
+		reasons = append(reasons, fmt.Sprintf("%s (%v)", m.program, err))
+	}
+	return "", errors.New(strings.Join(reasons, " and "))
+}
+
+// trialTimeout is how long a program may take to list a table.
+const trialTimeout = 10 * time.Second
+
+var errNoProgram = errors.New("it does not exist")
+
+// tryNAT returns nil if a packet filter can use the table nat in this network namespace, which hotspare doctor tries,
+// too.
+func tryNAT(ctx context.Context, name string) error {
 	path := nodeprograms.Find(name, isProgram)
 	if path == "" {
-		return false
+		return errNoProgram
 	}
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	return exec.CommandContext(ctx, path, "--version").Run() == nil
+	output, err := exec.CommandContext(ctx, path, nodeprograms.NATTrials[name]...).CombinedOutput()
+	if err != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(string(output)), "\n")
+		return fmt.Errorf("%w: %s", err, line)
+	}
+	return nil
 }
