@@ -20,6 +20,7 @@
 //	DIR/network/socket    a control plane whose workers run containers: connects them to the network of pods
 //	DIR/network/image-token    a control plane whose workers run containers: see EnsureImageToken
 //	DIR/machine.log         the output of the process
+//	DIR/problem             why the node of a worker that runs containers cannot become ready; see WriteProblem
 //	DIR/lock                locked (flock) by the process for as long as it lives; contains its pid
 //	DIR/quiesced            exists while a control plane that was told to freeze can be frozen; see CommandFreeze
 //	DIR/faults/             an empty file for each fault of the machine; see AddInjection and RemoveInjection
@@ -78,6 +79,10 @@ const CrashExitCode = 137
 // SimulatedPods is the type of a condition of nodes whose pods are not containers: its message says
 // why.
 const SimulatedPods corev1.NodeConditionType = "SimulatedPods"
+
+// ContainerRuntimeUnhealthy is the type of a condition of nodes that run containers, named as node-problem-detector names
+// it: it is True while containerd does not run, and its message says why.
+const ContainerRuntimeUnhealthy corev1.NodeConditionType = "ContainerRuntimeUnhealthy"
 
 // Config describes a machine. It does not change after the machine was created.
 type Config struct {

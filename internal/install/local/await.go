@@ -40,24 +40,23 @@ func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.
 	}
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	var missing string
-	var why error
+	var missing missingPart
 	for {
 		if err := i.checkMachines(ms[0].InfraID); err != nil {
 			return "", err
 		}
-		now, err := findMissingPart(ctx, client, ms)
+		now := i.findMissingPart(ctx, client, ms)
 		if ctx.Err() != nil {
-			// The last request was interrupted, so its error says nothing about the cluster.
-			return "", fmt.Errorf("waiting for %s: %w%s", cmp.Or(missing, now), context.Cause(ctx), formatCause(why))
+			if missing.what == "" {
+				missing = missingPart{what: now.what, machine: now.machine} // the request was interrupted: its error says nothing about the cluster
+			}
+			return "", missing.explain(context.Cause(ctx))
 		}
-		if now == "" {
+		if now.what == "" {
 			break
 		}
-		if now != missing {
-			log.Info("waiting for " + now)
-		}
-		missing, why = now, err
+		now.logChange(log, missing)
+		missing = now
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -70,13 +69,53 @@ func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.
 	return strings.TrimPrefix(version.GitVersion, "v"), nil
 }
 
-// formatCause formats why the API did not answer, if it did not.
-func formatCause(err error) string {
-	if err == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (%v)", err)
+// missingPart is what is missing until a cluster is usable; the zero value stands for nothing.
+type missingPart struct {
+	what string
+	// machine is the machine whose node is missing, and problem is why, if that is known.
+	machine, problem string
+	// err is an answer of the API, or the lack of one, if it is the reason.
+	err error
 }
+
+// explain returns the error of an installation that ended while the part was missing.
+func (p missingPart) explain(end error) error {
+	reason := p.problem
+	if p.err != nil {
+		reason = p.err.Error()
+	}
+	if reason != "" {
+		reason = " (" + reason + ")"
+	}
+	err := fmt.Errorf("waiting for %s: %w%s", p.what, end, reason)
+	if p.machine == "" {
+		return err
+	}
+	return &machineError{machine: p.machine, cause: err}
+}
+
+// logChange logs what is missing, if it differs from what was missing before. Errors of the API change too often.
+func (p missingPart) logChange(log *slog.Logger, before missingPart) {
+	switch {
+	case p.what == before.what && p.problem == before.problem:
+	case p.problem == "":
+		log.Info("waiting for " + p.what)
+	default:
+		log.Info("waiting for "+p.what, "problem", p.problem)
+	}
+}
+
+// machineError is the error of an installation that failed because of a machine.
+type machineError struct {
+	machine string
+	cause   error
+}
+
+// Error implements error.
+func (e *machineError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *machineError) Unwrap() error { return e.cause }
 
 func newClusterClient(f folder) (kubernetes.Interface, error) {
 	raw, err := os.ReadFile(f.kubeconfigPath())
@@ -105,40 +144,60 @@ func (i *Installer) checkMachines(infraID string) error {
 	for _, m := range ms {
 		switch m.State {
 		case cloud.Failed:
-			return fmt.Errorf("%w: %s: %s", errMachine, m.Name, m.Reason)
+			return &machineError{m.Name, fmt.Errorf("%w: %s: %s", errMachine, m.Name, m.Reason)}
 		case cloud.Stopped, cloud.Stopping:
-			return fmt.Errorf("%w: %s stopped while the cluster was being installed", errMachine, m.Name)
+			return &machineError{m.Name, fmt.Errorf("%w: %s stopped while the cluster was being installed", errMachine, m.Name)}
 		}
 	}
 	return nil
 }
 
-// findMissingPart returns what is missing until the cluster is usable, "" if nothing is. The error
-// gives the reason, if it is an answer of the API or the lack of one.
-func findMissingPart(ctx context.Context, client kubernetes.Interface, ms []machine.Config) (string, error) {
+// findMissingPart returns what is missing until the cluster is usable.
+func (i *Installer) findMissingPart(ctx context.Context, client kubernetes.Interface, ms []machine.Config) missingPart {
 	if _, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
-		return "the API", err
+		return missingPart{what: "the API", err: err}
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return "the list of nodes", err
+		return missingPart{what: "the list of nodes", err: err}
 	}
 	for _, m := range ms {
-		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == m.Name && isNodeReady(n) }) {
-			return "node " + m.Name, nil
+		if part := i.findMissingNode(m, nodes.Items); part.what != "" {
+			return part
 		}
 	}
 	// Pods cannot be created before the default ServiceAccount exists.
 	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
-		return "the default service account", err
+		return missingPart{what: "the default service account", err: err}
 	}
 	if ms[0].OpenShiftVersion == "" {
-		return "", nil
+		return missingPart{}
 	}
-	return findMissingReleasePart(ctx, client)
+	what, err := findMissingReleasePart(ctx, client)
+	return missingPart{what: what, err: err}
 }
 
-// findMissingReleasePart is findMissingPart for the parts that only an OpenShift cluster has.
+// findMissingNode returns the node of a machine if it is not ready, with what the machine or else the node says about it.
+func (i *Installer) findMissingNode(m machine.Config, nodes []corev1.Node) missingPart {
+	part := missingPart{what: "node " + m.Name, machine: m.Name, problem: machine.ReadProblem(i.store.MachineDir(m.InfraID, m.Name))}
+	n := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == m.Name })
+	if n < 0 {
+		return part
+	}
+	c := slices.IndexFunc(nodes[n].Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if c < 0 {
+		return part
+	}
+	ready := nodes[n].Status.Conditions[c]
+	if ready.Status == corev1.ConditionTrue {
+		return missingPart{}
+	}
+	part.problem = cmp.Or(part.problem, ready.Message)
+	return part
+}
+
+// findMissingReleasePart returns what is missing of the parts that only an OpenShift cluster has; "" if nothing is. The
+// error gives the reason, if it is an answer of the API or the lack of one.
 func findMissingReleasePart(ctx context.Context, client kubernetes.Interface) (string, error) {
 	const what = "the cluster version to be available"
 	raw, err := client.Discovery().RESTClient().Get().AbsPath("/apis/config.openshift.io/v1/clusterversions/version").DoRaw(ctx)
@@ -157,10 +216,4 @@ func findMissingReleasePart(ctx context.Context, client kubernetes.Interface) (s
 		return what, nil
 	}
 	return "", nil
-}
-
-func isNodeReady(n corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }

@@ -87,7 +87,7 @@ func (i *Installer) CreateCluster(ctx context.Context, dir string) error {
 	log := slog.New(slog.NewTextHandler(out, nil))
 	err = i.installCluster(ctx, f, ms, log)
 	if err != nil {
-		i.appendMachineLog(out, ms[0])
+		i.appendMachineLogs(out, ms[0], err)
 		log.Error(err.Error())
 	}
 	return errors.Join(err, out.Close())
@@ -141,17 +141,26 @@ func (i *Installer) installCluster(ctx context.Context, f folder, ms []machine.C
 	return f.writeCompletion(completion{APIURL: apiServerURL(ms[0]), Version: version})
 }
 
-// quotedLogLines is the number of lines of the control plane's log that are copied to a failed
-// installation's log.
+// quotedLogLines is the number of lines of a machine's log that are copied to a failed installation's
+// log. Those of two machines, with the error, are fewer than excerptLines.
 const quotedLogLines = 20
 
-// appendMachineLog copies the end of the control plane's log, which often contains the reason.
-func (i *Installer) appendMachineLog(out io.Writer, leader machine.Config) {
-	tail, err := redact.ReadTail(machine.LogPath(i.store.MachineDir(leader.InfraID, leader.Name)), quotedLogLines)
+// appendMachineLogs copies the end of the control plane's log, and then that of the machine because of which the
+// installation failed: they often contain the reason.
+func (i *Installer) appendMachineLogs(out io.Writer, leader machine.Config, why error) {
+	i.appendMachineLog(out, leader.InfraID, leader.Name)
+	var failed *machineError
+	if errors.As(why, &failed) && failed.machine != leader.Name {
+		i.appendMachineLog(out, leader.InfraID, failed.machine)
+	}
+}
+
+func (i *Installer) appendMachineLog(out io.Writer, infraID, name string) {
+	tail, err := redact.ReadTail(machine.LogPath(i.store.MachineDir(infraID, name)), quotedLogLines)
 	if err != nil {
 		return // it has not been started
 	}
-	_, _ = fmt.Fprintf(out, "--- end of the log of %s\n%s---\n", leader.Name, tail) // the error that follows matters more
+	_, _ = fmt.Fprintf(out, "--- end of the log of %s\n%s---\n", name, tail) // the error that follows matters more
 }
 
 // DestroyCluster destroys the cluster that dir/metadata.json names, and removes dir. A missing

@@ -247,23 +247,36 @@ func TestFailedInstallation(t *testing.T) {
 		timeout time.Duration
 		reason  string
 		says    string
+		quotes  []string // the machines whose logs are quoted
 	}{
-		"a control plane that does not start": {0, machinetest.ExitAtOnce, 0, "MachineFailed", string(machinetest.ExitAtOnce)},
-		"a worker that does not start":        {2, machinetest.ExitAtOnce, 0, "MachineFailed", "-worker-1"},
-		"a worker that does not join":         {1, unready, 2 * time.Second, "InstallTimeout", "-worker-0: not finished within 2s"},
+		"a control plane that does not start": {0, machinetest.ExitAtOnce, 0, "MachineFailed", string(machinetest.ExitAtOnce), []string{"master-0"}},
+		"a worker that does not start":        {2, machinetest.ExitAtOnce, 0, "MachineFailed", "-worker-1", []string{"master-0", "worker-1"}},
+		"a worker that does not join": {
+			1, unready, 2 * time.Second, "InstallTimeout", "-worker-0: not finished within 2s: context deadline exceeded (" + unreadyProblem + ")",
+			[]string{"master-0", "worker-0"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			f := l.folder(t, twoWorkers)
 			i := NewInstaller(l.store, c.timeout)
-			l.prepared(t, i, f, c.bad, c.fault)
+			md := l.prepared(t, i, f, c.bad, c.fault)
 			err := i.CreateCluster(t.Context(), string(f))
 			if err == nil || failureReason(err) != c.reason || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("reason %s: %v", failureReason(err), err)
 			}
 			log, err := os.ReadFile(f.logPath())
-			if err != nil || !strings.Contains(string(log), c.says) || !strings.Contains(string(log), "end of the log of") {
+			if err != nil || !strings.Contains(string(log), c.says) {
 				t.Errorf("log: %s, %v", log, err)
+			}
+			var quoted []string
+			for line := range strings.Lines(string(log)) {
+				if name, found := strings.CutPrefix(strings.TrimSpace(line), "--- end of the log of "+md.InfraID+"-"); found {
+					quoted = append(quoted, name)
+				}
+			}
+			if diff := cmp.Diff(c.quotes, quoted); diff != "" {
+				t.Errorf("the logs of other machines are quoted (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -28,13 +28,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// unready is the fault of a worker that runs but never becomes a node.
-const unready machinetest.Injection = "unready"
+// unready is the fault of a worker that runs but never becomes a node; unreadyProblem is why.
+const (
+	unready        machinetest.Injection = "unready"
+	unreadyProblem                       = "containerd ended (exit status 1): no such plugin"
+)
 
 // work is what a stand-in machine runs: that of a control plane serves the part of the Kubernetes
 // API that the installer uses.
 func work(ctx context.Context, dir string) error {
 	config, err := machine.LoadConfig(dir)
+	if err == nil && machinetest.ReadInjection(dir) == unready {
+		return machine.WriteProblem(dir, unreadyProblem)
+	}
 	if err != nil || config.Role != machine.ControlPlane {
 		return err
 	}

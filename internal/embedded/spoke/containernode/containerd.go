@@ -4,69 +4,79 @@ package containernode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/spoke/containernode/runtimesupervisor"
 )
 
-// Intervals of the supervision of containerd.
-const (
-	containerdPoll    = 50 * time.Millisecond
-	containerdRestart = time.Second
-)
+// containerdPoll is the interval between attempts to connect to containerd.
+const containerdPoll = 50 * time.Millisecond
 
-// superviseContainerd runs containerd until ctx ends. It starts containerd again when it has ended:
-// containers do not end with it.
-func superviseContainerd(ctx context.Context, p programs) error {
-	for ctx.Err() == nil {
-		// Not bound to ctx: the containers are stopped by containerd, and it ends with this process.
-		cmd := exec.Command(p.containerd, "--config", containerdConfigPath, "--log-level", "warn") //nolint:noctx // see above
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			return fmt.Errorf("starting containerd: %w", err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-ended:
-			klog.FromContext(ctx).Error(errors.Join(errContainerdEnded, err), "will start it again")
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(containerdRestart):
-		}
-	}
-	return nil
+// superviseContainerd runs containerd until ctx ends. It records why containerd does not run in health, for the node, and
+// in the folder of the machine, for programs of this computer.
+func superviseContainerd(ctx context.Context, o Options, p programs, health *runtimesupervisor.Health) error {
+	return runtimesupervisor.Supervisor{
+		Name: "containerd",
+		Command: func() *exec.Cmd {
+			return exec.Command(p.containerd, "--config", containerdConfigPath, "--log-level", "warn") //nolint:noctx // it ends with this process
+		},
+		Output: os.Stderr,
+		Report: func(problem string) {
+			health.SetProblem(problem)
+			if err := machine.WriteProblem(o.Dir, problem); err != nil {
+				klog.FromContext(ctx).Error(err, "the problem is only in this log", "problem", problem)
+			}
+		},
+		Clock: clock.RealClock{},
+	}.Run(ctx)
 }
 
-var errContainerdEnded = errors.New("containerd ended unexpectedly")
-
 // prepareContainerd waits until containerd listens and gives it the image of the containers that
-// hold the namespaces of pods.
-func prepareContainerd(ctx context.Context, p programs) error {
-	err := wait.PollUntilContextCancel(ctx, containerdPoll, true, func(ctx context.Context) (bool, error) {
+// hold the namespaces of pods. It waits without a limit for a containerd that ends again and again.
+func prepareContainerd(ctx context.Context, p programs, health *runtimesupervisor.Health) error {
+	archive, err := newPauseArchive()
+	if err != nil {
+		return fmt.Errorf("making the image %s: %w", pauseImage, err)
+	}
+	for {
+		if err := waitForContainerd(ctx); err != nil {
+			return fmt.Errorf("waiting for containerd: %w", err)
+		}
+		err := importImage(ctx, p, archive)
+		if err == nil || !endsSoon(ctx, health) {
+			return err
+		}
+	}
+}
+
+// waitForContainerd waits until containerd accepts a connection.
+func waitForContainerd(ctx context.Context) error {
+	return wait.PollUntilContextCancel(ctx, containerdPoll, true, func(ctx context.Context) (bool, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", containerdSocket)
 		if err != nil {
 			return false, nil //nolint:nilerr // not yet
 		}
 		return true, conn.Close()
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for containerd: %w", err)
+}
+
+// problemDelay is how long the end of containerd may take to be known.
+const problemDelay = time.Second
+
+// endsSoon reports whether containerd has ended, or ends within problemDelay.
+func endsSoon(ctx context.Context, health *runtimesupervisor.Health) bool {
+	select {
+	case <-ctx.Done():
+	case <-time.After(problemDelay):
 	}
-	archive, err := newPauseArchive()
-	if err != nil {
-		return fmt.Errorf("making the image %s: %w", pauseImage, err)
-	}
-	return importImage(ctx, p, archive)
+	return ctx.Err() == nil && health.Problem() != ""
 }

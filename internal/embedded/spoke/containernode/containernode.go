@@ -20,14 +20,18 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/spoke/containernode/runtimesocket"
+	"hotspare.io/hotspare/internal/embedded/spoke/containernode/runtimesupervisor"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 )
 
@@ -58,6 +62,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", o.Machine.Name, err)
 	}
+	if err := machine.WriteProblem(o.Dir, ""); err != nil { // that of the last run
+		return fmt.Errorf("starting machine %s: %w", o.Machine.Name, err)
+	}
 	if err := writeConfiguration(o, found); err != nil {
 		return fmt.Errorf("starting machine %s: %w", o.Machine.Name, err)
 	}
@@ -65,11 +72,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("starting machine %s: configuring its network: %w", o.Machine.Name, err)
 	}
+	health := runtimesupervisor.NewHealth()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { reapOrphans(ctx); return nil })
 	work.Go(func() error { return connectNetwork(ctx, tap, networkSocket(o)) })
-	work.Go(func() error { return superviseContainerd(ctx, found) })
-	work.Go(func() error { return runKubernetes(ctx, o, found) })
+	work.Go(func() error { return superviseContainerd(ctx, o, found, health) })
+	work.Go(func() error { return runKubernetes(ctx, o, found, health) })
 	return work.Wait()
 }
 
@@ -84,17 +92,24 @@ func controlPlaneDir(dir string, c machine.Config) string {
 
 // runKubernetes runs the kubelet and kube-proxy when containerd answers and the node has a
 // certificate. When ctx ends, it separates the kubelet from containerd, so that the kubelet restarts nothing, and stops
-// the containers.
-func runKubernetes(ctx context.Context, o Options, found programs) error {
-	if err := prepareContainerd(ctx, found); err != nil {
-		return ignoreCancellation(ctx, err)
-	}
+// the containers. Until it returns, the node has a condition about the health of containerd.
+func runKubernetes(ctx context.Context, o Options, found programs, health *runtimesupervisor.Health) error {
+	prepared := make(chan error, 1)
+	go func() { prepared <- prepareContainerd(ctx, found, health) }()
 	member, err := node.Join(ctx, node.Options{Name: o.Machine.Name, Dir: machine.PKIPath(o.Dir), Bootstrap: o.Bootstrap})
 	if err != nil {
 		return ignoreCancellation(ctx, err)
 	}
 	defer member.Close()
 	klog.FromContext(ctx).Info("joined", "node", o.Machine.Name)
+	stopPublishing, err := startPublishing(ctx, o.Machine.Name, member, health)
+	if err != nil {
+		return err
+	}
+	defer stopPublishing()
+	if err := <-prepared; err != nil {
+		return ignoreCancellation(ctx, err)
+	}
 	runtime, err := runtimesocket.Listen(kubeletSocket, containerdSocket)
 	if err != nil {
 		return err
@@ -109,6 +124,19 @@ func runKubernetes(ctx context.Context, o Options, found programs) error {
 	err = work.Wait()
 	stopContainers(ctx)
 	return ignoreCancellation(ctx, err)
+}
+
+// startPublishing keeps the condition of the node about containerd until the returned function is called, which waits for
+// its end.
+func startPublishing(ctx context.Context, name string, member *node.Membership, health *runtimesupervisor.Health) (stop func(), err error) {
+	client, err := kubernetes.NewForConfig(member.ClientConfig())
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { health.Publish(ctx, client, name, clock.RealClock{}) })
+	return func() { cancel(); work.Wait() }, nil
 }
 
 func (o Options) runWhileAlive(ctx context.Context, signs func(context.Context) error) error {
