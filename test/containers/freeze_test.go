@@ -96,7 +96,7 @@ func TestAFrozenClusterOutlivesItsCertificates(t *testing.T) {
 	c := shared.newClusterOf(t, "expired", "workers: 1, containers: Always, certificateDuration: 1m")
 	c.apply(`apiVersion: v1
 kind: Pod
-metadata: {name: web}
+metadata: {name: web, labels: {app: web}}
 spec:
   containers:
   - {name: main, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"], readinessProbe: {httpGet: {path: /hostname, port: 8080}, periodSeconds: 1}}
@@ -109,6 +109,9 @@ spec:
 	t.Logf("running again after %s", time.Since(began).Round(100*time.Millisecond))
 	c.eventually(2*time.Minute, "true 0", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].ready} {.status.containerStatuses[0].restartCount}")
 	c.eventually(2*time.Minute, "ok", "exec", "web", "--", "sh", "-c", "echo ok")
+	// kube-proxy sees a new Service. With a connection whose certificate has expired, it would after 5 minutes.
+	c.kubectl("expose", "pod", "web", "--port=80", "--target-port=8080")
+	c.eventually(time.Minute, "web", "exec", "web", "--", "testpod", "get", "http://web.default.svc/hostname")
 }
 
 // TestAKilledHubEndsFrozenClusters kills a hub while a cluster is frozen. Its processes end by themselves; the next hub says

@@ -174,13 +174,13 @@ func proxyConfig(c machine.Config, mode string) map[string]any {
 	}
 }
 
-// proxyKubeconfig returns the kubeconfig of kube-proxy, which uses the node's certificate.
+// proxyKubeconfig returns the kubeconfig of kube-proxy, which uses the connections of the node: see
+// registerNodeTransport.
 func proxyKubeconfig(o Options) clientcmdapi.Config {
-	certificate := machine.NodeCertificatePath(o.Dir)
 	const name = "node"
 	return clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: o.Bootstrap.Host, CertificateAuthorityData: o.Bootstrap.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificate: certificate, ClientKey: certificate}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {AuthProvider: &clientcmdapi.AuthProviderConfig{Name: nodeAuthProvider}}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
 	}

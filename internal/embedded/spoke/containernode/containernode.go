@@ -120,7 +120,7 @@ func runKubernetes(ctx context.Context, o Options, found programs, health *runti
 	work.Go(func() error { return member.CloseStaleConnections(inner) })
 	work.Go(func() error { return o.runWhileAlive(inner, heartbeats.openUntilDone) })
 	work.Go(func() error { return runKubelet(inner, o, member, heartbeats) })
-	work.Go(func() error { return runProxy(inner) })
+	work.Go(func() error { return runProxy(inner, member) })
 	err = work.Wait()
 	stopContainers(ctx)
 	return ignoreCancellation(ctx, err)

@@ -9,9 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
 func TestTheStatusOfAProcess(t *testing.T) {
@@ -144,5 +150,48 @@ func TestKubeProxyUsesAPacketFilterThatWorks(t *testing.T) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// registerOnce registers the transport of kube-proxy, which is that of the process.
+var registerOnce = sync.OnceValue(func() error {
+	return registerNodeTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusTeapot, Body: http.NoBody, Request: r}, nil
+	}))
+})
+
+// Connections of the node are closed when its certificate is renewed. client-go keeps those with a certificate from a file
+// for up to 5 minutes.
+func TestKubeProxyUsesTheConnectionsOfTheNode(t *testing.T) {
+	if err := registerOnce(); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := pki.NewCA("ca", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bootstrap := &rest.Config{Host: "https://10.128.0.1:6443", TLSClientConfig: rest.TLSClientConfig{CAData: ca.CertPEM()}}
+	raw, err := clientcmd.Write(proxyKubeconfig(Options{Dir: t.TempDir(), Bootstrap: bootstrap}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusTeapot || config.CertFile != "" {
+		t.Errorf("status %d, certificate %q, %v", response.StatusCode, config.CertFile, err)
 	}
 }

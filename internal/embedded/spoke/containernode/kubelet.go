@@ -10,13 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	"k8s.io/kubernetes/cmd/kubelet/app"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	"k8s.io/kubernetes/pkg/kubelet"
@@ -152,26 +149,4 @@ func hasPIDController(path string) bool {
 		}
 	}
 	return false
-}
-
-// runProxy runs kube-proxy until ctx ends.
-func runProxy(ctx context.Context) error {
-	o := proxy.NewOptions()
-	flags := pflag.NewFlagSet("kube-proxy", pflag.ContinueOnError)
-	o.AddFlags(flags)
-	o.ConfigFile = proxyConfigPath
-	if err := o.Complete(flags); err != nil {
-		return fmt.Errorf("configuring kube-proxy: %w", err)
-	}
-	if err := o.Validate(); err != nil {
-		return fmt.Errorf("configuring kube-proxy: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- o.Run(klog.NewContext(ctx, klog.FromContext(ctx).WithName("kube-proxy"))) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("kube-proxy ended unexpectedly: %w", err)
-	case <-ctx.Done():
-		return nil // it does not react; it ends with this process
-	}
 }
