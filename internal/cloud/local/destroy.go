@@ -26,7 +26,7 @@ func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
 		if err := s.waitForClusterExit(ctx, infraID); err != nil {
 			return err
 		}
-		if err := s.endLeftoverProcesses(infraID); err != nil {
+		if err := s.endLeftoverProcesses(ctx, infraID); err != nil {
 			return err
 		}
 		trash, err := s.moveClusterToTrash(infraID)
@@ -73,9 +73,9 @@ func (s *Store) hasClusterProcess(infraID string) bool {
 	return false
 }
 
-// endLeftoverProcesses ends the processes that an earlier run of the store left behind. It covers
-// the case that Run has not done so yet.
-func (s *Store) endLeftoverProcesses(infraID string) error {
+// endLeftoverProcesses ends the processes that an earlier run of the store left behind, and removes their
+// cgroups. It covers the case that Run has not done so yet.
+func (s *Store) endLeftoverProcesses(ctx context.Context, infraID string) error {
 	list, err := s.ListMachines(infraID)
 	if err != nil {
 		return err
@@ -84,10 +84,8 @@ func (s *Store) endLeftoverProcesses(infraID string) error {
 		if err := endLockHolder(machine.LockPath(s.MachineDir(infraID, c.Name)), s.grace); err != nil {
 			return err
 		}
-		if c.RunsContainers() {
-			if err := s.removeCgroups(c.Name); err != nil {
-				return err
-			}
+		if err := s.removeCgroupsWhenEmpty(ctx, c, s.removeCgroupsOf); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,14 +44,14 @@ func endLockHolder(path string, grace time.Duration) error {
 
 // endRemovedMachines ends what is left of the machines in a folder that moveWorkerToTrash or moveClusterToTrash has
 // filled: their processes, which may be left over from an earlier run of the store, and their cgroups.
-func (s *Store) endRemovedMachines(trash string) error {
+func (s *Store) endRemovedMachines(ctx context.Context, trash string) error {
 	for _, pattern := range []string{"*/machine.json", "*/*/machine.json"} { // a worker, and the machines of a cluster
 		found, err := fs.Glob(os.DirFS(trash), pattern)
 		if err != nil {
 			return err
 		}
 		for _, config := range found {
-			if err := s.endRemovedMachine(filepath.Dir(filepath.Join(trash, config))); err != nil {
+			if err := s.endRemovedMachine(ctx, filepath.Dir(filepath.Join(trash, config))); err != nil {
 				return err
 			}
 		}
@@ -58,7 +59,7 @@ func (s *Store) endRemovedMachines(trash string) error {
 	return nil
 }
 
-func (s *Store) endRemovedMachine(dir string) error {
+func (s *Store) endRemovedMachine(ctx context.Context, dir string) error {
 	if err := endLockHolder(machine.LockPath(dir), s.grace); err != nil {
 		return err
 	}
@@ -66,23 +67,30 @@ func (s *Store) endRemovedMachine(dir string) error {
 	if err != nil {
 		return nil //nolint:nilerr // a machine whose description is damaged never started
 	}
-	return s.removeCgroupsOfRemoved(c)
+	return s.removeCgroupsWhenEmpty(ctx, c, s.removeCgroupsUnlessReplaced)
 }
 
-// removeCgroupsOfRemoved removes the cgroups of a machine that was removed. It waits for the processes in them, which the
-// kernel ends after that of the machine.
-func (s *Store) removeCgroupsOfRemoved(c machine.Config) error {
+// removeCgroupsWhenEmpty calls remove, which removes the cgroups of a machine whose process has ended. It waits for the
+// processes in them, which the kernel ends after that of the machine, for the grace period at most and until ctx ends.
+func (s *Store) removeCgroupsWhenEmpty(ctx context.Context, c machine.Config, remove func(machine.Config) error) error {
 	if !c.RunsContainers() {
 		return nil
 	}
-	for patience := time.Now().Add(s.grace); ; {
-		err := s.removeCgroupsUnlessReplaced(c)
-		if !errors.Is(err, syscall.EBUSY) || time.Now().After(patience) {
+	for patience := s.clock.Now().Add(s.grace); ; {
+		err := remove(c)
+		if !errors.Is(err, syscall.EBUSY) || s.clock.Now().After(patience) {
 			return err
 		}
-		time.Sleep(lockPollInterval) //nolint:forbidigo // there is no notification when the last process of a cgroup ends
+		select {
+		case <-s.clock.After(lockPollInterval): // there is no notification when the last process of a cgroup ends
+		case <-ctx.Done():
+			return err
+		}
 	}
 }
+
+// removeCgroupsOf removes the cgroups of a machine.
+func (s *Store) removeCgroupsOf(c machine.Config) error { return s.removeCgroups(c.Name) }
 
 // removeCgroupsUnlessReplaced removes the cgroups of a machine that was removed, unless there is a machine with its name
 // again. The start of that one removes them.

@@ -124,7 +124,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	}
 	s.recordStarted(p, cmd.Process.Pid, commands)
 	ran, err := s.waitForProcessExit(ctx, cmd, p)
-	s.removeControlGroups(ctx, p)
+	s.removeControlGroups(context.WithoutCancel(ctx), p)
 	end := p.classifyExit(ran, err, readLastLogLine(log.Name(), before.Size()))
 	_, err = fmt.Fprintf(log, "%s hotspare: the process of %s ended: %v\n", time.Now().UTC().Format(time.RFC3339), p.Name, cmd.ProcessState)
 	if err != nil {
@@ -169,13 +169,10 @@ func startIsolated(ctx context.Context, cmd *exec.Cmd, p *process) error {
 	return nil
 }
 
-// removeControlGroups removes what a machine that runs containers leaves in the kernel. An error is
-// not lost: the groups are removed again when the machine is destroyed.
+// removeControlGroups removes what a machine that runs containers leaves in the kernel, and waits until
+// that is possible. An error is not lost: the groups are removed again when the machine is destroyed.
 func (s *Store) removeControlGroups(ctx context.Context, p *process) {
-	if !p.RunsContainers() {
-		return
-	}
-	if err := s.removeCgroups(p.Name); err != nil {
+	if err := s.removeCgroupsWhenEmpty(ctx, p.Config, s.removeCgroupsOf); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "will remove them with the machine", "machine", p.Name)
 	}
 }

@@ -65,7 +65,7 @@ func (s *Store) removeIncomplete(ctx context.Context) error {
 		return err
 	}
 	for _, dir := range rubbish {
-		err := s.endRemovedMachines(dir)
+		err := s.endRemovedMachines(ctx, dir)
 		if err == nil {
 			err = s.removeAll(ctx, dir)
 		}

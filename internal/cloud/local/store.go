@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/local/apiaddress"
@@ -75,6 +76,8 @@ type options struct {
 	held          *apiaddress.Budget
 	// removeCgroups is machine.RemoveCgroups, except in tests.
 	removeCgroups func(machine string) error
+	// clock is the clock of the wait for cgroups.
+	clock clock.Clock
 }
 
 // WithGrace sets how long a machine may take to stop before it is killed. The default is 15
@@ -111,7 +114,7 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 		command: command,
 		options: options{
 			grace: 15 * time.Second, freezeTimeout: defaultFreezeTimeout, measure: MeasureResources, held: apiaddress.NewBudget(1000),
-			removeCgroups: machine.RemoveCgroups,
+			removeCgroups: machine.RemoveCgroups, clock: clock.RealClock{},
 		},
 		wake:      make(chan struct{}, 1),
 		procs:     map[string]*process{},

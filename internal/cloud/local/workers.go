@@ -116,7 +116,7 @@ func (s *Store) RemoveWorker(ctx context.Context, infraID, name string) error {
 	if trash == "" {
 		return nil
 	}
-	if err := s.endRemovedMachines(trash); err != nil {
+	if err := s.endRemovedMachines(ctx, trash); err != nil {
 		return err
 	}
 	return s.removeAll(ctx, trash)

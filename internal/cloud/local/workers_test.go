@@ -239,7 +239,7 @@ func TestTheCgroupsOfARemovedWorkerAreRemoved(t *testing.T) {
 	if _, err := s.CreateMachine(worker); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.removeCgroupsOfRemoved(worker); err != nil { // those of its namesake
+	if err := s.removeCgroupsWhenEmpty(t.Context(), worker, s.removeCgroupsUnlessReplaced); err != nil { // those of its namesake
 		t.Error(err)
 	}
 }

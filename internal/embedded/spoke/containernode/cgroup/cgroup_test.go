@@ -15,6 +15,7 @@ import (
 // fakeTree does what the kernel does in a folder of files.
 type fakeTree struct {
 	t        *testing.T
+	root     string
 	version2 bool
 	// busy is a group whose processes keep it from delegating controllers.
 	busy string
@@ -25,8 +26,8 @@ type fakeTree struct {
 // newTree returns a tree with the root of a hierarchy, which has these files.
 func newTree(t *testing.T, version2 bool, files map[string]string) (*fakeTree, machine.CgroupHierarchy) {
 	t.Helper()
-	tree := &fakeTree{t: t, version2: version2}
 	root := t.TempDir()
+	tree := &fakeTree{t: t, root: root, version2: version2}
 	tree.put(root, files)
 	return tree, machine.CgroupHierarchy{Path: root, Version2: version2}
 }
@@ -89,7 +90,13 @@ func (f *fakeTree) Write(path, content string) error {
 		for _, child := range children {
 			f.put(filepath.Dir(child), map[string]string{"cgroup.controllers": content})
 		}
-	case name == "cgroup.procs" && !f.version2:
+	case name == "cgroup.procs" && f.version2:
+		// Only the root of the computer may have processes and pass controllers on: see "No Internal Process
+		// Constraint" in the kernel's documentation.
+		if given, err := os.ReadFile(filepath.Join(group, "cgroup.subtree_control")); group != f.root && err == nil && len(strings.TrimSpace(string(given))) > 0 {
+			return syscall.EBUSY
+		}
+	case name == "cgroup.procs":
 		if cpus, err := os.ReadFile(filepath.Join(group, "cpuset.cpus")); err == nil && strings.TrimSpace(string(cpus)) == "" {
 			return syscall.ENOSPC
 		}
@@ -218,5 +225,27 @@ func TestTheRootOfANamespaceIsLeft(t *testing.T) {
 	}
 	if got := tree.read(h.Path, "cgroup.subtree_control"); got != "cpuset cpu io memory pids" {
 		t.Errorf("the root delegates %q", got)
+	}
+}
+
+// The machine of a hub that was killed leaves groups that pass controllers on to pods. The store of machines removes them
+// before it starts the machine again.
+func TestAProcessCannotJoinTheGroupOfAnEarlierOne(t *testing.T) {
+	tree, h := newTree(t, true, rootOfVersion2())
+	if err := enterGroup(tree, h, "/hotspare/worker"); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(h.Path, "hotspare", "worker")
+	if err := leaveRoot(tree, group); err != nil { // it is the root of the machine's namespace
+		t.Fatal(err)
+	}
+	if err := enterGroup(tree, h, "/hotspare/worker"); !errors.Is(err, syscall.EBUSY) {
+		t.Fatalf("the error is %v", err)
+	}
+	if err := os.RemoveAll(group); err != nil {
+		t.Fatal(err)
+	}
+	if err := enterGroup(tree, h, "/hotspare/worker"); err != nil {
+		t.Error(err)
 	}
 }
