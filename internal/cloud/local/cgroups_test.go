@@ -114,3 +114,22 @@ func TestTheDeletionOfAClusterWaitsUntilItsCgroupsAreEmpty(t *testing.T) {
 	}
 	b.check(t, p.Name)
 }
+
+func TestAHubThatWasKilledLeavesNoCgroups(t *testing.T) {
+	for name, leaveProcess := range map[string]bool{"of a process that has ended": false, "of a process that still runs": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			p := newWorker(t, s)
+			if leaveProcess {
+				leave(t, s, p.Name)
+			}
+			s = open(t, dir)
+			b := newBusyCgroups(t, s, 5*lockPollInterval)
+			run(t, s)
+			eventually(t, func() bool { return len(b.removed) > 0 }, func() { t.Fatal("the cgroups are left") })
+			b.check(t, p.Name)
+			s.await(t, infraID, p.Name+" Stopped")
+		})
+	}
+}

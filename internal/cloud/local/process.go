@@ -95,6 +95,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 		return newFailedResult(err)
 	}
 	if ctx.Err() != nil {
+		s.removeControlGroups(context.WithoutCancel(ctx), p)
 		return exitResult{}
 	}
 	if err := checkStartable(p); err != nil {

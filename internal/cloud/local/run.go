@@ -29,7 +29,7 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // recoverMachines removes machines that were being created or deleted when the last run ended, ends
-// leftover processes of machines that should not run, and enqueues all clusters.
+// leftover processes of machines that should not run and removes their cgroups, and enqueues all clusters.
 func (s *Store) recoverMachines(ctx context.Context) error {
 	if err := s.removeIncomplete(ctx); err != nil { // before a machine starts that has the name of one of them
 		return fmt.Errorf("cleaning up the machine store: %w", err)
@@ -48,8 +48,8 @@ func (s *Store) recoverMachines(ctx context.Context) error {
 			continue
 		}
 		for _, m := range ms {
-			if !m.wanted && hasLeftoverProcess(m) {
-				s.startMachineProcess(ctx, m).requestStop(ctx) // only ends the leftover process
+			if !m.wanted && (m.RunsContainers() || hasLeftoverProcess(m)) {
+				s.startMachineProcess(ctx, m).requestStop(ctx) // only removes what is left over
 			}
 		}
 		s.enqueueCluster(id)
