@@ -18,6 +18,7 @@ import (
 
 	"github.com/distribution/reference"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -190,6 +191,57 @@ func TestCachedImagesAreListedAndDeleted(t *testing.T) {
 	} {
 		if code := r.run(strings.Fields(c.command)...); code != 0 || !regexp.MustCompile(c.want).MatchString(r.stdout.String()) {
 			t.Errorf("%s: exit code %d: %s%s", c.command, code, r.stdout.String(), r.stderr.String())
+		}
+	}
+}
+
+func TestAnImageOfARegistryIsLoadedWithTheGivenCredentials(t *testing.T) {
+	r := imageRig(t)
+	registry := registrytest.New(t, registrytest.Basic)
+	registry.Set(func(s *registrytest.Settings) {
+		s.Users = map[string]string{"alice": "hush"}
+		s.Owners = map[string]string{"team/app": "alice"}
+	})
+	image, err := random.Image(500, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", runtime.GOARCH
+	if image, err = mutate.ConfigFile(image, file); err != nil {
+		t.Fatal(err)
+	}
+	registry.Push(t, "team/app:v1", image)
+	settings := pullthrough.Settings{InsecureRegistries: []string{registry.Host}}
+	if err := pullthrough.WriteSettings(machine.ImageCachePath(filepath.Join("data", "machines")), settings); err != nil {
+		t.Fatal(err)
+	}
+	name := registry.Host + "/team/app:v1"
+	if code := r.run("image", "load", name); code != 1 || !strings.Contains(r.stderr.String(), "check the credentials for it in the pull secret") {
+		t.Errorf("without credentials: exit code %d: %s", code, r.stderr.String())
+	}
+	write(t, "secret.json", fmt.Sprintf(`{"auths":{%q:{"username":"alice","password":"hush"}}}`, registry.Host))
+	if code := r.run("image", "load", name, "busybox.tar", "--pull-secret", "secret.json"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, r.stderr.String())
+	}
+	if got := r.stdout.String(); !strings.Contains(got, "loaded "+name+" (") || !strings.Contains(got, "loaded docker.io/library/busybox:1.36 (") {
+		t.Errorf("it prints %s", got)
+	}
+	write(t, "secret.json", "{")
+	if code := r.run("image", "load", name, "--pull-secret", "secret.json"); code != 1 || !strings.Contains(r.stderr.String(), "--pull-secret: secret.json: ") {
+		t.Errorf("with a file that is no secret: exit code %d: %s", code, r.stderr.String())
+	}
+}
+
+func TestAFileWhoseNameIsMisspelledIsNotSearchedInARegistry(t *testing.T) {
+	r := imageRig(t)
+	for _, name := range []string{"busibox.tar", "archives/busybox", "./busybox:1.36", "Busybox:1.36"} {
+		if code := r.run("image", "load", name); code != 1 || !strings.Contains(r.stderr.String(), "there is no such file") {
+			t.Errorf("%s: exit code %d: %s", name, code, r.stderr.String())
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // commands has a method for each command of this package. The methods share the App.
 type commands struct{ *base.App }
 
-const imageLong = `Load container images for local clusters, without Docker and without a network.
+const imageLong = `Load container images for local clusters, without Docker, from files or registries.
 
 All local clusters on this computer whose workers run containers
 (spec.platform.local.containers: Auto or Always) find the images at their next pull, also

@@ -4,11 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
 
+	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/imagestore"
+	"hotspare.io/hotspare/internal/embedded/imagestore/pullsecret"
+	"hotspare.io/hotspare/internal/embedded/imagestore/pullthrough"
+	"hotspare.io/hotspare/internal/embedded/imagestore/upstream"
 )
 
 const loadLong = `Load container images into the data folder, from which all local clusters on this
@@ -22,21 +29,27 @@ statically: its image contains only the program, and starts it. Each image must 
 the architecture of this computer. An image replaces the one that has the same name.
 
 The names of the images are those in the archive. If it contains none, specify the name
-with --name.`
+with --name.
+
+NAME:TAG is an image of a registry, such as busybox:1.36, unless a file has that name. It is
+pulled with the credentials in --pull-secret, and not with those of a cluster: all clusters
+get a loaded image.`
 
 func (a commands) loadCommand() *cobra.Command {
-	var name string
+	var name, pullSecret string
 	cmd := &cobra.Command{
-		Use:   "load FILE|FOLDER...",
-		Short: "Load images from archives, folders or programs",
+		Use:   "load FILE|FOLDER|NAME:TAG...",
+		Short: "Load images from archives, folders, programs or registries",
 		Long:  loadLong,
 		Example: `  docker save busybox:1.36 -o busybox.tar
   hotspare image load busybox.tar
+  hotspare image load nginx:1.29
   hotspare image load ./layout --name registry.example.com/team/app:v1
   hotspare image load ./server --name example.com/server:dev`,
 		Args: base.RequireNames("archive or folder"),
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the image, instead of the names in the archive")
+	cmd.Flags().StringVar(&pullSecret, "pull-secret", "", "`file` with credentials of registries, as a .dockerconfigjson (default: none)")
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("name", cobra.NoFileCompletions))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("name") {
@@ -47,22 +60,78 @@ func (a commands) loadCommand() *cobra.Command {
 				return base.UsageErrorFor(fmt.Errorf("--name names one image: specify one archive or folder, not %d", len(args)), cmd)
 			}
 		}
-		return a.loadImages(cmd.Context(), args, imagestore.LoadOptions{Name: name})
+		credentials, err := readPullSecret(pullSecret)
+		if err != nil {
+			return err
+		}
+		return a.loadImages(cmd.Context(), args, credentials, imagestore.LoadOptions{Name: name})
 	}
 	return cmd
 }
 
-// loadImages loads all valid archives, and returns the errors of the others.
-func (a commands) loadImages(ctx context.Context, paths []string, o imagestore.LoadOptions) error {
+// readPullSecret reads the credentials in a file; an empty path stands for none.
+func readPullSecret(path string) (pullsecret.Secret, error) {
+	if path == "" {
+		return pullsecret.Secret{}, nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return pullsecret.Secret{}, fmt.Errorf("--pull-secret: %w", err)
+	}
+	secret, err := pullsecret.Parse(raw)
+	if err != nil {
+		return pullsecret.Secret{}, fmt.Errorf("--pull-secret: %s: %w", path, err)
+	}
+	return secret, nil
+}
+
+// parseRemoteName returns the image of a registry that an argument names: one that is no file, and has a tag. Without a tag, it
+// is rather a file whose name is misspelled.
+func parseRemoteName(argument string) (reference.Named, bool) {
+	if _, err := os.Lstat(argument); !errors.Is(err, fs.ErrNotExist) {
+		return nil, false
+	}
+	named, err := reference.ParseNormalizedNamed(argument)
+	if err != nil {
+		return nil, false
+	}
+	_, isTagged := named.(reference.Tagged)
+	return named, isTagged
+}
+
+// newRegistryClient returns a client for the registries that local clusters may use, at all addresses: who runs this command
+// can connect to them anyway.
+func (a commands) newRegistryClient() (*upstream.Client, error) {
+	settings, err := pullthrough.ReadSettings(a.cachePath())
+	if err != nil {
+		return nil, err
+	}
+	return upstream.New(upstream.Options{IsAllowed: func(netip.Addr) bool { return true }, Insecure: settings.InsecureRegistries}), nil
+}
+
+// loadImages loads all valid archives and images of registries, and returns the errors of the others.
+func (a commands) loadImages(ctx context.Context, arguments []string, secret pullsecret.Secret, o imagestore.LoadOptions) error {
 	store := a.openStore()
+	client, err := a.newRegistryClient()
+	if err != nil {
+		return err
+	}
+	load := func(argument string) ([]imagestore.Image, error) {
+		named, isRemote := parseRemoteName(argument)
+		if !isRemote {
+			return store.Load(ctx, argument, o)
+		}
+		credentials, _ := secret.Find(named)
+		return store.Pull(ctx, argument, client, credentials, o)
+	}
 	var all []imagestore.Image
 	var errs []error
-	for _, path := range paths {
-		images, err := store.Load(ctx, path, o)
+	for _, argument := range arguments {
+		images, err := load(argument)
 		all = append(all, images...)
 		errs = append(errs, err)
 	}
-	err := a.printImages(all, func() error {
+	err = a.printImages(all, func() error {
 		for _, i := range all {
 			if _, err := fmt.Fprintf(a.Stdout, "loaded %s (%s, %s)\n", i.Name, formatSize(i.Size), formatPlatforms(i)); err != nil {
 				return err

@@ -74,7 +74,7 @@ func (s *Store) readPath(ctx context.Context, path string) (candidates []candida
 func (s *Store) openSource(ctx context.Context, path string) (source, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("there is no such file: specify an archive of docker save, an OCI archive or the folder of an OCI image layout")
+		return nil, errors.New("there is no such file: specify an archive of docker save, an OCI archive, the folder of an OCI image layout, or the name of an image with its tag")
 	}
 	if err != nil {
 		return nil, err
