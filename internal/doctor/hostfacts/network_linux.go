@@ -108,21 +108,35 @@ func enterUserNamespace(attributes *syscall.SysProcAttr) {
 	attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 }
 
-// createVeth creates a pair of veth interfaces in a network namespace of a thread, which ends afterwards with the
-// namespace.
+// createVeth creates a pair of veth interfaces in a network namespace of a thread, which leaves the namespace afterwards.
 func createVeth() error {
 	created := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // it is not unlocked, so that the thread ends with this goroutine
-		created <- createVethInThread()
+		runtime.LockOSThread()
+		restored, err := createVethInThread()
+		if restored { // otherwise the thread ends with this goroutine
+			runtime.UnlockOSThread()
+		}
+		created <- err
 	}()
 	return <-created
 }
 
-func createVethInThread() error {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("creating a network namespace: %w", err)
+// createVethInThread creates the interfaces, and reports whether the thread is in its namespace again.
+func createVethInThread() (restored bool, err error) {
+	own, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true, fmt.Errorf("opening the network namespace of the thread: %w", err)
 	}
+	defer func() { err = errors.Join(err, unix.Close(own)) }()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return true, fmt.Errorf("creating a network namespace: %w", err)
+	}
+	err = addVethPair()
+	return unix.Setns(own, unix.CLONE_NEWNET) == nil, err
+}
+
+func addVethPair() error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = "hotspare0"
 	return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: "hotspare1"})
