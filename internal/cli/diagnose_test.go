@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
@@ -73,5 +77,28 @@ func TestDiagnoseWritesABundleOnce(t *testing.T) {
 	}
 	if _, err := os.Stat("pet-20261121T120000Z.tar.gz"); err != nil || !strings.Contains(r.stderr.String(), "exists already") {
 		t.Errorf("%v, %s", err, r.stderr.String())
+	}
+}
+
+// The user of a claim may not list the Secrets of its cluster: texts are in a bundle only if the user wants that.
+func TestDiagnoseKeepsUncheckedTextsOnRequestOnly(t *testing.T) {
+	forbidden := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, is := list.(*corev1.SecretList); is {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no"))
+		}
+		return c.List(ctx, list, opts...)
+	}}
+	r := newRig(t, forbidden, append(world(), attempt("pet", 0, "level=fatal msg=no quota\n"))...)
+	for _, tc := range []struct {
+		flags []string
+		want  bool
+	}{{nil, false}, {[]string{"--keep-texts"}, true}} {
+		if code := r.run(append([]string{"cluster", "diagnose", "pet", "-o", "-"}, tc.flags...)...); code != 0 {
+			t.Fatalf("exit code %d: %s", code, r.stderr.String())
+		}
+		got := unpack(t, []byte(r.stdout.String()))
+		if strings.Contains(got, "level=fatal") != tc.want || !strings.Contains(got, "the Secrets in namespace default are not known: you may not read it") {
+			t.Errorf("with %q, the bundle is\n%s", tc.flags, got)
+		}
 	}
 }

@@ -71,13 +71,21 @@ type Bundle struct {
 	size     int
 }
 
-// NewBundle returns an empty bundle whose files scrubber scrubs.
+// NewBundle returns an empty bundle whose files scrubber scrubs. If scrubber withholds texts, AddLog, AddText and AddNote
+// add nothing, and a gap says why.
 func NewBundle(s Subject, l Limits, scrubber *Scrubber) *Bundle {
-	return &Bundle{Subject: s, limits: l, scrubber: scrubber}
+	b := &Bundle{Subject: s, limits: l, scrubber: scrubber}
+	if scrubber.withholds != "" {
+		b.AddGap("logs, events, messages and specs", "values of Secrets could not be removed from them, because "+scrubber.withholds)
+	}
+	return b
 }
 
 // AddLog adds the end of a text, such as a log. An empty text adds no file.
 func (b *Bundle) AddLog(name, text string) {
+	if b.scrubber.withholds != "" {
+		return
+	}
 	if text = b.scrubber.Text(text); strings.TrimSpace(text) != "" {
 		b.addFile(name, keepEnd(text, b.limits.File))
 	}
@@ -85,6 +93,9 @@ func (b *Bundle) AddLog(name, text string) {
 
 // AddText adds the beginning of a text. An empty text adds no file.
 func (b *Bundle) AddText(name, text string) {
+	if b.scrubber.withholds != "" {
+		return
+	}
 	if text = b.scrubber.Text(text); strings.TrimSpace(text) != "" {
 		b.addFile(name, keepBeginning(text, b.limits.File))
 	}
@@ -123,11 +134,14 @@ func (b *Bundle) AddGap(part, reason string) {
 	if len(b.gaps) > maxLines {
 		return
 	}
-	b.gaps = append(b.gaps, Gap{joinLines(b.scrubber.knownOnly(part)), joinLines(b.scrubber.Text(reason))})
+	b.gaps = append(b.gaps, Gap{joinLines(b.scrubber.knownOnly(part)), joinLines(b.scrubber.scrubError(reason))})
 }
 
 // AddNote adds a line to the findings in the summary.
 func (b *Bundle) AddNote(format string, args ...any) {
+	if b.scrubber.withholds != "" {
+		return
+	}
 	if len(b.notes) == maxLines {
 		b.notes = append(b.notes, "more, not listed")
 	}

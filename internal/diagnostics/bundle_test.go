@@ -187,6 +187,40 @@ func TestNoValueOfASecretIsInABundle(t *testing.T) {
 	}
 }
 
+// Without the values of Secrets, nothing enters a bundle in which one could be.
+func TestABundleThatWithholdsTexts(t *testing.T) {
+	const text = "opensesame"
+	b := diagnostics.NewBundle(diagnostics.Subject{Namespace: "n", Name: "c", Cause: text, At: noon}, diagnostics.DefaultLimits,
+		diagnostics.NewWithholdingScrubber("Secret n/x is not known: connection refused"))
+	b.AddLog("logs/a.log", text)
+	b.AddText("events.txt", text)
+	b.AddNote("it says %s", text)
+	b.AddObject("a.yaml", map[string]any{
+		"apiVersion": "v1", "kind": "A", "spec": map[string]any{"name": text},
+		"metadata": map[string]any{"name": "a", "annotations": map[string]any{"x": text}, "labels": map[string]any{text: "x"}},
+		"status": map[string]any{
+			"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "Crash", "message": text}},
+			"replicas":   3, "ready": true, "words": []any{text},
+		},
+	})
+	files := unpack(t, b)
+	want := "apiVersion: v1\nkind: A\nmetadata:\n  name: a\nstatus:\n  conditions:\n  - reason: Crash\n    status: \"False\"\n    type: Ready\n  ready: true\n  replicas: 3\n"
+	if files["a.yaml"] != want || len(files) != 2 {
+		t.Errorf("%d files, and the object is\n%s", len(files), files["a.yaml"])
+	}
+	summary := files[diagnostics.SummaryName]
+	for _, want := range []string{
+		"Cause:     [left out]\n", "  logs, events, messages and specs: values of Secrets could not be removed from them, because Secret n/x is not known: connection refused\n",
+	} {
+		if !strings.Contains(summary, want) {
+			t.Errorf("the summary lacks %q", want)
+		}
+	}
+	if strings.Contains(summary, text) || strings.Contains(summary, "Findings") {
+		t.Errorf("the summary is\n%s", summary)
+	}
+}
+
 func TestEventsAndConditionsAreInOrderOfTime(t *testing.T) {
 	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
 	event := func(name string, change func(*corev1.Event)) corev1.Event {

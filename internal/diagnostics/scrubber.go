@@ -18,7 +18,13 @@ import (
 type Scrubber struct {
 	// known are the values of Secrets, the longest first, so that no value removes a part of a longer one.
 	known []string
+	// withholds says why not all values are known, so that every text is left out; empty if all are known.
+	withholds string
 }
+
+// NewWithholdingScrubber returns a Scrubber for a bundle of which the values of Secrets are not known, for a reason. It
+// withholds every text, and leaves of objects only what identifies them and the parts of their statuses that are no text.
+func NewWithholdingScrubber(reason string) *Scrubber { return &Scrubber{withholds: reason} }
 
 // minKnown is the minimum length of a value to search for: a shorter one would remove parts of ordinary words.
 const minKnown = 6
@@ -145,8 +151,19 @@ func isSecretData(object map[string]any, field string) bool {
 	return object["kind"] == "Secret" && (field == "data" || field == "stringData")
 }
 
+// leftOut replaces a text that a Scrubber withholds.
+const leftOut = "[left out]"
+
 // Text returns text without secrets.
-func (s *Scrubber) Text(text string) string { return redact.Text(s.knownOnly(text)) }
+func (s *Scrubber) Text(text string) string {
+	if s.withholds != "" {
+		return leftOut
+	}
+	return s.scrubError(text)
+}
+
+// scrubError returns the text of an error of a client without secrets. It is not withheld.
+func (s *Scrubber) scrubError(text string) string { return redact.Text(s.knownOnly(text)) }
 
 // knownOnly returns text without the known secrets.
 func (s *Scrubber) knownOnly(text string) string {
@@ -177,7 +194,69 @@ func (s *Scrubber) Object(o any) (map[string]any, error) {
 			delete(annotations, lastApplied)
 		}
 	}
+	if s.withholds != "" {
+		return withholdTexts(plain), nil
+	}
 	return s.scrubMap(plain), nil
+}
+
+// identityFields are fields of the metadata of an object that identify it.
+var identityFields = []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp"}
+
+// statusFields are fields of statuses whose values are words of an API, names or times, and no text.
+var statusFields = []string{
+	"type", "status", "reason", "phase", "stage", "powerState", "name", "kind", "lastTransitionTime", "lastProbeTime", "startedAt", "finishedAt",
+}
+
+// withholdTexts returns what identifies an object, and its status without texts.
+func withholdTexts(object map[string]any) map[string]any {
+	out := map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"]}
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		kept := map[string]any{}
+		for _, field := range identityFields {
+			if value, found := meta[field]; found {
+				kept[field] = value
+			}
+		}
+		out["metadata"] = kept
+	}
+	if status := withholdStatus("", object["status"]); status != nil {
+		out["status"] = status
+	}
+	return out
+}
+
+// withholdStatus returns the value of a field of a status without texts; nil if nothing remains.
+func withholdStatus(key string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			if kept := withholdStatus(k, e); kept != nil {
+				out[k] = kept
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case []any:
+		var out []any
+		for _, e := range v {
+			if kept := withholdStatus("", e); kept != nil {
+				out = append(out, kept)
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case string:
+		if !slices.Contains(statusFields, key) {
+			return nil
+		}
+	}
+	return value
 }
 
 func (s *Scrubber) scrubValue(key string, value any) any {

@@ -26,7 +26,8 @@ The bundle is a tar.gz file: a summary, the cluster's objects and events on the 
 logs that hotspare cluster logs finds, and, if the cluster's API answers, its nodes, events,
 and the pods that are not ready with their logs. The command reads everything with your own
 rights, and lists what you may not read. It replaces the values of Secrets and what looks like
-a secret by REDACTED. Check a bundle before you send it to somebody you do not trust.`
+a secret by REDACTED. If you may not read all these Secrets, the bundle has no logs and no other
+texts unless you set --keep-texts. Check a bundle before you send it to somebody you do not trust.`
 
 // toStdout is the name of the file that stands for standard output.
 const toStdout = "-"
@@ -38,7 +39,10 @@ const (
 )
 
 func (a commands) diagnoseCommand() *cobra.Command {
-	var file string
+	var (
+		file      string
+		keepTexts bool
+	)
 	cmd := &cobra.Command{
 		Use:   "diagnose NAME [-o FILE]",
 		Short: "Write what is known about a cluster into a file, without secrets",
@@ -55,7 +59,9 @@ func (a commands) diagnoseCommand() *cobra.Command {
 			if err := a.checkNewFile(file); err != nil {
 				return err
 			}
-			b, err := a.newCollector(h).Bundle(ctx, cd, "requested with hotspare cluster diagnose", a.Clock.Now())
+			collector := a.newCollector(h)
+			collector.KeepTexts = keepTexts
+			b, err := collector.Bundle(ctx, cd, "requested with hotspare cluster diagnose", a.Clock.Now())
 			if err != nil {
 				return fmt.Errorf("collecting diagnostics of cluster %s: %w", cd.Name, err)
 			}
@@ -64,6 +70,8 @@ func (a commands) diagnoseCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "",
 		"`file` to write, with mode 0600; - writes to standard output (default: the name of the cluster and the time, in the current folder)")
+	cmd.Flags().BoolVar(&keepTexts, "keep-texts", false,
+		"keep logs, events and messages if you may not read all Secrets whose values they may contain; what looks like a secret is still replaced")
 	return cmd
 }
 

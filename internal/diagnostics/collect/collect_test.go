@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -222,7 +224,7 @@ func TestAPartThatIsRefusedSpoilsNoOther(t *testing.T) {
 	}
 	all := len(whole("nothing"))
 	for kind, part := range map[string]string{
-		"ClusterPool": "hub/pool.yaml", "ClusterClaim": "hub/claim.yaml", "ClusterProvision": "hub/provisions.yaml", "Event": "hub/events.txt", "Secret": "values of Secrets",
+		"ClusterClaim": "hub/claim.yaml", "ClusterProvision": "hub/provisions.yaml", "Event": "hub/events.txt",
 	} {
 		files := whole(kind)
 		if !strings.Contains(files["summary.txt"], part) || !strings.Contains(files["summary.txt"], "you may not read it") {
@@ -232,6 +234,156 @@ func TestAPartThatIsRefusedSpoilsNoOther(t *testing.T) {
 			t.Errorf("without %s, there are %d files, want nearly %d", kind, len(files), all)
 		}
 	}
+}
+
+// secretReads are the reads of Secrets, and of what refers to them, that a hub refuses.
+type secretReads struct {
+	list, get, pool, policy, bootstrap error
+	// lists is the number of lists of Secrets, and refused that of the first ones that are refused; 0 refuses all.
+	lists, refused int
+}
+
+func (r *secretReads) funcs() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			var refusal error
+			switch o.(type) {
+			case *corev1.Secret:
+				refusal = r.get
+			case *hivev1.ClusterPool:
+				refusal = r.pool
+			case *v1alpha1.PoolPolicy:
+				refusal = r.policy
+			case *v1alpha1.ClusterBootstrap:
+				refusal = r.bootstrap
+			}
+			if refusal != nil {
+				return refusal
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
+			secrets, is := o.(*corev1.SecretList)
+			if !is {
+				return c.List(ctx, o, opts...)
+			}
+			if r.lists++; r.list != nil && (r.refused == 0 || r.lists <= r.refused) {
+				return r.list
+			}
+			return listPage(ctx, c, secrets, opts)
+		},
+	}
+}
+
+// listPage lists a page of Secrets, as an API server does and the fake one does not.
+func listPage(ctx context.Context, c client.WithWatch, list *corev1.SecretList, opts []client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	if err := c.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
+		return err
+	}
+	begin := 0
+	if o.Continue != "" {
+		n, err := strconv.Atoi(o.Continue)
+		if err != nil {
+			return err
+		}
+		begin = n
+	}
+	end := min(begin+int(o.Limit), len(list.Items))
+	if end < len(list.Items) {
+		list.Continue = strconv.Itoa(end)
+	}
+	list.Items = list.Items[begin:end]
+	return nil
+}
+
+// A bundle without the values of Secrets has no text in which one could be.
+func TestABundleHasNoTextsIfASecretIsNotKnown(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
+	timeout := apierrors.NewTimeoutError("slow", 1)
+	for name, tc := range map[string]struct {
+		reads secretReads
+		want  string
+		lists int
+	}{
+		"they may not be listed":         {secretReads{list: forbidden}, "the Secrets in namespace c are not known: you may not read it", 1},
+		"each list of them times out":    {secretReads{list: timeout}, "the Secrets in namespace c are not known: Timeout: slow", 3},
+		"one of them may not be read":    {secretReads{get: forbidden}, "Secret n/pull is not known: you may not read it", 1},
+		"the pool cannot be read":        {secretReads{pool: timeout}, "the Secrets to which the pool refers are not known: Timeout: slow", 1},
+		"nor its policy":                 {secretReads{policy: timeout}, "the Secrets to which the bootstrap refers are not known: reading the policy of pool n/p: Timeout: slow", 1},
+		"nor the bootstrap of its steps": {secretReads{bootstrap: forbidden}, "the Secrets to which the bootstrap refers are not known: you may not read it", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cd, objects := world()
+			cd.Status.APIURL = password
+			c := &collect.Collector{
+				Hub: hub(t, tc.reads.funcs(), objects...), Connect: connectTo(answers()), Limits: diagnostics.DefaultLimits,
+				FindLogs: func(context.Context, *hivev1.ClusterDeployment) ([]collect.Log, error) {
+					return []collect.Log{{Name: "installer.log", Text: "installed " + password}}, nil
+				},
+			}
+			b, err := c.Bundle(t.Context(), cd, "a gate failed: "+password, noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, all := map[string]string{}, ""
+			for _, f := range b.Files() {
+				files[f.Name] = string(f.Content)
+				all += f.Name + "\n" + string(f.Content) + "\n"
+			}
+			if strings.Contains(all, password) || strings.Contains(all, ".log") || strings.Contains(all, ".txt: ") {
+				t.Errorf("the bundle contains a text:\n%s", all)
+			}
+			contains(t, files["summary.txt"], "logs, events, messages and specs: values of Secrets could not be removed from them, because "+tc.want)
+			contains(t, files["hub/clusterdeployment.yaml"], "kind: ClusterDeployment", "reason: GateFailed", "status: \"False\"", "type: GatesPassed")
+			contains(t, files["cluster/pods-not-ready.yaml"], "name: web-1", "reason: CrashLoopBackOff", "restartCount: 3")
+			if tc.reads.lists != tc.lists {
+				t.Errorf("the Secrets were listed %d times, want %d", tc.reads.lists, tc.lists)
+			}
+		})
+	}
+}
+
+// A user may keep the texts: what the user may read is removed, and the summary says what was not searched for.
+func TestTextsThatAUserKeeps(t *testing.T) {
+	cd, objects := world()
+	objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "kubeconfig"}, Data: map[string][]byte{"a": []byte(password)}})
+	reads := &secretReads{list: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no"))}
+	files, _ := collected(t, &collect.Collector{Hub: hub(t, reads.funcs(), objects...), Connect: connectTo(answers()), KeepTexts: true}, cd)
+	contains(t, files["summary.txt"], "values of Secrets, to remove them from the bundle: the Secrets in namespace c are not known: you may not read it", "GatesPassed is False")
+	contains(t, files["install/attempt-0.log"], "level=fatal msg=REDACTED")
+}
+
+// What the Secrets of later pages contain is removed, too.
+func TestEveryPageOfSecretsIsRead(t *testing.T) {
+	cd, objects := world()
+	objects = slices.DeleteFunc(objects, func(o client.Object) bool { _, is := o.(*corev1.Secret); return is })
+	for i := range 1200 {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: fmt.Sprintf("s%04d", i)}, Data: map[string][]byte{"a": fmt.Appendf(nil, "value-%04d", i)}}
+		if i == 1199 {
+			s.Data["a"] = []byte(password)
+		}
+		objects = append(objects, s)
+	}
+	reads := &secretReads{}
+	files, _ := collected(t, &collect.Collector{Hub: hub(t, reads.funcs(), objects...), Connect: connectTo(answers())}, cd)
+	contains(t, files["install/attempt-0.log"], "level=fatal msg=REDACTED")
+	if reads.lists != 3 {
+		t.Errorf("%d pages were read", reads.lists)
+	}
+	for i := range 1000 {
+		objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: fmt.Sprintf("t%04d", i)}})
+	}
+	files, _ = collected(t, &collect.Collector{Hub: hub(t, reads.funcs(), objects...), Connect: connectTo(answers())}, cd)
+	contains(t, files["summary.txt"], "the Secrets in namespace c are not known: there are more than 2000")
+}
+
+func TestAListOfSecretsThatTimesOutIsRepeated(t *testing.T) {
+	cd, objects := world()
+	reads := &secretReads{list: apierrors.NewTimeoutError("slow", 1), refused: 2}
+	files, _ := collected(t, &collect.Collector{Hub: hub(t, reads.funcs(), objects...), Connect: connectTo(answers())}, cd)
+	contains(t, files["install/attempt-0.log"], "level=fatal msg=REDACTED")
 }
 
 // A value of a Secret reaches a bundle by what a step does with it, whatever part of the step refers to the Secret.

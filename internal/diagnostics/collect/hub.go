@@ -18,12 +18,15 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/diagnostics"
+	"hotspare.io/hotspare/internal/rbac"
 	"hotspare.io/hotspare/internal/spares"
 )
 
 // Limits of what is read from the hub.
 const (
-	maxSecrets   = 500
+	secretsPage  = 500
+	maxSecrets   = 2000 // every file is searched for each of their values
+	listTries    = 3
 	maxEvents    = 300
 	clusterLimit = 45 * time.Second
 )
@@ -42,17 +45,28 @@ type Collector struct {
 	// error, it may return the logs that it has found before.
 	FindLogs func(ctx context.Context, cd *hivev1.ClusterDeployment) ([]Log, error)
 	Limits   diagnostics.Limits
+	// KeepTexts keeps texts if not all Secrets can be read whose values may be in them. What looks like a secret is
+	// removed all the same. A bundle that is stored must not have such texts.
+	KeepTexts bool
 }
 
 // Bundle collects a bundle about a cluster. It returns an error only if ctx ends: a part that cannot be read is a
-// gap of the bundle.
+// gap of the bundle. If not all Secrets can be read whose values may be in it, the bundle has no texts, unless KeepTexts is
+// set.
 func (c *Collector) Bundle(ctx context.Context, cd *hivev1.ClusterDeployment, cause string, at time.Time) (*diagnostics.Bundle, error) {
 	subject := diagnostics.Subject{Namespace: cd.Namespace, Name: cd.Name, UID: string(cd.UID), Cause: cause, At: at}
 	logs := c.findLogs(ctx, cd) // first: they go with a cluster that is being deleted
 	related, problems := c.readRelated(ctx, cd)
-	secrets, more := c.readSecrets(ctx, cd, related)
-	b := diagnostics.NewBundle(subject, c.Limits, diagnostics.NewScrubber(secrets...))
-	for _, g := range slices.Concat(problems, more) {
+	secrets, problem := c.readSecrets(ctx, cd, related)
+	scrubber := diagnostics.NewScrubber(secrets...)
+	if problem != "" && !c.KeepTexts {
+		scrubber = diagnostics.NewWithholdingScrubber(problem)
+	}
+	b := diagnostics.NewBundle(subject, c.Limits, scrubber)
+	if problem != "" && c.KeepTexts {
+		b.AddGap("values of Secrets, to remove them from the bundle", problem)
+	}
+	for _, g := range problems {
 		b.AddGap(g.Part, g.Reason)
 	}
 	addHub(b, cd, related)
@@ -69,6 +83,29 @@ type related struct {
 	policy     *v1alpha1.PoolPolicy
 	bootstrap  *v1alpha1.ClusterBootstrap
 	provisions []hivev1.ClusterProvision
+	// unknownSecrets says why an object that may refer to Secrets could not be read; empty if each could be read, or
+	// does not exist.
+	unknownSecrets string
+}
+
+// markSecretsUnknown records why an object that may refer to Secrets is not known; an empty reason is none.
+func (r *related) markSecretsUnknown(what, reason string) {
+	if reason != "" {
+		r.unknownSecrets = "the Secrets to which " + what + " refers are not known: " + reason
+	}
+}
+
+// markUndecodedSecrets records the objects that were read and cannot be decoded.
+func (r *related) markUndecodedSecrets() {
+	if r.pool != nil {
+		r.markSecretsUnknown("the pool", r.pool.Unreadable)
+	}
+	if r.policy != nil {
+		r.markSecretsUnknown("the bootstrap of the PoolPolicy", r.policy.Unreadable)
+	}
+	if r.bootstrap != nil {
+		r.markSecretsUnknown("the bootstrap", r.bootstrap.Unreadable)
+	}
 }
 
 // readRelated reads the objects that belong to a cluster.
@@ -77,32 +114,30 @@ func (c *Collector) readRelated(ctx context.Context, cd *hivev1.ClusterDeploymen
 		out  related
 		gaps []diagnostics.Gap
 	)
-	get := func(part, namespace, name string, into client.Object) bool {
-		if name == "" {
-			return false
-		}
-		err := c.Hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
-		if err != nil {
-			gaps = append(gaps, diagnostics.Gap{Part: part, Reason: describeHubError(err)})
-		}
-		return err == nil
+	addGap := func(part string, err error) {
+		gaps = append(gaps, diagnostics.Gap{Part: part, Reason: describeHubError(err)})
 	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {
-		if pool := (&hivev1.ClusterPool{}); get("hub/pool.yaml", ref.Namespace, ref.PoolName, pool) {
-			out.pool = pool
-		}
-		if claim := (&hivev1.ClusterClaim{}); get("hub/claim.yaml", ref.Namespace, ref.ClaimName, claim) {
-			out.claim = claim
-		}
 		var err error
+		if out.pool, err = readNamed(ctx, c.Hub, ref.Namespace, ref.PoolName, &hivev1.ClusterPool{}); err != nil {
+			addGap("hub/pool.yaml", err)
+			if !apierrors.IsNotFound(err) {
+				out.markSecretsUnknown("the pool", describeHubError(err))
+			}
+		}
+		if out.claim, err = readNamed(ctx, c.Hub, ref.Namespace, ref.ClaimName, &hivev1.ClusterClaim{}); err != nil {
+			addGap("hub/claim.yaml", err)
+		}
 		out.policy, out.bootstrap, err = spares.Reader{Cached: c.Hub}.ReadBootstrap(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})
 		if err != nil {
-			gaps = append(gaps, diagnostics.Gap{Part: "hub/bootstrap.yaml", Reason: describeHubError(err)})
+			addGap("hub/bootstrap.yaml", err)
+			out.markSecretsUnknown("the bootstrap", describeHubError(err))
 		}
+		out.markUndecodedSecrets()
 	}
 	var list hivev1.ClusterProvisionList
 	if err := c.Hub.List(ctx, &list, client.InNamespace(cd.Namespace)); err != nil {
-		gaps = append(gaps, diagnostics.Gap{Part: "hub/provisions.yaml", Reason: describeHubError(err)})
+		addGap("hub/provisions.yaml", err)
 	}
 	for _, p := range list.Items {
 		if p.Spec.ClusterDeploymentRef.Name == cd.Name {
@@ -111,6 +146,18 @@ func (c *Collector) readRelated(ctx context.Context, cd *hivev1.ClusterDeploymen
 	}
 	slices.SortFunc(out.provisions, func(a, b hivev1.ClusterProvision) int { return cmp.Compare(a.Spec.Attempt, b.Spec.Attempt) })
 	return out, gaps
+}
+
+// readNamed reads an object. It returns nil after an error, and if the name is empty.
+func readNamed[T client.Object](ctx context.Context, hub client.Reader, namespace, name string, into T) (T, error) {
+	var none T
+	if name == "" {
+		return none, nil
+	}
+	if err := hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into); err != nil {
+		return none, err
+	}
+	return into, nil
 }
 
 // describeHubError says in a few words why an object of the hub could not be read.
@@ -125,25 +172,55 @@ func describeHubError(err error) string {
 	}
 }
 
-// readSecrets reads the Secrets whose values may be in what is collected: they are only searched for, and never
-// part of a bundle.
-func (c *Collector) readSecrets(ctx context.Context, cd *hivev1.ClusterDeployment, related related) ([]corev1.Secret, []diagnostics.Gap) {
-	const part = "values of Secrets, to remove them from the bundle"
-	var gaps []diagnostics.Gap
-	var list corev1.SecretList
-	if err := c.Hub.List(ctx, &list, client.InNamespace(cd.Namespace), client.Limit(maxSecrets)); err != nil {
-		gaps = append(gaps, diagnostics.Gap{Part: part, Reason: describeHubError(err)})
+// readSecrets reads the Secrets whose values may be in what is collected: they are only searched for, and never part of a
+// bundle. It returns those that it can read, and why it cannot read all of them.
+func (c *Collector) readSecrets(ctx context.Context, cd *hivev1.ClusterDeployment, related related) (secrets []corev1.Secret, problem string) {
+	problem = related.unknownSecrets
+	names := secretNames(related)
+	secrets, err := c.listSecrets(ctx, cd.Namespace)
+	if err != nil {
+		problem = cmp.Or(problem, fmt.Sprintf("the Secrets in namespace %s are not known: %s", cd.Namespace, describeHubError(err)))
+		for _, name := range rbac.ReadableSecrets(cd) { // the user of a claim may read these
+			names = append(names, types.NamespacedName{Namespace: cd.Namespace, Name: name})
+		}
 	}
-	secrets := slices.DeleteFunc(list.Items, func(s corev1.Secret) bool { return s.Type == "helm.sh/release.v1" })
-	for _, name := range secretNames(related) {
+	for _, name := range names {
 		var s corev1.Secret
 		if err := c.Hub.Get(ctx, name, &s); err == nil {
 			secrets = append(secrets, s)
 		} else if !apierrors.IsNotFound(err) {
-			gaps = append(gaps, diagnostics.Gap{Part: part, Reason: fmt.Sprintf("Secret %s: %s", name, describeHubError(err))})
+			problem = cmp.Or(problem, fmt.Sprintf("Secret %s is not known: %s", name, describeHubError(err)))
 		}
 	}
-	return secrets, gaps
+	return secrets, problem
+}
+
+// listSecrets lists the Secrets in a namespace, except the releases of Helm. It starts again after an error: one page
+// may time out, and a list that takes long may expire.
+func (c *Collector) listSecrets(ctx context.Context, namespace string) (secrets []corev1.Secret, err error) {
+	for range listTries {
+		if secrets, err = c.listSecretPages(ctx, namespace); err == nil || apierrors.IsForbidden(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return secrets, err
+}
+
+func (c *Collector) listSecretPages(ctx context.Context, namespace string) ([]corev1.Secret, error) {
+	var out []corev1.Secret
+	for next := ""; ; {
+		var list corev1.SecretList
+		if err := c.Hub.List(ctx, &list, client.InNamespace(namespace), client.Limit(secretsPage), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		out = append(out, slices.DeleteFunc(list.Items, func(s corev1.Secret) bool { return s.Type == "helm.sh/release.v1" })...)
+		switch next = list.Continue; {
+		case len(out) > maxSecrets:
+			return nil, fmt.Errorf("there are more than %d", maxSecrets)
+		case next == "":
+			return out, nil
+		}
+	}
 }
 
 // secretNames returns the Secrets to which the pool and the bootstrap of a cluster refer.
