@@ -61,7 +61,7 @@ func (p DiagnosticsPlace) Open(ctx context.Context) (diagnosticscontroller.Store
 	return bucket.Open(ctx, p.Bucket, retention.DefaultLimits)
 }
 
-// setUpDiagnostics adds the controller that collects diagnostics, if they are stored anywhere.
+// setUpDiagnostics adds the controller that collects diagnostics, and what deletes old ones, if they are stored anywhere.
 func setUpDiagnostics(mgr ctrl.Manager, d *Diagnostics, spokes *remote.Connector, recorder events.EventRecorder, counts *metrics.Metrics) error {
 	if d == nil {
 		return nil
@@ -81,5 +81,11 @@ func setUpDiagnostics(mgr ctrl.Manager, d *Diagnostics, spokes *remote.Connector
 		Client: newFieldOwnerClient(mgr), Collect: collector.Bundle, Store: d.Store,
 		Clock: clock.RealClock{}, Events: recorder, Metrics: counts,
 	}
-	return r.SetupWithManager(mgr)
+	if err := r.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the controller of diagnostics: %w", err)
+	}
+	if err := mgr.Add(&diagnosticscontroller.Pruner{Store: d.Store, Clock: clock.RealClock{}}); err != nil {
+		return fmt.Errorf("adding the deletion of old diagnostics: %w", err)
+	}
+	return nil
 }
