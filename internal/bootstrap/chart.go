@@ -23,6 +23,8 @@ type Chart struct {
 	// Record is the name of the Secret in JobNamespace of the cluster that has what was rendered for it. It contains
 	// the version of the steps, so that it is never one of another version.
 	Record string
+	// Version is the version of the steps.
+	Version string
 	// Archive is the packaged chart.
 	Archive            []byte
 	Release, Namespace string
@@ -40,7 +42,7 @@ func newChart(step string, c v1alpha1.BootstrapChart, version string, sources ma
 		return nil, fmt.Errorf("%s %w", from, err)
 	}
 	out := &Chart{
-		Record: "chart-" + step + "-" + version[:8], Archive: archive, Secret: from.Secret,
+		Record: "chart-" + step + "-" + version[:8], Version: version, Archive: archive, Secret: from.Secret,
 		Release: cmp.Or(c.ReleaseName, step), Namespace: cmp.Or(c.Namespace, metav1.NamespaceDefault),
 	}
 	if out.Values, err = decodeValues(c.Values); err != nil {

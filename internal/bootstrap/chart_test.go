@@ -49,6 +49,9 @@ func TestTheValuesOfAChartAreMergedInOrder(t *testing.T) {
 	if c.Release != "shop" || c.Namespace != "default" || c.Secret || !strings.HasPrefix(c.Record, "chart-shop-") || string(c.Archive) != "\x1f\x8b\xff\xfe" {
 		t.Errorf("got %+v", c)
 	}
+	if c.Version != r.Version {
+		t.Errorf("its version is %q, want %q", c.Version, r.Version)
+	}
 	if texts := r.SecretTexts(); len(texts) > 0 {
 		t.Errorf("secret texts %q", texts)
 	}

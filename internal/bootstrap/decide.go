@@ -28,7 +28,7 @@ type Snapshot struct {
 	// exists.
 	Record   *hivev1.BootstrapRecord
 	Reported bool
-	// Outcome is what the attempt at the step that an earlier Plan names came to; nil before the attempt.
+	// Outcome is what the attempt that an earlier Plan requests came to; nil before the attempt.
 	Outcome *Outcome
 	Now     time.Time
 }
@@ -57,6 +57,9 @@ type Plan struct {
 	Condition condition.Value
 	// Attempt is the step to attempt after the status was written; nil if there is none.
 	Attempt *Step
+	// RemoveOthers is set if there is no step to attempt, and what the steps of other versions have left in the cluster
+	// must be removed from it before it counts as finished.
+	RemoveOthers bool
 	// Next is the time until the cluster must be reconciled again even if nothing changes; 0 if only a change
 	// matters.
 	Next time.Duration
@@ -130,6 +133,8 @@ func (s Snapshot) advance() Plan {
 	switch {
 	case s.Fake:
 		return s.finish(s.Requirement.stepNames())
+	case len(s.Requirement.Steps) == 0:
+		return s.removeOthers()
 	case !s.hasBegun(done):
 		return s.begin(done)
 	case s.Outcome == nil:
@@ -138,6 +143,20 @@ func (s Snapshot) advance() Plan {
 		return s.begin(append(slices.Clip(done), s.Requirement.Steps[len(done)].Name))
 	default:
 		return s.waitForStep(done)
+	}
+}
+
+// removeOthers returns the plan of a cluster that has begun steps of a bootstrap that has none any more. A Job of these
+// steps may still run in it, with rights and with values of Secrets.
+func (s Snapshot) removeOthers() Plan {
+	switch {
+	case s.Outcome == nil:
+		return Plan{Unchanged: true, RemoveOthers: true}
+	case s.Outcome.Done:
+		return s.finish(nil)
+	default:
+		return s.waitWith(problemDelay, condition.False(hivev1.ReasonStepInProgress,
+			"The bootstrap has no steps any more: "+strings.TrimRight(s.Outcome.Message, ".")+"."))
 	}
 }
 

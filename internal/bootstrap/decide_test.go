@@ -18,7 +18,10 @@ func twoSteps() Requirement {
 
 // describe returns a plan as text.
 func describe(p Plan) string {
-	if p.Unchanged {
+	switch {
+	case p.RemoveOthers:
+		return "remove what other versions have left"
+	case p.Unchanged:
 		return "attempt " + p.Attempt.Name
 	}
 	words := "nothing"
@@ -45,6 +48,7 @@ func TestDecide(t *testing.T) {
 	failsForGood := Outcome{Failed: true, Final: true, Message: "Job x has failed."}
 	later := func(d time.Duration) snapshot { return func(s *Snapshot) { s.Now = s.Now.Add(d) } }
 	stops := func(s *Snapshot) { s.Running = false }
+	adopted := func(s *Snapshot) { s.Adopted = true }
 	other := func(s *Snapshot) { s.Requirement.Version = "v2" }
 	none := func(s *Snapshot) { s.Requirement = Requirement{} }
 	unknown := func(s *Snapshot) { s.Requirement = NewUnresolved("ConfigMap c does not exist") }
@@ -72,7 +76,11 @@ func TestDecide(t *testing.T) {
 		"an attempt of before the power":     {[]snapshot{record(begun("a")), outcome(Outcome{Done: true}), func(s *Snapshot) { s.RunStartedAt = noon }}, "v1 done [a] in b until 10m0s, StepInProgress Step 2 of 2, b begins."},
 		"the steps change meanwhile":         {[]snapshot{record(begun("a")), other}, "v1 done [a], BootstrapChanged The bootstrap has changed before the cluster had taken all its steps: the pool replaces the cluster."},
 		"and change back":                    {[]snapshot{record(suspend(begun("a")))}, "v1 done [a] in b until 10m0s, StepInProgress Step 2 of 2, b begins."},
-		"an adopted one takes the new steps": {[]snapshot{record(begun("a")), other, func(s *Snapshot) { s.Adopted = true }}, "v2 done [] in a until 1m0s, StepInProgress Step 1 of 2, a begins."},
+		"an adopted one takes the new steps": {[]snapshot{record(begun("a")), other, adopted}, "v2 done [] in a until 1m0s, StepInProgress Step 1 of 2, a begins."},
+		"one whose steps are removed":        {[]snapshot{record(begun("a")), none, adopted}, "remove what other versions have left"},
+		"which takes time":                   {[]snapshot{record(begun("a")), none, adopted, outcome(Outcome{Message: "waiting for Pod x."})}, "v1 done [a], StepInProgress The bootstrap has no steps any more: waiting for Pod x."},
+		"and ends":                           {[]snapshot{record(begun("a")), none, adopted, outcome(Outcome{Done: true})}, "done [] finished, StepsDone Every step of the bootstrap is done."},
+		"one that does not run":              {[]snapshot{record(begun("a")), none, adopted, stops}, "v1 done [a], NotTaken The cluster does not run: hotspare takes the next step of the bootstrap when it runs."},
 		"the steps are removed meanwhile":    {[]snapshot{record(begun("a")), none}, "v1 done [a], BootstrapChanged The bootstrap has changed before the cluster had taken all its steps: the pool replaces the cluster."},
 		"the steps are not known":            {[]snapshot{record(begun("a")), unknown}, "v1 done [a], NotTaken The steps of the bootstrap are not taken: ConfigMap c does not exist."},
 		"a fake cluster":                     {[]snapshot{func(s *Snapshot) { s.Fake = true }}, "v1 done [a b] finished, StepsDone Every step of the bootstrap is done."},

@@ -27,7 +27,7 @@ func newJob(step string, j v1alpha1.BootstrapJob, version string, sources map[Re
 	name := step + "-" + version[:8]
 	out := &Job{Name: name}
 	add := func(temporary bool, apiVersion, kind, namespace string, fields map[string]any) {
-		metadata := map[string]any{"name": name}
+		metadata := map[string]any{"name": name, "labels": versionLabels(version)}
 		switch {
 		case kind == "ClusterRoleBinding":
 			metadata["name"] = JobNamespace + "-" + name
@@ -53,8 +53,13 @@ func newJob(step string, j v1alpha1.BootstrapJob, version string, sources map[Re
 	}
 	add(true, "v1", "ServiceAccount", JobNamespace, nil)
 	add(true, "v1", "Secret", JobNamespace, map[string]any{"data": environment(j, sources)})
-	add(false, "batch/v1", "Job", JobNamespace, map[string]any{"spec": jobSpec(j, name)})
+	add(false, "batch/v1", "Job", JobNamespace, map[string]any{"spec": jobSpec(j, name, version)})
 	return out
+}
+
+// versionLabels are the labels of the objects that are deleted when a cluster takes the steps of another version.
+func versionLabels(version string) map[string]any {
+	return map[string]any{v1alpha1.LabelBootstrapVersion: version}
 }
 
 // NewJobNamespace returns the namespace JobNamespace.
@@ -79,7 +84,7 @@ func environment(j v1alpha1.BootstrapJob, sources map[Reference]Source) map[stri
 // jobRetries is how often a failed pod of a Job is replaced. The Job waits longer each time.
 const jobRetries = 3
 
-func jobSpec(j v1alpha1.BootstrapJob, name string) map[string]any {
+func jobSpec(j v1alpha1.BootstrapJob, name, version string) map[string]any {
 	container := map[string]any{
 		"name": "bootstrap", "image": j.Image,
 		"envFrom":         []any{map[string]any{"secretRef": map[string]any{"name": name}}},
@@ -95,6 +100,7 @@ func jobSpec(j v1alpha1.BootstrapJob, name string) map[string]any {
 	return map[string]any{
 		"backoffLimit": int64(jobRetries),
 		"template": map[string]any{
+			"metadata": map[string]any{"labels": versionLabels(version)},
 			"spec": map[string]any{
 				"restartPolicy": "Never", "serviceAccountName": name, "automountServiceAccountToken": j.ClusterAdmin,
 				"securityContext": map[string]any{"seccompProfile": map[string]any{"type": "RuntimeDefault"}},

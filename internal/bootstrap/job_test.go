@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
@@ -29,6 +31,15 @@ func TestAJobHasTheRightsThatItIsGiven(t *testing.T) {
 		var kinds, temporary []string
 		for _, m := range j.Manifests {
 			kinds = append(kinds, fmt.Sprintf("%s %s", m.Object.GetKind(), m.Object.GetNamespace()))
+		}
+		for _, m := range j.Manifests[1:] {
+			if v := m.Object.GetLabels()["hotspare.io/bootstrap-version"]; v != r.Version {
+				t.Errorf("%s has version %q, want %q", m.Object.GetKind(), v, r.Version)
+			}
+		}
+		ofPod, _, err := unstructured.NestedStringMap(j.Manifests[len(j.Manifests)-1].Object.Object, "spec", "template", "metadata", "labels")
+		if err != nil || ofPod["hotspare.io/bootstrap-version"] != r.Version {
+			t.Errorf("the pod has labels %v, %v", ofPod, err)
 		}
 		for _, u := range j.Temporary {
 			temporary = append(temporary, u.GetKind())

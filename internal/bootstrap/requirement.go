@@ -167,6 +167,12 @@ func parseTimeout(d hivev1.Duration) time.Duration {
 	return v
 }
 
+// IsFirst reports whether a step is the first one.
+func (r Requirement) IsFirst(s Step) bool { return s.Name == r.Steps[0].Name }
+
+// IsLast reports whether a step is the last one.
+func (r Requirement) IsLast(s Step) bool { return s.Name == r.Steps[len(r.Steps)-1].Name }
+
 // SecretTexts returns the values in the manifests of which nothing may be shown. A message of the cluster is
 // searched for them.
 func (r Requirement) SecretTexts() []string {

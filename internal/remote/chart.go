@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/helmchart"
 )
@@ -94,9 +95,11 @@ func (a manifestApplier) renderChart(ctx context.Context, c bootstrap.Chart) boo
 		return bootstrap.Outcome{Failed: true, Message: "the chart cannot be rendered: " + a.describeRenderError(err, c)}
 	}
 	record := corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: bootstrap.JobNamespace, Name: c.Record},
-		Data:       map[string][]byte{chartPhasesKey: raw, chartInstalledKey: []byte("0")},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: bootstrap.JobNamespace, Name: c.Record, Labels: map[string]string{v1alpha1.LabelBootstrapVersion: c.Version},
+		},
+		Data: map[string][]byte{chartPhasesKey: raw, chartInstalledKey: []byte("0")},
 	}
 	if got := a.applyManifests(ctx, []bootstrap.Manifest{bootstrap.NewJobNamespace()}); !got.Done {
 		return got

@@ -89,7 +89,7 @@ func configMapNamed(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-var chart = bootstrap.Chart{Record: "x", Release: "shop", Namespace: "shops"}
+var chart = bootstrap.Chart{Record: "x", Version: "v1", Release: "shop", Namespace: "shops"}
 
 func TestAChartIsInstalledPhaseByPhase(t *testing.T) {
 	a, applier, rendered := newChartAPI(t, []helmchart.Phase{
@@ -101,6 +101,9 @@ func TestAChartIsInstalledPhaseByPhase(t *testing.T) {
 	}
 	if r := (*rendered)[0]; r.KubernetesVersion != "v1.36.3" || !slices.Contains(r.APIVersions, "apps/v1/Deployment") || !slices.Contains(r.APIVersions, "v1/ConfigMap") || slices.Contains(r.APIVersions, "v1/namespaces/status") {
 		t.Errorf("it was rendered with %+v", r)
+	}
+	if version := a.record.Labels["hotspare.io/bootstrap-version"]; version != "v1" {
+		t.Errorf("its record has version %q", version)
 	}
 	for range 2 { // again after a kill
 		if got := applier.installChart(t.Context(), chart); !got.Done {

@@ -228,8 +228,8 @@ var table = []section{
 			"Subjects: policy `cluster-records`; an unclaimed cluster has no subjects. Only the steps that the ClusterBootstrap has now are taken, whatever the record says. Users who may write the status can let a claim have that one cluster early, as by `status.powerState`.",
 		},
 		{
-			[]string{"LabelGate"},
-			"label `gate` of a pod in an unclaimed cluster", nobody,
+			[]string{"LabelGate", "LabelBootstrapVersion"},
+			"labels `gate` and `bootstrap-version` of objects in an unclaimed cluster", nobody,
 			"Only the admin of that cluster may write it; it has no user yet.",
 		},
 	}},

@@ -317,6 +317,10 @@ const (
 // cluster.
 const LabelGate = "hotspare.io/gate"
 
+// LabelBootstrapVersion, on an object in a spare cluster, marks what hotspare has created to take a step, beside the
+// manifests and charts of users. Its value is the version of the steps.
+const LabelBootstrapVersion = "hotspare.io/bootstrap-version"
+
 // ClusterBootstrapList is a list of ClusterBootstraps.
 //
 // +kubebuilder:object:root=true

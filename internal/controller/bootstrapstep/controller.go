@@ -3,7 +3,8 @@
 // A pass over one ClusterDeployment is observe, bootstrap.Decide, report, attempt, bootstrap.Decide, report: it
 // records which step of which version begins before it attempts the step, and what came of the attempt after it.
 // Each write carries the resource version that was read. A process that is killed anywhere repeats the attempt,
-// which changes nothing that is done already. The pool's controller relies on the record: it assigns no cluster, and
+// which changes nothing that is done already. Before the last step is done, and if there are no steps any more, a pass
+// removes from the cluster what the steps of other versions have left in it. The pool's controller relies on the record: it assigns no cluster, and
 // hibernates none, before every step is done. A cluster of a pool without steps is neither read nor written.
 package bootstrapstep
 
@@ -45,6 +46,9 @@ type Spokes interface {
 	// TakeStep attempts a step in the cluster whose admin kubeconfig is in the Secret. It may be repeated.
 	// secrets are texts that the Outcome must not contain. An error is the hub's own.
 	TakeStep(ctx context.Context, secret types.NamespacedName, step bootstrap.Step, secrets []string) (bootstrap.Outcome, error)
+	// RemoveOtherVersions deletes what steps of other versions have left in the cluster; an empty version deletes that of
+	// all. It is Done when nothing of it exists any more. It may be repeated. An error is the hub's own.
+	RemoveOtherVersions(ctx context.Context, secret types.NamespacedName, version string) (bootstrap.Outcome, error)
 }
 
 // Reconciler takes the steps of bootstraps in ClusterDeployments.
@@ -79,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.reportStatus(ctx, &cd, s, p); err != nil {
 		return fault.Requeue(0, err)
 	}
-	if p.Attempt == nil {
+	if p.Attempt == nil && !p.RemoveOthers {
 		return fault.Requeue(p.Next, nil)
 	}
 	if p.Unchanged {
@@ -87,9 +91,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return fault.Requeue(0, err)
 		}
 	}
-	outcome, err := r.attempt(ctx, &cd, s, *p.Attempt)
+	outcome, err := r.attempt(ctx, &cd, s, p)
 	if err != nil {
-		return fault.Requeue(0, fmt.Errorf("taking step %s of %s: %w", p.Attempt.Name, req.NamespacedName, err))
+		return fault.Requeue(0, fmt.Errorf("taking a step of the bootstrap of %s: %w", req.NamespacedName, err))
 	}
 	s.Record, s.Reported, s.Outcome, s.Now = cd.Status.Bootstrap, true, &outcome, r.Clock.Now()
 	p = bootstrap.Decide(s)
@@ -131,7 +135,7 @@ func (r *Reconciler) reportStatus(ctx context.Context, cd *hivev1.ClusterDeploym
 // recordChanges records what has happened: a step that is done, and one that has begun to fail.
 func (r *Reconciler) recordChanges(ctx context.Context, before, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, p bootstrap.Plan) {
 	log := ctrl.LoggerFrom(ctx)
-	if s.Outcome != nil && s.Outcome.Done {
+	if s.Outcome != nil && s.Outcome.Done && len(s.Requirement.Steps) > 0 {
 		r.Events.Eventf(cd, nil, corev1.EventTypeNormal, "StepDone", "TakeStep", "Step %s of the bootstrap is done", before.Status.Bootstrap.Step)
 		r.Metrics.RecordBootstrapStep(cd, true)
 		log.Info("took step", "step", before.Status.Bootstrap.Step)

@@ -42,17 +42,34 @@ type rig struct {
 	taken    []string
 	secrets  []string
 	during   func()
+	// calls are the attempts and the removals of other versions. remains is how often a removal finds that something is left.
+	calls   []string
+	remains int
 	// writes counts the writes of statuses; the one with number refused is refused.
 	writes, refused int
 }
 
 func (g *rig) TakeStep(_ context.Context, _ types.NamespacedName, step bootstrap.Step, secrets []string) (bootstrap.Outcome, error) {
+	g.calls = append(g.calls, step.Name)
 	g.taken, g.secrets = append(g.taken, fmt.Sprintf("%s(%d)", step.Name, len(step.Manifests))), secrets
 	if g.during != nil {
 		g.during()
 	}
 	if o, found := g.outcomes[step.Name]; found {
 		return o, nil
+	}
+	return bootstrap.Outcome{Done: true}, nil
+}
+
+func (g *rig) RemoveOtherVersions(_ context.Context, _ types.NamespacedName, version string) (bootstrap.Outcome, error) {
+	word := "remove-others"
+	if version == "" {
+		word = "remove-all"
+	}
+	g.calls = append(g.calls, word)
+	if g.remains > 0 {
+		g.remains--
+		return bootstrap.Outcome{Message: "waiting for the deletion of Pod x"}, nil
 	}
 	return bootstrap.Outcome{Done: true}, nil
 }
@@ -206,6 +223,77 @@ func TestKilledAtEachWrite(t *testing.T) {
 		}
 		if got := strings.Join(slices.Compact(g.taken), " "); got != "base(1) more(2)" || len(g.taken) > 3 {
 			t.Errorf("killed at write %d: the steps were %v", refused, g.taken)
+		}
+	}
+}
+
+// adopted makes a cluster one that its pool neither created nor replaces.
+func adopted(cd *hivev1.ClusterDeployment) { cd.Spec.PreserveOnDelete = true }
+
+func TestTheLastStepIsDoneWhenNothingOfOtherVersionsRemains(t *testing.T) {
+	g := newRig(t)
+	g.remains = 2
+	for range 3 {
+		if got := g.pass(t); !strings.HasPrefix(got, "False StepInProgress") {
+			t.Fatalf("got %s", got)
+		}
+	}
+	expect(t, condition.Find(g.cluster(t).Status.Conditions, hivev1.ClusterBootstrapped).Message, "Step 2 of 2, more: waiting for the deletion of Pod x.")
+	expect(t, g.pass(t), "True StepsDone, again in 0s")
+	expect(t, strings.Join(g.calls, " "), "base more remove-others more remove-others more remove-others")
+}
+
+// A Job of the steps that an adopted cluster had begun does not run beside the new ones.
+func TestAnAdoptedClusterContinuesWithOtherSteps(t *testing.T) {
+	g := newRig(t, adopted)
+	g.outcomes["base"] = bootstrap.Outcome{Message: "waiting for Job base"}
+	expect(t, g.pass(t), "False StepInProgress, again in 250ms")
+	var c corev1.ConfigMap
+	if err := g.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "c"}, &c); err != nil {
+		t.Fatal(err)
+	}
+	c.Data["a"] += "\n"
+	if err := g.Update(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	delete(g.outcomes, "base")
+	g.calls, g.remains = nil, 1
+	for range 3 {
+		g.pass(t)
+	}
+	expect(t, g.pass(t), "True StepsDone, again in 0s")
+	expect(t, strings.Join(g.calls, " "), "remove-others remove-others base more remove-others")
+}
+
+// The steps of an adopted cluster are removed while it takes one. A process that is killed at any write repeats what
+// removes their programs, and no claim gets the cluster before.
+func TestTheStepsOfAnAdoptedClusterAreRemovedMeanwhile(t *testing.T) {
+	for refused := -1; refused <= 2; refused++ {
+		g := newRig(t, adopted)
+		g.outcomes["base"] = bootstrap.Outcome{Message: "waiting for Job base"}
+		expect(t, g.pass(t), "False StepInProgress, again in 250ms")
+		if err := g.Delete(t.Context(), &v1alpha1.PoolPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}); err != nil {
+			t.Fatal(err)
+		}
+		g.calls, g.remains, g.writes, g.refused = nil, 2, 0, refused
+		for g.remains > 0 {
+			g.pass(t)
+			if bootstrap.IsFinished(g.cluster(t)) {
+				t.Fatalf("killed at write %d: finished while something remains", refused)
+			}
+		}
+		if refused < 0 {
+			expect(t, condition.Find(g.cluster(t).Status.Conditions, hivev1.ClusterBootstrapped).Message, "The bootstrap has no steps any more: waiting for the deletion of Pod x.")
+		}
+		for range 2 {
+			g.pass(t)
+		}
+		expect(t, g.pass(t), "True StepsDone, again in 0s")
+		if got := slices.Compact(g.calls); !slices.Equal(got, []string{"remove-all"}) || !bootstrap.IsFinished(g.cluster(t)) {
+			t.Errorf("killed at write %d: the calls are %v", refused, got)
+		}
+		if got := g.reasons(); slices.Contains(got, "StepDone") {
+			t.Errorf("the events are %v", got)
 		}
 	}
 }

@@ -30,8 +30,10 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	return s, err
 }
 
-// attempt attempts a step in the cluster.
-func (r *Reconciler) attempt(ctx context.Context, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, step bootstrap.Step) (bootstrap.Outcome, error) {
+// attempt attempts the step of a plan in the cluster. The last step is done when nothing of other versions remains in the
+// cluster, because then a claim may get it. An adopted cluster may have begun the steps of another version: its first step
+// begins when none of their programs runs any more.
+func (r *Reconciler) attempt(ctx context.Context, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, p bootstrap.Plan) (bootstrap.Outcome, error) {
 	if err := spares.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
 		return bootstrap.Outcome{}, err
 	}
@@ -39,7 +41,17 @@ func (r *Reconciler) attempt(ctx context.Context, cd *hivev1.ClusterDeployment, 
 	if md := cd.Spec.ClusterMetadata; md != nil {
 		secret.Name = md.AdminKubeconfigSecretRef.Name
 	}
-	return r.Spokes.TakeStep(ctx, secret, step, s.Requirement.SecretTexts())
+	if p.RemoveOthers || s.Adopted && s.Requirement.IsFirst(*p.Attempt) {
+		o, err := r.Spokes.RemoveOtherVersions(ctx, secret, s.Requirement.Version)
+		if err != nil || !o.Done || p.RemoveOthers {
+			return o, err
+		}
+	}
+	o, err := r.Spokes.TakeStep(ctx, secret, *p.Attempt, s.Requirement.SecretTexts())
+	if err != nil || !o.Done || !s.Requirement.IsLast(*p.Attempt) {
+		return o, err
+	}
+	return r.Spokes.RemoveOtherVersions(ctx, secret, s.Requirement.Version)
 }
 
 // confirmCurrent returns a Conflict if the cluster was written since cd was read: a cache may still show a step in
