@@ -5,8 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/console/userclient"
@@ -32,17 +34,32 @@ func TestPagesShowWhatThereIsAndNothingElse(t *testing.T) {
 	broken := clusterOf(pool, "dev-2", "")
 	broken.Spec.Installed = false
 	broken.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterProvisionStopped, Status: corev1.ConditionTrue, Message: nasty}}
+	pool.Status.StepsVersion, pool.Status.GatesVersion = "v1", "g1"
+	at, end := metav1.NewTime(start), metav1.NewTime(start.Add(time.Hour))
+	steps := clusterOf(pool, "dev-3", "")
+	steps.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "v1", Step: "base", StepStartedAt: &at, Deadline: &end}
+	steps.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterBootstrapped, Status: corev1.ConditionFalse, Reason: hivev1.ReasonStepInProgress, Message: nasty}}
+	gates := clusterOf(pool, "dev-4", "")
+	gates.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "v1", FinishedAt: &at}
+	gates.Status.Gates = &hivev1.GateRecord{Version: "g1", FailedSince: &at, Deadline: &end}
+	gates.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterGatesPassed, Status: corev1.ConditionFalse, Reason: hivev1.ReasonGateFailed, Message: nasty}}
 	event := &corev1.Event{Reason: "Claimed", Message: nasty, InvolvedObject: corev1.ObjectReference{Kind: "ClusterClaim", Namespace: "default", Name: "mine"}}
 	event.Namespace, event.Name = "default", "e"
 	secret := &corev1.Secret{Data: map[string][]byte{"password": []byte("planted-in-a-secret")}}
 	secret.Namespace, secret.Name = "dev-1", "dev-1-admin-password"
-	h := newHub(t, pool, cd, broken, claimed(pool, "mine", "dev-1"), claimed(pool, "waits", ""), event, secret)
+	h := newHub(t, pool, cd, broken, steps, gates, claimed(pool, "mine", "dev-1"), claimed(pool, "waits", ""), event, secret)
 	b := newRig(t, h).in("admin-token-of-the-hub")
 
 	for path, wants := range map[string][]string{
-		"/":                                 {"0<small> of 3 spare clusters", "Needs attention", "Missing dependencies", "evil.example", "dev-2", "claim</span> default/mine"},
-		"/pools":                            {"default /", "dev", "1 claim waiting", "3 spare clusters desired"},
-		"/pools/default/dev":                {"dev-1", "claim mine", "Broken", "Claim a cluster", "Resize", "Release claim mine?", "Hibernate"},
+		"/": {
+			"0<small> of 3 spare clusters", "Needs attention", "Missing dependencies", "evil.example", "dev-2", "claim</span> default/mine",
+			"Bootstrap fails", "no claim gets it: &lt;script",
+		},
+		"/pools": {"default /", "dev", "1 claim waiting", "3 spare clusters desired"},
+		"/pools/default/dev": {
+			"dev-1", "claim mine", "Broken", "Claim a cluster", "Resize", "Release claim mine?", "Hibernate",
+			`<span class="dim">It runs, and takes the steps of the bootstrap: &lt;script`, `<span class="problem">It runs, and no claim gets it: &lt;script`,
+		},
 		"/pools/default/dev?phase=broken":   {"dev-2", "Only clusters in phase broken"},
 		"/pools/default/dev?phase=deleting": {"No cluster is in phase deleting"},
 	} {

@@ -66,7 +66,7 @@ func NewOverview(s Snapshot, regions []v1alpha1.FleetRegion, events []corev1.Eve
 			o.Growing++
 		}
 	}
-	o.Problems = append(o.Problems, findClusterProblems(s.Clusters, now)...)
+	o.Problems = append(o.Problems, findClusterProblems(s, now)...)
 	o.Problems = append(o.Problems, findClaimProblems(s.Claims, now)...)
 	o.Problems = append(o.Problems, findRegionProblems(regions, now)...)
 	slices.SortStableFunc(o.Problems, compareProblems)

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,95 @@ func TestEveryClusterIsATile(t *testing.T) {
 	}
 	if other := page.NewSinglePool(&s.Pools[1], s, now); len(other.Tiles) != 0 || other.Bar != nil {
 		t.Errorf("pool other has %v", other.Tiles)
+	}
+}
+
+// bootstrapping makes a cluster one that has begun the steps of a bootstrap, one of which has this condition. The step began
+// five minutes ago, and may take a minute longer than that.
+func bootstrapping(cd hivev1.ClusterDeployment, reason, message string) hivev1.ClusterDeployment {
+	began, deadline := ago(5*time.Minute), ago(-time.Minute)
+	cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "v1", Step: "base", StepStartedAt: &began, Deadline: &deadline}
+	cd.Status.Conditions = []hivev1.Condition{is(hivev1.ClusterBootstrapped, corev1.ConditionFalse, reason, message)}
+	return cd
+}
+
+// gated makes a cluster one whose gates have failed for a time; they may fail for ten minutes.
+func gated(cd hivev1.ClusterDeployment, failing time.Duration) hivev1.ClusterDeployment {
+	since, deadline := ago(failing), ago(failing-10*time.Minute)
+	cd.Status.Gates = &hivev1.GateRecord{Version: "g1", FailedSince: &since, Deadline: &deadline}
+	cd.Status.Conditions = []hivev1.Condition{is(hivev1.ClusterGatesPassed, corev1.ConditionFalse, hivev1.ReasonGateFailed, "A gate fails: web: no <b>answer</b>.")}
+	return cd
+}
+
+// bootstrapSnapshot is a pool with steps and gates, and a cluster in each state of them.
+func bootstrapSnapshot() page.Snapshot {
+	p := pool("dev", 6, 6)
+	p.Status.StepsVersion, p.Status.GatesVersion = "v1", "g1"
+	done := ago(time.Hour)
+	stepsDone := func(name string) hivev1.ClusterDeployment {
+		cd := cluster(name, "running", time.Hour)
+		cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "v1", FinishedAt: &done}
+		return cd
+	}
+	late := bootstrapping(cluster("late", "running", time.Hour), hivev1.ReasonStepFailed, "Step 1 of 2, base: x is refused.")
+	over := ago(time.Second)
+	late.Status.Bootstrap.Deadline = &over
+	return page.Snapshot{Pools: []hivev1.ClusterPool{p}, Clusters: []hivev1.ClusterDeployment{
+		bootstrapping(cluster("step", "running", time.Hour), hivev1.ReasonStepInProgress, "Step 1 of 2, base: waiting for Pod a."),
+		bootstrapping(cluster("fails", "running", time.Hour), hivev1.ReasonStepFailed, "Step 1 of 2, base: x is refused."),
+		late, gated(stepsDone("red"), 2*time.Minute), gated(stepsDone("gone"), 20*time.Minute), stepsDone("unchecked"),
+	}}
+}
+
+// A spare in the steps and gates of its pool shows which one it waits for, with the words of hotspare explain.
+func TestATileSaysWhichStepOrGateItWaitsFor(t *testing.T) {
+	s := bootstrapSnapshot()
+	var got []string
+	for _, tile := range page.NewSinglePool(&s.Pools[0], s, now).Tiles {
+		got = append(got, fmt.Sprintf("%s %s %s | %s | %s", tile.Name, tile.Phase, tile.State, tile.Progress, tile.Problem))
+	}
+	want := []string{
+		"fails Standby Running |  | It runs, and takes the steps of the bootstrap: Step 1 of 2, base: x is refused.",
+		"red Standby Running |  | It runs, and no claim gets it: A gate fails: web: no <b>answer</b>.",
+		"step Standby Running | It runs, and takes the steps of the bootstrap: Step 1 of 2, base: waiting for Pod a. | ",
+		"unchecked Standby Running | It runs, and its gates are being checked. | ",
+		"gone Broken Running |  | It did not pass the gates of the pool in time: A gate fails: web: no <b>answer</b>.",
+		"late Broken Running |  | A step of the bootstrap was not done: Step 1 of 2, base: x is refused.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tiles (-want, +got):\n%s", diff)
+	}
+}
+
+func TestFailingStepsAndGatesAreProblems(t *testing.T) {
+	s := bootstrapSnapshot()
+	problems := func(names ...string) []string {
+		part := page.Snapshot{Pools: s.Pools}
+		for _, cd := range s.Clusters {
+			if slices.Contains(names, cd.Name) {
+				part.Clusters = append(part.Clusters, cd)
+			}
+		}
+		var out []string
+		for _, x := range page.NewOverview(part, nil, nil, now).Problems {
+			out = append(out, fmt.Sprintf("%t %s: %s: %s %s %s", x.NeedsAction, x.Object, x.Title, x.Message, x.Since.Text, x.Link))
+		}
+		return out
+	}
+	for name, tc := range map[string]struct{ clusters, want []string }{
+		"in progress": {[]string{"step", "unchecked"}, nil},
+		"a gate":      {[]string{"red"}, []string{"false cluster red: Bootstrap fails: It runs, and no claim gets it: A gate fails: web: no <b>answer</b>. 2m /pools/ns/dev"}},
+		"one for too long": {
+			[]string{"gone"}, []string{"false cluster gone: Broken: It did not pass the gates of the pool in time: A gate fails: web: no <b>answer</b>. 20m /pools/ns/dev"},
+		},
+		"all": {[]string{"step", "fails", "late", "red", "gone", "unchecked"}, []string{
+			"false pool ns/dev: 2 spare clusters whose bootstrap fails: It runs, and takes the steps of the bootstrap: Step 1 of 2, base: x is refused. 5m /pools/ns/dev",
+			"false pool ns/dev: 2 broken spare clusters: A step of the bootstrap was not done: Step 1 of 2, base: x is refused. 20m /pools/ns/dev",
+		}},
+	} {
+		if diff := cmp.Diff(tc.want, problems(tc.clusters...)); diff != "" {
+			t.Errorf("%s: problems (-want, +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -67,6 +67,9 @@ type Tile struct {
 	Age   Moment
 	// Problem describes what is wrong with the cluster or what it waits for; it may be empty.
 	Problem string
+	// Progress describes what the cluster does before a claim may get it; empty if that is unknown, or if Problem
+	// describes it.
+	Progress string
 }
 
 // StateLabel returns the state in lower case, or nothing if the phase already implies it.
@@ -236,19 +239,35 @@ var phasePosition = func() map[string]int {
 // buildTiles returns a tile for each cluster, sorted by phase and age.
 func buildTiles(s Snapshot, now time.Time) []Tile {
 	out := make([]Tile, 0, len(s.Clusters))
-	phases := clusterstate.ComputePhases(s.Pools, s.Clusters, s.Claims, now)
+	members := clusterstate.ComputeMembers(s.Pools, s.Clusters, s.Claims, now)
 	for i := range s.Clusters {
 		cd := &s.Clusters[i]
-		phase := phases[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
-		out = append(out, Tile{
-			Name: cd.Name, Phase: phaseHeadings[phase], State: clusterstate.OfCluster(cd), Depth: clusterstate.SleepDepth(cd),
+		m := members[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
+		t := Tile{
+			Name: cd.Name, Phase: phaseHeadings[m.Phase], State: clusterstate.OfCluster(cd), Depth: clusterstate.SleepDepth(cd),
 			Claim: clusterstate.PoolReference(cd).ClaimName, Age: PastMoment(cd.CreationTimestamp.Time, now), Problem: clusterProblem(cd),
-		})
+		}
+		switch words := formatSentence(m.Bootstrap.Message); {
+		case t.Problem != "":
+		case m.Bootstrap.Failing:
+			t.Problem = words
+		default:
+			t.Progress = words
+		}
+		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b Tile) int {
 		return cmp.Or(cmp.Compare(phasePosition[a.Phase], phasePosition[b.Phase]), a.Age.At.Compare(b.Age.At), strings.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// formatSentence returns a clause as a sentence; an empty one stays empty.
+func formatSentence(clause string) string {
+	if clause == "" {
+		return ""
+	}
+	return strings.ToUpper(clause[:1]) + clause[1:] + "."
 }
 
 // countFromStatus counts the clusters of a pool from the status of the pool and its claims.

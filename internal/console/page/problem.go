@@ -7,11 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
+	"hotspare.io/hotspare/internal/pool"
 )
 
 // conditionCheck matches a condition that has a problem.
@@ -97,15 +99,34 @@ func describePlatform(s hivev1.ClusterPoolSpec) string {
 	return words
 }
 
+// Titles of the problems of a cluster.
+const (
+	titleBroken          = "Broken"
+	titleFailedBootstrap = "Bootstrap fails"
+)
+
+// spareProblem identifies a problem that several spare clusters of a pool may have.
+type spareProblem struct{ namespace, pool, title string }
+
+// formatTitle returns the title of the problem if n clusters have it.
+func (p spareProblem) formatTitle(n int) string {
+	if p.title == titleFailedBootstrap {
+		return FormatCount(n, "spare cluster") + " whose bootstrap fails"
+	}
+	return FormatCount(n, "broken spare cluster")
+}
+
 // findClusterProblems returns the problems of clusters. Broken spare clusters need no action
-// because their pool replaces them; those of one pool are one problem.
-func findClusterProblems(clusters []hivev1.ClusterDeployment, now time.Time) []Problem {
+// because their pool replaces them, and those whose bootstrap fails because hotspare repeats it: those of
+// one pool with the same problem are one problem.
+func findClusterProblems(s Snapshot, now time.Time) []Problem {
 	var out []Problem
-	spares := map[hivev1.ClusterPoolReference]int{} // index in out of the problem of each pool
-	many := map[hivev1.ClusterPoolReference]int{}
-	for i := range clusters {
-		cd := &clusters[i]
-		t, found := findClusterProblem(cd, now)
+	spares := map[spareProblem]int{} // index in out of each problem
+	many := map[spareProblem]int{}
+	members := clusterstate.ComputeMembers(s.Pools, s.Clusters, s.Claims, now)
+	for i := range s.Clusters {
+		cd := &s.Clusters[i]
+		t, found := findClusterProblem(cd, members[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}], now)
 		if !found {
 			continue
 		}
@@ -114,14 +135,14 @@ func findClusterProblems(clusters []hivev1.ClusterDeployment, now time.Time) []P
 			out = append(out, t)
 			continue
 		}
-		key := hivev1.ClusterPoolReference{Namespace: ref.Namespace, PoolName: ref.PoolName}
+		key := spareProblem{ref.Namespace, ref.PoolName, t.Title}
 		if many[key]++; many[key] == 1 {
 			spares[key] = len(out)
 			out = append(out, t)
 			continue
 		}
 		one := &out[spares[key]]
-		one.Object, one.Title = "pool "+ref.Namespace+"/"+ref.PoolName, FormatCount(many[key], "broken spare cluster")
+		one.Object, one.Title = "pool "+ref.Namespace+"/"+ref.PoolName, key.formatTitle(many[key])
 		if t.Since.At.Before(one.Since.At) {
 			one.Since = t.Since
 		}
@@ -130,7 +151,7 @@ func findClusterProblems(clusters []hivev1.ClusterDeployment, now time.Time) []P
 }
 
 // findClusterProblem returns the problem of a cluster. A pool replaces its broken spare clusters.
-func findClusterProblem(cd *hivev1.ClusterDeployment, now time.Time) (Problem, bool) {
+func findClusterProblem(cd *hivev1.ClusterDeployment, m clusterstate.Member, now time.Time) (Problem, bool) {
 	ref := clusterstate.PoolReference(cd)
 	t := Problem{NeedsAction: ref.PoolName == "" || ref.ClaimName != "", Object: "cluster " + cd.Name}
 	if ref.PoolName != "" {
@@ -138,13 +159,22 @@ func findClusterProblem(cd *hivev1.ClusterDeployment, now time.Time) (Problem, b
 	}
 	switch away := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {
 	case clusterstate.OfCluster(cd) == clusterstate.Failed:
-		t.Title = "Broken"
+		t.Title = titleBroken
 		c := problemCondition(cd)
 		if c == nil {
 			t.Since = PastMoment(cd.CreationTimestamp.Time, now)
 			return t, true
 		}
 		t.Message, t.Since = c.Message, PastMoment(c.LastTransitionTime.Time, now)
+		return t, true
+	case m.Bootstrap.Failing:
+		t.Title, t.Message = titleFailedBootstrap, formatSentence(m.Bootstrap.Message)
+		if m.Phase == pool.Broken {
+			t.Title = titleBroken
+		}
+		if since := m.Bootstrap.Since; !since.IsZero() {
+			t.Since = PastMoment(since, now)
+		}
 		return t, true
 	case t.NeedsAction && clusterstate.OfCluster(cd) == clusterstate.Running && away != nil && away.Status == corev1.ConditionTrue:
 		t.Title, t.Message, t.Since = "Unreachable", away.Message, PastMoment(away.LastTransitionTime.Time, now)

@@ -10,19 +10,27 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// ComputePhases returns the phase of each cluster in its pool, by namespace and name, as the pool's
-// controller computes it. It takes the state of customizations from the status of the pool.
-func ComputePhases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) map[types.NamespacedName]pool.Phase {
+// Member is a cluster as its pool sees it.
+type Member struct {
+	Phase pool.Phase
+	// Bootstrap is set in phases Standby and Broken.
+	Bootstrap Bootstrap
+}
+
+// ComputeMembers returns each cluster as its pool sees it, by namespace and name, as the pool's controller computes it.
+// It takes the state of customizations from the status of the pool.
+func ComputeMembers(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) map[types.NamespacedName]Member {
 	all := groupByPool(pools, clusters, claims)
-	out := make(map[types.NamespacedName]pool.Phase, len(clusters))
+	out := make(map[types.NamespacedName]Member, len(clusters))
 	for _, o := range all {
 		s, err := buildSnapshot(o, now)
 		if err != nil {
 			continue // each cluster is classified separately below
 		}
-		phases := s.MemberPhases()
-		for name, cd := range o.Clusters {
-			out[types.NamespacedName{Namespace: cd.Namespace, Name: name}] = phases[name]
+		for _, m := range s.ResolvedMembers() {
+			if cd := o.Clusters[m.Name]; cd != nil {
+				out[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}] = newMember(&m, cd, &s.Settings, now)
+			}
 		}
 	}
 	for i := range clusters {
@@ -30,8 +38,29 @@ func ComputePhases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployme
 		key := types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}
 		if _, known := out[key]; !known {
 			m := facts.ReadMember(cd, now)
-			out[key] = m.Phase(&pool.Settings{}, now)
+			out[key] = newMember(&m, cd, &pool.Settings{}, now)
 		}
+	}
+	return out
+}
+
+func newMember(m *pool.Member, cd *hivev1.ClusterDeployment, s *pool.Settings, now time.Time) Member {
+	out := Member{Phase: m.Phase(s, now)}
+	switch out.Phase {
+	case pool.Standby:
+		out.Bootstrap = BootstrapOf(m, cd, "")
+	case pool.Broken:
+		out.Bootstrap = BootstrapOf(m, cd, m.DefectCause(s, now))
+	}
+	return out
+}
+
+// ComputePhases returns the phase of each cluster in its pool, as ComputeMembers does.
+func ComputePhases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim, now time.Time) map[types.NamespacedName]pool.Phase {
+	members := ComputeMembers(pools, clusters, claims, now)
+	out := make(map[types.NamespacedName]pool.Phase, len(members))
+	for key, m := range members {
+		out[key] = m.Phase
 	}
 	return out
 }

@@ -167,12 +167,8 @@ func (f Forecast) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDe
 		return "it does not start" + reasonSuffix(failing) + "; hotspare retries, and starts the next cluster in addition" + f.giveUpNote(m)
 	case m.PowerFailed:
 		return "it does not stop" + reasonSuffix(failing) + "; hotspare retries"
-	case m.AwaitsSteps:
-		return "it runs, and takes the steps of the bootstrap" + reasonSuffix(m.StepFailure) + f.giveUpNote(m)
-	case m.AwaitsGates && m.GatesFailure != "":
-		return "it runs, and no claim gets it" + reasonSuffix(m.GatesFailure) + f.giveUpNote(m)
-	case m.AwaitsGates:
-		return "it runs, and its gates are being checked"
+	case m.AwaitsSteps, m.AwaitsGates:
+		return clusterstate.BootstrapOf(&m, cd, "").Message + f.giveUpNote(m)
 	case m.Wanted == pool.Running:
 		return "it resumes" + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse)) + f.giveUpNote(m)
 	case m.Wanted == pool.Hibernating && cd.Status.PowerState != hivev1.StatusHibernating:
@@ -229,10 +225,8 @@ func (f Forecast) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.Clu
 	case pool.Unready:
 		return fmt.Sprintf("broken: it has not been ready for more than %s", duration.HumanDuration(limit)) +
 			reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
-	case pool.StepFailed:
-		return "broken: a step of the bootstrap was not done" + reasonSuffix(m.StepFailure)
-	case pool.GateFailed:
-		return "broken: it did not pass the gates of the pool in time" + reasonSuffix(m.GatesFailure)
+	case pool.StepFailed, pool.GateFailed:
+		return "broken: " + clusterstate.BootstrapOf(&m, cd, cause).Message
 	default:
 		return "broken"
 	}
