@@ -31,7 +31,9 @@ type Snapshot struct {
 	Reported bool
 	// Answers are those of the gates that GatesToCheck returns, by name.
 	Answers map[string]Answer
-	Now     time.Time
+	// PodProblem says why the pods of gates could not be deleted when HasPodsToDelete is set; empty if they were.
+	PodProblem string
+	Now        time.Time
 }
 
 // An Answer is what one gate found.
@@ -136,6 +138,12 @@ func (s Snapshot) GatesToCheck() []v1alpha1.Gate {
 	return out
 }
 
+// HasPodsToDelete reports whether the cluster may have pods of gates although no gate is required any more: a gate may have
+// been removed while its pod did not run yet.
+func (s Snapshot) HasPodsToDelete() bool {
+	return s.Requirement.Version == "" && s.Running && !s.Fake && (s.Record != nil || s.Reported)
+}
+
 // current returns the record if it is about the current run and version, otherwise nil.
 func (s Snapshot) current() *hivev1.GateRecord {
 	if r := s.Record; r != nil && r.Version == s.Requirement.Version && isOfRun(r, s.RunStartedAt) {
@@ -154,6 +162,11 @@ func (s Snapshot) passedOnce() []string {
 // Decide returns the verdict. A gate without an answer has not passed.
 func Decide(s Snapshot) Plan {
 	switch {
+	case s.PodProblem != "":
+		return Plan{
+			Record: &hivev1.GateRecord{FirstPassedAt: s.firstPassedAt()}, Next: maxRetryDelay,
+			Condition: condition.Unknown(hivev1.ReasonGatesNotChecked, "There are no gates any more, and the pods of earlier ones cannot be deleted: "+s.PodProblem+"."),
+		}
 	case s.Requirement.Version == "":
 		return Plan{}
 	case s.Requirement.Problem != "":

@@ -69,6 +69,10 @@ func TestVerdicts(t *testing.T) {
 		"a pool that has no gates any more removes the record": {
 			gate.Snapshot{Running: true, Record: &good, Reported: true}, "no condition; again in 0s",
 		},
+		"it keeps the record while pods of the gates may remain": {
+			gate.Snapshot{Running: true, Record: &good, Reported: true, PodProblem: "connection refused"},
+			`Unknown NotChecked: There are no gates any more, and the pods of earlier ones cannot be deleted: connection refused.; version "", passed false, once [], first passed 1h0m0s ago; again in 15s`,
+		},
 		"every gate passes": {
 			gate.Snapshot{Requirement: requirement("a", "pod"), Running: true, Answers: map[string]gate.Answer{"a": pass, "pod": pass}},
 			`True GatesPassed: Every gate of the cluster passes.; version "v1", passed true, once [pod], first passed 0s ago; again in 30s`,
@@ -116,6 +120,25 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestPodsAreDeletedOnceIfThereAreNoGatesAnyMore(t *testing.T) {
+	record := &hivev1.GateRecord{}
+	for name, tc := range map[string]struct {
+		in   gate.Snapshot
+		want bool
+	}{
+		"a pool that never had gates":        {gate.Snapshot{Running: true}, false},
+		"one that had gates":                 {gate.Snapshot{Running: true, Record: record}, true},
+		"one that only reported them":        {gate.Snapshot{Running: true, Reported: true}, true},
+		"one that has gates":                 {gate.Snapshot{Running: true, Record: record, Requirement: requirement("a")}, false},
+		"a cluster that does not run":        {gate.Snapshot{Record: record}, false},
+		"a cluster that exists in name only": {gate.Snapshot{Running: true, Record: record, Fake: true}, false},
+	} {
+		if got := tc.in.HasPodsToDelete(); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

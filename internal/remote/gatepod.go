@@ -59,6 +59,27 @@ func (a *spokeClient) deleteGatePod(ctx context.Context, pod *corev1.Pod) error 
 	return nil
 }
 
+// deleteGatePods deletes the pods of gates that are not of a run and its version of the gates; an empty run deletes those of
+// all. It returns why it could not. A gate that was removed, or has another name now, leaves a pod that nothing else deletes.
+func (a *spokeClient) deleteGatePods(ctx context.Context, run string) (trouble string) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	selector := v1alpha1.LabelGate
+	if run != "" {
+		selector += "," + v1alpha1.LabelGate + "!=" + run
+	}
+	list, err := a.core.Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return DescribeFailure(err)
+	}
+	for i := range list.Items {
+		if err := a.deleteGatePod(ctx, &list.Items[i]); err != nil {
+			return DescribeFailure(err)
+		}
+	}
+	return ""
+}
+
 // judgeGatePod returns what a pod says about its gate.
 func judgeGatePod(pod *corev1.Pod, ends bool) gate.Answer {
 	switch phase := pod.Status.Phase; {

@@ -31,12 +31,16 @@ const (
 )
 
 // CheckGates checks gates of the cluster whose admin kubeconfig is in the Secret, and returns their answers by
-// name. run identifies the current run of the cluster. A cluster that does not answer fails its gates; an error
-// is the hub's own. Answers contain no values of the cluster's objects, except their names.
+// name. run identifies the current run of the cluster, and the version of its gates: pods of others are deleted first. A
+// cluster that does not answer fails its gates; an error is the hub's own. Answers contain no values of the cluster's
+// objects, except their names.
 func (c *Connector) CheckGates(ctx context.Context, secret types.NamespacedName, gates []v1alpha1.Gate, run string) (map[string]gate.Answer, error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil {
 		return nil, err
+	}
+	if trouble == "" {
+		trouble = a.deleteGatePods(ctx, run)
 	}
 	out := make(map[string]gate.Answer, len(gates))
 	for _, g := range gates {
@@ -54,6 +58,16 @@ func (c *Connector) CheckGates(ctx context.Context, secret types.NamespacedName,
 		out[g.Name] = answer
 	}
 	return out, nil
+}
+
+// DeleteGatePods deletes the pods of all gates in the cluster whose admin kubeconfig is in the Secret, or returns why it
+// could not. An error is the hub's own.
+func (c *Connector) DeleteGatePods(ctx context.Context, secret types.NamespacedName) (trouble string, err error) {
+	a, trouble, err := c.connectSpoke(ctx, secret)
+	if err != nil || trouble != "" {
+		return trouble, err
+	}
+	return a.deleteGatePods(ctx, ""), nil
 }
 
 func failf(format string, args ...any) gate.Answer {

@@ -3,8 +3,10 @@ package remote
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -23,6 +26,8 @@ import (
 type gateAPI struct {
 	objects map[string]any
 	token   string // the one that it accepts
+	// refuseDeletions is set while the cluster deletes nothing.
+	refuseDeletions bool
 }
 
 const issued = "issued-t0ken"
@@ -44,8 +49,13 @@ func (a *gateAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pod.UID = "u1"
 		a.objects[r.URL.Path+"/"+pod.Name] = &pod
 		answer, found = pod, true
+	case r.Method == http.MethodDelete && a.refuseDeletions:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	case r.Method == http.MethodDelete:
 		delete(a.objects, r.URL.Path)
+	case r.URL.Path == gatePodsPath:
+		answer, found = a.listPods(r.URL.Query().Get("labelSelector")), true
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if !found {
@@ -53,6 +63,23 @@ func (a *gateAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: 404}
 	}
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+const gatePodsPath = "/api/v1/namespaces/default/pods"
+
+// listPods returns the pods in namespace default that a selector selects.
+func (a *gateAPI) listPods(selector string) corev1.PodList {
+	selected, err := labels.Parse(selector)
+	if err != nil {
+		panic(err)
+	}
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+	for _, path := range slices.Sorted(maps.Keys(a.objects)) {
+		if pod, is := a.objects[path].(*corev1.Pod); is && selected.Matches(labels.Set(pod.Labels)) {
+			list.Items = append(list.Items, *pod)
+		}
+	}
+	return list
 }
 
 // decode decodes the body of a request, which is JSON or Protobuf.
@@ -64,6 +91,17 @@ func decode(body []byte, into runtime.Object) {
 
 // newGateAPI returns a healthy cluster, and its client.
 func newGateAPI(t *testing.T) (*gateAPI, *spokeClient) {
+	t.Helper()
+	a, server := newGateServer(t)
+	client, err := newSpokeClient([]byte(kubeconfig(server, token(secret))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, client
+}
+
+// newGateServer returns a healthy cluster.
+func newGateServer(t *testing.T) (*gateAPI, *httptest.Server) {
 	t.Helper()
 	available := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "dns"}, Status: appsv1.DeploymentStatus{
 		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
@@ -83,11 +121,7 @@ func newGateAPI(t *testing.T) (*gateAPI, *spokeClient) {
 	}}
 	server := httptest.NewTLSServer(a)
 	t.Cleanup(server.Close)
-	client, err := newSpokeClient([]byte(kubeconfig(server, token(secret))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a, client
+	return a, server
 }
 
 func apiService(name, available string) map[string]any {
@@ -199,4 +233,43 @@ func TestThePodOfAGate(t *testing.T) {
 	if a.objects[path] != nil {
 		t.Error("the pod of a gate that has passed remains")
 	}
+}
+
+// A gate that was renamed or removed leaves a pod that does not run yet: no other gate passes before it is deleted.
+func TestThePodsOfEarlierGatesAreDeleted(t *testing.T) {
+	a, server := newGateServer(t)
+	c, _ := connector(t, kubeconfig(server, token(secret)))
+	for name, run := range map[string]string{"hotspare-gate-old": "v1-1", "hotspare-gate-new": "v2-1", "of-the-user": ""} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "u1"}}
+		if run != "" {
+			pod.Labels = map[string]string{v1alpha1.LabelGate: run}
+		}
+		a.objects[gatePodsPath+"/"+name] = pod
+	}
+	expect := func(want string) {
+		t.Helper()
+		var got []string
+		for _, pod := range a.listPods("").Items {
+			got = append(got, pod.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("the pods are %v, want %s", got, want)
+		}
+	}
+	gates := []v1alpha1.Gate{{Name: "nodes", Type: v1alpha1.GateNodesReady}}
+	a.refuseDeletions = true
+	got, err := c.CheckGates(t.Context(), key, gates, "v2-1")
+	if err != nil || got["nodes"].Passed || !strings.HasPrefix(got["nodes"].Message, "the cluster does not answer: ") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	expect("hotspare-gate-new hotspare-gate-old of-the-user")
+	a.refuseDeletions = false
+	if got, err := c.CheckGates(t.Context(), key, gates, "v2-1"); err != nil || !got["nodes"].Passed {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	expect("hotspare-gate-new of-the-user")
+	if trouble, err := c.DeleteGatePods(t.Context(), key); err != nil || trouble != "" {
+		t.Errorf("%s, %v", trouble, err)
+	}
+	expect("of-the-user")
 }

@@ -66,6 +66,11 @@ func (h *history) CheckGates(ctx context.Context, secret types.NamespacedName, g
 	return answers, nil
 }
 
+// DeleteGatePods implements clustergate.Spokes.
+func (h *history) DeleteGatePods(context.Context, types.NamespacedName) (trouble string, err error) {
+	return "", nil
+}
+
 // move moves a cluster on, well or badly. The end of a run and the removal of its verdict are one write, as in the power
 // controller.
 func (h *history) move(cd *hivev1.ClusterDeployment, bad bool) {

@@ -47,8 +47,11 @@ import (
 // Spokes checks gates in clusters.
 type Spokes interface {
 	// CheckGates checks gates of the cluster whose admin kubeconfig is in the Secret, and returns their answers
-	// by name. run identifies the current run of the cluster. An error is the hub's own.
+	// by name. run identifies the current run of the cluster, and the version of the gates: no gate passes while the cluster
+	// has a pod of another one. An error is the hub's own.
 	CheckGates(ctx context.Context, secret types.NamespacedName, gates []v1alpha1.Gate, run string) (map[string]gate.Answer, error)
+	// DeleteGatePods deletes the pods of all gates in the cluster, or returns why it could not. An error is the hub's own.
+	DeleteGatePods(ctx context.Context, secret types.NamespacedName) (trouble string, err error)
 }
 
 // Reconciler checks the gates of ClusterDeployments.

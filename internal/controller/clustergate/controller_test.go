@@ -44,6 +44,9 @@ type rig struct {
 	runs    []string
 	during  func()
 	writes  int
+	// podDeletions counts the deletions of the pods of all gates, and podTrouble is why they fail.
+	podDeletions int
+	podTrouble   string
 }
 
 func (g *rig) CheckGates(_ context.Context, _ types.NamespacedName, gates []v1alpha1.Gate, run string) (map[string]gate.Answer, error) {
@@ -57,6 +60,11 @@ func (g *rig) CheckGates(_ context.Context, _ types.NamespacedName, gates []v1al
 		g.during()
 	}
 	return out, nil
+}
+
+func (g *rig) DeleteGatePods(context.Context, types.NamespacedName) (trouble string, err error) {
+	g.podDeletions++
+	return g.podTrouble, nil
 }
 
 func newRig(t *testing.T, change ...func(*hivev1.ClusterDeployment)) *rig {
@@ -239,6 +247,27 @@ func TestAMissingBootstrapPassesNobody(t *testing.T) {
 	expect(t, g.pass(t), "none, again in 0s")
 	if r := g.cluster(t).Status.Gates; r != nil {
 		t.Errorf("the record of a pool without gates remains: %+v", r)
+	}
+}
+
+// A gate that is removed may leave a pod that does not run yet: it is deleted before the verdict is removed.
+func TestTheGatesAreRemovedWhileAPodIsPending(t *testing.T) {
+	g := newRig(t)
+	g.answers["web"] = gate.Answer{Message: "pod hotspare-gate-web does not run yet"}
+	expect(t, g.pass(t), "False GateFailed, again in 500ms")
+	if err := g.Delete(t.Context(), &v1alpha1.PoolPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}); err != nil {
+		t.Fatal(err)
+	}
+	g.podTrouble = "connection refused"
+	for range 2 {
+		expect(t, g.pass(t), "Unknown NotChecked, again in 15s")
+	}
+	g.podTrouble = ""
+	for range 2 {
+		expect(t, g.pass(t), "none, again in 0s")
+	}
+	if g.podDeletions != 3 || g.cluster(t).Status.Gates != nil {
+		t.Errorf("%d deletions, and the record is %+v", g.podDeletions, g.cluster(t).Status.Gates)
 	}
 }
 

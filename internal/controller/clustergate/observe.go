@@ -37,6 +37,14 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 			return s, fmt.Errorf("checking gates: %w", err)
 		}
 	}
+	if s.HasPodsToDelete() {
+		if err := spares.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
+			return s, err
+		}
+		if s.PodProblem, err = r.Spokes.DeleteGatePods(ctx, kubeconfigSecret(cd)); err != nil {
+			return s, fmt.Errorf("deleting the pods of gates: %w", err)
+		}
+	}
 	s.Now = r.Clock.Now()
 	return s, nil
 }
