@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync/atomic"
 	"time"
 	_ "time/tzdata" // the machine may have no time zone database, as in an image built from scratch
 
@@ -59,7 +58,7 @@ func (e Entry) DemandFactor() float64 {
 	return *e.Demand.By
 }
 
-// A Calendar has entries that can be looked up. A nil Calendar has none.
+// A Calendar has entries that can be looked up, by one goroutine at a time. A nil Calendar has none.
 type Calendar struct{ entries []*entry }
 
 type entry struct {
@@ -71,7 +70,7 @@ type entry struct {
 	rule *rrule.RRule
 	// last is the occurrence that was looked up last: rules count from their beginning, and most lookups are about
 	// the same occurrence as the one before.
-	last atomic.Pointer[occurrence]
+	last *occurrence
 }
 
 // occurrence is the time between the beginnings of two occurrences, on the wall clock. next is zero for the last one;
@@ -292,7 +291,7 @@ func (e *entry) contains(now time.Time) bool {
 
 // occurrenceAt returns the last occurrence that has begun at a time of the wall clock.
 func (e *entry) occurrenceAt(shown time.Time) occurrence {
-	if o := e.last.Load(); o != nil && !shown.Before(o.start) && (o.next.IsZero() || shown.Before(o.next)) {
+	if o := e.last; o != nil && !shown.Before(o.start) && (o.next.IsZero() || shown.Before(o.next)) {
 		return *o
 	}
 	o := occurrence{next: wallTime(e.start)}
@@ -302,6 +301,6 @@ func (e *entry) occurrenceAt(shown time.Time) occurrence {
 	case !shown.Before(o.next):
 		o = occurrence{start: o.next}
 	}
-	e.last.Store(&o)
+	e.last = &o
 	return o
 }
