@@ -14,9 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/heartbeat"
 )
 
-// Decide returns the plan for a set. Before the set was served, Decide keeps its claims complete, in one pool, from which
-// they do not move once one has a cluster. From then on it creates none: a claim that is deleted is released. A set whose
-// heartbeat is missing is released.
+// Decide returns the plan for a set. Before the set has a cluster, Decide keeps its claims complete, in one pool. From
+// then on it creates none: a claim that is deleted is released. A set whose heartbeat is missing is released.
 func Decide(s Snapshot) Plan {
 	d := &draft{Snapshot: s}
 	slices.SortFunc(d.Claims, compareClaims)
@@ -162,11 +161,8 @@ func (d *draft) moveClaims(target string) bool {
 	return left
 }
 
-// createClaims creates the claims that the set lacks, unless it was served: then they were released. The name of a claim that is being deleted is not free yet.
+// createClaims creates the claims that the set lacks. The name of a claim that is being deleted is not free yet.
 func (d *draft) createClaims(target string) {
-	if d.Served {
-		return
-	}
 	names := map[string]bool{}
 	for _, c := range d.Claims {
 		names[c.Name] = true
@@ -197,8 +193,8 @@ func (d *draft) reportWait(target string) {
 
 func (d *draft) describeWait(target string) string {
 	text := fmt.Sprintf("The set waits until ClusterPool %s has %s for it at once", target, formatCount(d.Size, "running cluster"))
-	if p := d.findPool(target); p != nil && p.NoRoom+p.Blocked != "" {
-		text += "; the pool creates no more clusters now: " + cmp.Or(p.NoRoom, p.Blocked)
+	if p := d.findPool(target); p != nil && p.NoRoom != "" {
+		text += "; the pool creates no more clusters now: " + p.NoRoom
 	}
 	return text
 }
@@ -212,7 +208,7 @@ func (d *draft) reportPosition(claims []Claim) {
 	}
 }
 
-// finish reports on a set of which claims have clusters. Until the set was served once, it has all its claims.
+// finish reports on a set of which claims have clusters. It creates no claims.
 func (d *draft) finish() {
 	live := d.liveClaims()
 	var waiting, idle, lost []Claim
@@ -229,10 +225,7 @@ func (d *draft) finish() {
 	if len(d.Claims) > 0 {
 		d.plan.Pool = d.Claims[0].Pool
 	}
-	if len(waiting) > 0 || !d.Served && len(live) < d.Size {
-		// Claims may have been deleted because the set was to move to another pool, while this one assigned clusters to
-		// the others.
-		d.createClaims(d.plan.Pool)
+	if len(waiting) > 0 {
 		d.reportIncomplete(waiting)
 		return
 	}
@@ -264,11 +257,7 @@ func (d *draft) reportIncomplete(waiting []Claim) {
 			return
 		}
 	}
-	text := "Some claims of the set have clusters; the next running clusters of the pool are for the others"
-	if len(waiting) > 0 {
-		text = "Some claims of the set have clusters; the next running clusters of the pool are for " + listClaims(waiting)
-	}
-	d.wait(v1alpha1.ReasonSetIncomplete, text)
+	d.wait(v1alpha1.ReasonSetIncomplete, "Some claims of the set have clusters; the next running clusters of the pool are for "+listClaims(waiting))
 	d.reportPosition(waiting)
 }
 
@@ -299,73 +288,52 @@ func (d *draft) choosePool(current string) string {
 	return chosen
 }
 
-// A promptness is how soon a pool can serve a set. A higher one is sooner.
-type promptness int
-
-const (
-	// cannot: the pool can never serve the set, or is not one that it prefers.
-	cannot promptness = iota
-	// blocked: the pool creates no more clusters until somebody acts or other clusters end.
-	blocked
-	// creating: the pool creates clusters for it.
-	creating
-	// resuming: enough clusters exist, and some of them hibernate.
-	resuming
-	// running: enough clusters run.
-	running
-)
-
-// promptness returns how soon the pool can serve a set that fits.
-func (p *Pool) promptness(size int) promptness {
-	switch {
-	case p.Free >= size:
-		return running
-	case p.Free+p.Standby >= size:
-		return resuming
-	case p.NoRoom != "" || p.Blocked != "":
-		return blocked
-	default:
-		return creating
-	}
-}
-
-// chooseByPreference returns the first pool of those that can serve the set the soonest: the current one, if none is
-// sooner. So claims move only if that serves the set sooner.
+// chooseByPreference returns the first pool that can serve the set now; if none can, the current one or, without
+// that, the first one that can serve it later. So claims move only if that serves the set.
 func (d *draft) chooseByPreference(current string) string {
-	best, soonest := "", cannot
+	var first, ready string // of the pools that can serve it later, and now
+	currentFits, currentReady := d.canServe(current)
 	wait := d.Created
 	for _, p := range d.Preferences {
-		if left := wait.Sub(d.Now); left > 0 && best != "" {
+		if left := wait.Sub(d.Now); left > 0 && first != "" {
 			d.plan.Next = left // the clock alone makes this preference count
 			break
 		}
 		pools := d.fittingPools(p)
 		for _, q := range pools {
-			if how := q.promptness(d.Size); how > soonest {
-				best, soonest = q.Name, how
+			first = cmp.Or(first, q.Name)
+			if q.Free >= d.Size {
+				ready = cmp.Or(ready, q.Name)
 			}
 		}
 		if len(pools) > 0 {
 			wait = wait.Add(p.FallbackAfter)
 		}
 	}
-	if now := d.currentPromptness(current); now > cannot && now >= soonest {
+	switch {
+	case currentReady:
 		return current
+	case ready != "":
+		return ready
+	case currentFits:
+		return current
+	default:
+		return first
 	}
-	return best
 }
 
-// currentPromptness returns how soon the pool of the claims can serve the set. The time of the preference does not matter:
-// the claims may be there because no pool that is preferred could serve them then.
-func (d *draft) currentPromptness(pool string) promptness {
+// canServe reports whether a pool that a preference selects can serve the set later, and now. The time of the preference does
+// not matter: the claims may be there because no pool that is preferred could serve them then, and they do not move to one that
+// is short.
+func (d *draft) canServe(pool string) (later, now bool) {
 	for _, p := range d.Preferences {
 		for _, q := range d.fittingPools(p) {
 			if q.Name == pool {
-				return q.promptness(d.Size)
+				return true, q.Free >= d.Size
 			}
 		}
 	}
-	return cannot
+	return false, false
 }
 
 // fittingPools returns the pools of a preference that can serve the set now or later, those with most free clusters

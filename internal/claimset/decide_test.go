@@ -2,7 +2,6 @@ package claimset
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,21 +34,13 @@ func claims(text string) []Claim {
 	return out
 }
 
-// pools are written as "dev:2/4": the number of free clusters, and the most that it can have; "dev:2+1" has one that
-// hibernates in addition. "-" marks one that is being deleted, "~" one that ClaimPolicies do not permit, "#" one that creates
-// no more clusters.
+// pools are written as "dev:2/4": the number of free clusters, and the most that it can have. "-" marks one that is being
+// deleted, "~" one that ClaimPolicies do not permit.
 func pools(text string) []Pool {
 	var out []Pool
 	for _, word := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(word, ":")
-		p := Pool{Name: strings.TrimLeft(name, "-~#"), Deleting: strings.HasPrefix(name, "-"), NotPermitted: strings.HasPrefix(name, "~")}
-		if strings.HasPrefix(name, "#") {
-			p.Blocked = "no image set"
-		}
-		if running, asleep, any := strings.Cut(rest, "+"); any {
-			rest = running
-			p.Standby, _ = strconv.Atoi(asleep)
-		}
+		p := Pool{Name: strings.TrimLeft(name, "-~"), Deleting: strings.HasPrefix(name, "-"), NotPermitted: strings.HasPrefix(name, "~")}
 		var most int
 		if n, _ := fmt.Sscanf(rest, "%d/%d", &p.Free, &most); n == 2 {
 			p.Most, p.MostReason = &most, "its maxSize"
@@ -72,10 +63,7 @@ func TestDecide(t *testing.T) {
 		"after its finalizer":                      {Snapshot{PoolName: "dev", FinalizerMissing: true}, "dev:0", "", "", "add finalizer, create s-0@dev, create s-1@dev", "NoClusters", ""},
 		"one that is missing is created":           {Snapshot{PoolName: "dev"}, "dev:0", "", "1@dev", "create s-0@dev", "NoClusters", ""},
 		"not while its name is in use":             {Snapshot{PoolName: "dev"}, "dev:0", "", "-0@dev 1@dev", "", "NoClusters", ""},
-		"also once one has a cluster":              {Snapshot{PoolName: "dev"}, "dev:0", "", "1@dev=c", "create s-0@dev", "AssigningClusters", ""},
-		"not once it was served":                   {Snapshot{PoolName: "dev", Served: true}, "dev:0", "", "1@dev=c", "", "", "NotRunning"},
-		"where the others have clusters":           {Snapshot{}, "a:0 b:2", "a b", "1@a=c", "create s-0@a", "AssigningClusters", ""},
-		"when the name of one is free":             {Snapshot{PoolName: "dev"}, "dev:0", "", "-0@dev +1@dev=c", "", "AssigningClusters", ""},
+		"none once one has a cluster":              {Snapshot{PoolName: "dev"}, "dev:0", "", "1@dev=c", "", "", "NotRunning"},
 		"a set that is served in part":             {Snapshot{PoolName: "dev"}, "dev:0", "", "0@dev 1@dev=c", "", "AssigningClusters", ""},
 		"a set that is served":                     {Snapshot{PoolName: "dev"}, "dev:0", "", "+0@dev=b +1@dev=c", "", "", "Running"},
 		"one of its claims is released":            {Snapshot{PoolName: "dev", Served: true}, "dev:0", "", "+1@dev=c", "", "", "ClaimsReleased"},
@@ -98,13 +86,6 @@ func TestDecide(t *testing.T) {
 		"not if it is short, too":                  {Snapshot{}, "a:1 b:1", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
 		"nor if that can never serve it":           {Snapshot{}, "a:1 b:9/1", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
 		"the next one if the first never can":      {Snapshot{}, "a:9/1 b:0", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
-		"one that has enough that hibernate":       {Snapshot{}, "a:1 b:0+2", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
-		"rather one that runs":                     {Snapshot{}, "a:1+3 b:2", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
-		"it moves to clusters that hibernate":      {Snapshot{}, "#a:1 b:1+1", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
-		"and stays while they resume":              {Snapshot{}, "a:1+1 b:1+1", "a b", "0@b 1@b", "", "NoClusters", ""},
-		"it does not wait for a blocked pool":      {Snapshot{}, "#a:1 b:0", "a,b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
-		"it leaves a pool that is blocked":         {Snapshot{}, "#a:1 b:0", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
-		"not for one that is blocked, too":         {Snapshot{}, "#a:1 #b:0", "a b", "0@a 1@a", "", "NoClusters", ""},
 		"all are too small":                        {Snapshot{}, "a:9/1 b:0/1", "a b", "", "", "TooLarge!", ""},
 		"all are being deleted":                    {Snapshot{}, "-a:2", "a", "", "", "PoolDeleting!", ""},
 		"it moves to a pool that can serve it":     {Snapshot{}, "a:1 b:2", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},

@@ -61,13 +61,10 @@ type Pool struct {
 	// Free is the number of its clusters that run, and that neither a claim has nor a claim waits for that is
 	// before the set in the queue.
 	Free int
-	// Standby is the number of its clusters that are installed and do not run.
-	Standby int
 	// NotPermitted is set if the ClaimPolicies of the namespace can never admit the set on it.
 	NotPermitted bool
-	// NoRoom explains why the platform has no room for another cluster of it; empty if it has. Blocked explains
-	// why it may create no cluster until somebody acts; empty if it may.
-	NoRoom, Blocked string
+	// NoRoom explains why it cannot create another cluster now; empty if it can.
+	NoRoom string
 }
 
 // A Claim is a claim that belongs to the set.

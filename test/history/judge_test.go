@@ -42,9 +42,7 @@ type judge struct {
 	// assigned has the claims that clusters were assigned to, by name; a UID is empty if the claim was gone already.
 	assigned map[string]types.UID
 	begun    map[types.UID]bool
-	// served has the names of the claims of sets that had a cluster.
-	served map[types.UID]map[string]bool
-	line   line
+	line     line
 }
 
 // reads is what a pass has read, and checked.
@@ -54,7 +52,9 @@ type reads struct {
 	bootstrap *v1alpha1.ClusterBootstrap
 	policies  []*v1alpha1.ClaimPolicy
 	pools     []hivev1.ClusterPool
-	check     *check
+	// assigned has the sets of which a claim has a cluster.
+	assigned map[types.UID]bool
+	check    *check
 	// planned is set once the assignments of the pass were checked.
 	planned bool
 }
@@ -76,7 +76,6 @@ type verdict struct {
 func newJudge(h *history) *judge {
 	return &judge{
 		h: h, reads: map[*chaos.Task]*reads{}, runs: map[string]int{}, verdicts: map[string]verdict{}, holders: map[string]types.UID{}, assigned: map[string]types.UID{}, begun: map[types.UID]bool{},
-		served: map[types.UID]map[string]bool{},
 	}
 }
 
@@ -152,6 +151,13 @@ func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
 		r.policies = policiesOf(o.Items)
 	case *hivev1.ClusterPoolList:
 		r.pools = slices.Clone(o.Items)
+	case *hivev1.ClusterClaimList:
+		r.assigned = map[types.UID]bool{}
+		for i := range o.Items {
+			if c := &o.Items[i]; c.Spec.Namespace != "" && c.DeletionTimestamp == nil {
+				r.assigned[ownerOf(c)] = true
+			}
+		}
 	}
 }
 
@@ -178,11 +184,6 @@ func (j *judge) checkWrite(ctx context.Context, w chaos.Write) {
 	case *hivev1.ClusterClaim:
 		before, _ := w.Before.(*hivev1.ClusterClaim)
 		j.checkClaim(before, after, w.Gone, by)
-	case *v1alpha1.ClaimSet:
-		before, _ := w.Before.(*v1alpha1.ClaimSet)
-		if n := len(j.served[after.UID]); before != nil && before.Status.ServedTime == nil && after.Status.ServedTime != nil && n < int(after.Spec.Size) {
-			j.report("set %s of %d is served, and %d claims had a cluster", after.Name, after.Spec.Size, n)
-		}
 	case *hivev1.ClusterPool:
 		if before, _ := w.Before.(*hivev1.ClusterPool); before != nil && !w.Gone && by != nil {
 			j.checkPool(before, after, by)
@@ -402,10 +403,6 @@ func (j *judge) checkCompletion(before, after *hivev1.ClusterClaim, by *chaos.Ta
 		j.h.counts["most clusters of a set"] = max(j.h.counts["most clusters of a set"], int(set.Spec.Size))
 	}
 	j.begun[set.UID] = true
-	if j.served[set.UID] == nil {
-		j.served[set.UID] = map[string]bool{}
-	}
-	j.served[set.UID][name] = true
 	for _, c := range list[*hivev1.ClusterClaim](j) {
 		if ownerOf(c) == set.UID && c.Spec.Namespace != "" && c.Spec.ClusterPoolName != after.Spec.ClusterPoolName {
 			j.report("set %s has clusters of pools %s and %s", set.Name, c.Spec.ClusterPoolName, after.Spec.ClusterPoolName)
@@ -435,7 +432,7 @@ func (j *judge) checkNewClaim(c *hivev1.ClusterClaim, by *chaos.Task) {
 		j.report("%s creates claim %s, and the set of %d then has %d", by.Name, c.Name, set.Spec.Size, n)
 	case !slices.Contains(set.Finalizers, v1alpha1.FinalizerClaimSet):
 		j.report("%s creates claim %s, and its set has no finalizer", by.Name, c.Name)
-	case set.Status.ServedTime != nil:
+	case j.readsOf(by).assigned[set.UID]:
 		j.report("%s creates claim %s of a set that was served", by.Name, c.Name)
 	}
 	if index, err := strconv.Atoi(strings.TrimPrefix(c.Name, set.Name+"-")); err != nil || index >= int(set.Spec.Size) {
@@ -514,9 +511,8 @@ func (j *judge) checkRelease(c *hivev1.ClusterClaim, by *chaos.Task) {
 	}
 }
 
-// checkMove checks that a set leaves a pool only if that can never serve it, or if another one can serve it sooner: it has
-// enough clusters, or may create some while this one may not. A pool on which ClaimPolicies never admit it can never serve
-// it, unless no other could either.
+// checkMove checks that a set leaves a pool only if that can never serve it, or if another one can serve it now. A pool on
+// which ClaimPolicies never admit it can never serve it, unless no other could either.
 func (j *judge) checkMove(set *v1alpha1.ClaimSet, from string, by *chaos.Task) {
 	j.h.counts["claims that change their pool"]++
 	r := j.readsOf(by)
@@ -524,20 +520,13 @@ func (j *judge) checkMove(set *v1alpha1.ClaimSet, from string, by *chaos.Task) {
 	if !isUsable(from) {
 		return
 	}
-	left := r.pools[slices.IndexFunc(r.pools, func(p hivev1.ClusterPool) bool { return p.Name == from })]
 	for i := range r.pools {
 		p := &r.pools[i]
-		if p.Name != from && isUsable(p.Name) && (p.Status.Ready+p.Status.Standby >= set.Spec.Size || mayCreate(p) && !mayCreate(&left)) {
+		if p.Name != from && isUsable(p.Name) && int(p.Status.Ready) >= int(set.Spec.Size) {
 			return
 		}
 	}
 	j.report("%s moves set %s away from pool %s, and no other can serve it", by.Name, set.Name, from)
-}
-
-// mayCreate reports whether nothing hinders a pool from creating clusters, as its status says.
-func mayCreate(p *hivev1.ClusterPool) bool {
-	room := condition.Find(p.Status.Conditions, hivev1.PoolCapacityAvailable)
-	return (room == nil || room.Status != corev1.ConditionFalse) && !condition.IsTrue(p.Status.Conditions, hivev1.PoolMissingDependencies)
 }
 
 // checkPool checks that a pool does not grow beyond its limits.

@@ -134,7 +134,7 @@ func countWaiting(claims []hivev1.ClusterClaim, pool string, own map[string]*hiv
 
 // readPool reads a pool on which that many claims of others wait.
 func readPool(p *hivev1.ClusterPool, waiting int) claimset.Pool {
-	out := claimset.Pool{Name: p.Name, Deleting: p.DeletionTimestamp != nil, Free: int(p.Status.Ready) - waiting, Standby: int(p.Status.Standby)}
+	out := claimset.Pool{Name: p.Name, Deleting: p.DeletionTimestamp != nil, Free: int(p.Status.Ready) - waiting}
 	if most := p.Spec.MaxSize; most != nil {
 		out.Most, out.MostReason = new(int(*most)), fmt.Sprintf("its maxSize is %d", *most)
 	}
@@ -143,9 +143,6 @@ func readPool(p *hivev1.ClusterPool, waiting int) claimset.Pool {
 	}
 	if room := condition.Find(p.Status.Conditions, hivev1.PoolCapacityAvailable); room != nil && room.Status == corev1.ConditionFalse {
 		out.NoRoom = room.Message
-	}
-	if missing := condition.Find(p.Status.Conditions, hivev1.PoolMissingDependencies); missing != nil && missing.Status == corev1.ConditionTrue {
-		out.Blocked = missing.Message
 	}
 	return out
 }

@@ -68,18 +68,15 @@ func heartbeatChanged() predicate.Predicate {
 
 // poolChanged selects the updates of a pool that the choice of a pool, or its explanation, depends on.
 func poolChanged() predicate.Predicate {
-	obstacles := func(p *hivev1.ClusterPool) string {
-		text := ""
-		for _, typ := range []string{hivev1.PoolCapacityAvailable, hivev1.PoolMissingDependencies} {
-			if c := condition.Find(p.Status.Conditions, typ); c != nil {
-				text += string(c.Status) + c.Message
-			}
+	room := func(p *hivev1.ClusterPool) string {
+		if c := condition.Find(p.Status.Conditions, hivev1.PoolCapacityAvailable); c != nil {
+			return string(c.Status) + c.Message
 		}
-		return text
+		return ""
 	}
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionChanged(),
 		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.(*hivev1.ClusterPool), e.ObjectNew.(*hivev1.ClusterPool)
-			return before.Status.Ready != after.Status.Ready || before.Status.Standby != after.Status.Standby || obstacles(before) != obstacles(after)
+			return before.Status.Ready != after.Status.Ready || room(before) != room(after)
 		}})
 }
