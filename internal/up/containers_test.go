@@ -96,7 +96,7 @@ func TestARecordOfAKilledHubIsRemovedAtTheNextStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Release() //nolint:errcheck // the folder is removed
+	defer lock.Release()
 	if _, found := containersrecord.Read(dir); found {
 		t.Error("the record is left")
 	}

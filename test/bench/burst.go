@@ -111,7 +111,8 @@ func (u burst) newClaims(prefix string) []*hivev1.ClusterClaim {
 func (c cost) ratePerSecond(n int) float64 { return float64(n) / c.took.Seconds() }
 
 func (u burst) formatRows(filled, served, bare cost, waits []time.Duration) []row {
-	filledWhat, claimsWhat, loopWhat := fmt.Sprintf("pool of %d fake clusters filled", u.clusters), fmt.Sprintf("burst of %d claims on it", u.claims), "bare loop of the same three writes"
+	filledWhat, claimsWhat := fmt.Sprintf("pool of %d fake clusters filled", u.clusters), fmt.Sprintf("burst of %d claims on it", u.claims)
+	loopWhat := "bare loop of the same three writes"
 	if len(u.pools) > 1 {
 		filledWhat, claimsWhat = fmt.Sprintf("%d pools of %d fake clusters filled", len(u.pools), u.clusters), fmt.Sprintf("burst of %d claims on them", u.claims)
 	}
@@ -291,7 +292,8 @@ func newMergePatch(format string, args ...any) client.Patch {
 // createAccess creates a Role and a RoleBinding as a claim with a subject gets them.
 func (b *bench) createAccess(ctx context.Context, claim *hivev1.ClusterClaim) error {
 	meta := metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{claim.Name}, Verbs: []string{"get"}}}}
+	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{claim.Name}, Verbs: []string{"get"}}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{read}}
 	if err := b.hub.Create(ctx, role); err != nil {
 		return err
 	}

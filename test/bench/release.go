@@ -50,7 +50,10 @@ func (b *bench) measureRelease(ctx context.Context, clusters, claims int) ([]row
 		return nil, err
 	}
 	return []row{
-		{fmt.Sprintf("release of %d claims, until they and their clusters are gone", claims), fmt.Sprintf("%s, %.0f claims/s", formatSeconds(released.took), released.ratePerSecond(claims)), "100/s"},
+		{
+			fmt.Sprintf("release of %d claims, until they and their clusters are gone", claims),
+			fmt.Sprintf("%s, %.0f claims/s", formatSeconds(released.took), released.ratePerSecond(claims)), "100/s",
+		},
 		{"… requests per claim, its deletion counted", released.asked.formatRequestsPer(claims), ""},
 		{"… processor time of the hub per claim", released.formatProcessorTime(claims), ""},
 		{"bare loop of the same four writes", fmt.Sprintf("%s, %.0f claims/s", formatSeconds(bare.took), bare.ratePerSecond(claims)), ""},

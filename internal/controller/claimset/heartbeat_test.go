@@ -240,6 +240,7 @@ func TestARenewalAtTheLastMomentWins(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"the cache does not show it": false, "after the set was read": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := newLife(t, 1)
 			pass := func(after time.Duration) {
 				t.Helper()

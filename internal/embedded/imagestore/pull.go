@@ -100,7 +100,7 @@ func (r *registrySource) fetch(ref string, depth int) (v1.Descriptor, error) {
 	}
 	var manifest v1.Manifest
 	if json.Unmarshal(raw, &manifest) != nil {
-		return root, nil // resolveImage reports it
+		return root, nil //nolint:nilerr // resolveImage reports it
 	}
 	for _, part := range append([]v1.Descriptor{manifest.Config}, manifest.Layers...) {
 		r.sizes[blobName(part.Digest)] = part.Size
@@ -112,7 +112,7 @@ func (r *registrySource) fetch(ref string, depth int) (v1.Descriptor, error) {
 func (r *registrySource) fetchPlatforms(raw []byte, depth int) error {
 	var index v1.IndexManifest
 	if json.Unmarshal(raw, &index) != nil || depth >= maxDepth {
-		return nil // resolveImage reports it
+		return nil //nolint:nilerr // resolveImage reports it
 	}
 	for _, child := range index.Manifests {
 		if p := child.Platform; p != nil && (p.OS != "linux" || p.Architecture != r.architecture) {

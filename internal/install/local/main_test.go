@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // unready is the fault of a worker that runs but never becomes a node; unreadyProblem is why.
 const (
 	unready        machinetest.Injection = "unready"
-	unreadyProblem                       = "containerd ended (exit status 1): no such plugin"
+	unreadyProblem string                = "containerd ended (exit status 1): no such plugin"
 )
 
 // work is what a stand-in machine runs: that of a control plane serves the part of the Kubernetes

@@ -84,7 +84,7 @@ func (s Supervisor) runOnce(ctx context.Context) (problem string, settled bool, 
 		case <-settling.C():
 			settled = true
 			s.Report("")
-		case <-ended:
+		case <-ended: //nolint:errcheck // cmd.ProcessState says how it ended
 			return fmt.Sprintf("%s ended (%v): %s", s.Name, cmd.ProcessState, output), settled, nil
 		}
 	}
