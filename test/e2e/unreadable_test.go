@@ -26,16 +26,21 @@ func TestAnObjectThatCannotBeReadStopsNoOther(t *testing.T) {
 	cd := h.served(t, kept)
 
 	t.Log("while everything runs, three fields become what their types cannot hold")
-	h.spoil(t, "clusterpools", bad, "maxSize", "many")
-	h.spoil(t, "clusterclaims", kept, "lifetime", 8)
-	h.spoil(t, "clusterclaims", waits, "lifetime", 9)
-	told := func() {
+	aboutBad := func() {
 		t.Helper()
 		h.tells(t, bad, hivev1.PoolMissingDependencies, `spec.maxSize: "many" is not a whole number`, "kubectl edit clusterpool bad -n "+ns, "until then hotspare does nothing for this pool")
+	}
+	aboutKept := func() {
+		t.Helper()
 		h.tells(t, kept, hivev1.ClaimPending, "Cluster claimed", "spec.lifetime: 8 is not a string")
+	}
+	aboutWaits := func() {
+		t.Helper()
 		h.tells(t, waits, hivev1.ClaimPending, "cannot be served", "spec.lifetime: 9 is not a string", "correct it", "or delete the claim")
 	}
-	told()
+	h.spoil(t, "clusterpools", bad, "maxSize", "many", aboutBad)
+	h.spoil(t, "clusterclaims", kept, "lifetime", 8, aboutKept)
+	h.spoil(t, "clusterclaims", waits, "lifetime", 9, aboutWaits)
 	h.create(t, first)
 	h.served(t, first)
 	h.settled(t, good)
@@ -49,7 +54,9 @@ func TestAnObjectThatCannotBeReadStopsNoOther(t *testing.T) {
 	h.create(t, second)
 	h.served(t, second)
 	h.settled(t, good)
-	told()
+	aboutBad()
+	aboutKept()
+	aboutWaits()
 	if now := get(t, h, cluster(cd.Name)); now.UID != cd.UID || now.DeletionTimestamp != nil {
 		t.Error("the claim that cannot be read has lost its cluster")
 	}
@@ -102,9 +109,10 @@ func TestAStatusThatCannotBeReadStopsNoOther(t *testing.T) {
 	h.served(t, bad)
 }
 
-// spoil gives a field a value that its type cannot hold: the schema looks away
-// meanwhile. An object that does not exist is made.
-func (h *hub) spoil(t *testing.T, resource string, o client.Object, field string, value any) {
+// spoil gives a field a value that its type cannot hold, and waits for told. The schema looks away
+// meanwhile: under a rule for the field, the API server would refuse the conditions as well.
+// An object that does not exist is made.
+func (h *hub) spoil(t *testing.T, resource string, o client.Object, field string, value any, told func()) {
 	t.Helper()
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -141,6 +149,7 @@ func (h *hub) spoil(t *testing.T, resource string, o client.Object, field string
 		u.Object["spec"] = map[string]any{"clusterPoolName": o.(*hivev1.ClusterClaim).Spec.ClusterPoolName, field: int64(value.(int))}
 		return h.Create(ctx, u)
 	})
+	told()
 	if err := h.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/claim"
@@ -12,13 +13,17 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// patchStatus writes the claim's status as the plan has it.
+// patchStatus writes the claim's status as the plan has it. The API server refuses the status of a claim with a field
+// that has a validation rule and a value of another type than its schema says: an event reports such a field instead.
 func (r *Reconciler) patchStatus(ctx context.Context, s *observation, p claim.Plan) error {
 	before := s.claim.DeepCopy()
 	r.setClaimStatus(s.claim, p)
 	_, err := patch.Status(ctx, r.Client, before, s.claim)
-	if err == nil {
+	switch {
+	case err == nil:
 		r.Metrics.RecordClaimWait(before, s.claim, s.cluster, r.Clock.Now())
+	case apierrors.IsInvalid(err) && s.Unreadable != "":
+		r.Events.Eventf(s.claim, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Reconcile", "%s", p.Pending.Message)
 	}
 	return err
 }
