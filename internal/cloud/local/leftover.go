@@ -14,6 +14,9 @@ import (
 	"hotspare.io/hotspare/internal/embedded/machine"
 )
 
+// killPatience is how long a killed process may take to release its lock: on a busy computer, longer than a short grace period.
+const killPatience = 10 * time.Second
+
 // endLockHolder returns when no process holds the lock at path. A process that still holds it is
 // left over from a program that was killed: it stops when its standard input ends. endLockHolder
 // also sends it SIGTERM, in case it was started by hand, continues it, in case it is frozen, and kills it
@@ -27,7 +30,7 @@ func endLockHolder(path string, grace time.Duration) error {
 			return err
 		}
 		switch now := time.Now(); {
-		case now.After(patience.Add(grace)):
+		case now.After(patience.Add(killPatience)):
 			return fmt.Errorf("ending a leftover process: %w", held)
 		case now.After(patience):
 			err = signalProcess(held.PID, syscall.SIGKILL)
