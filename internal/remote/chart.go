@@ -190,6 +190,9 @@ func (a manifestApplier) readChartRecord(ctx context.Context, name string) (*cha
 	if out.phases, err = decodePhases(s.Data[chartPhasesKey]); err != nil {
 		return &chartRecord{damage: fmt.Sprintf("Secret %s/%s has no rendered chart: delete it", bootstrap.JobNamespace, name)}, nil
 	}
+	if out.installed < 0 || out.installed > len(out.phases) {
+		return &chartRecord{damage: fmt.Sprintf("Secret %s/%s says that %d of %d phases are installed: delete it", bootstrap.JobNamespace, name, out.installed, len(out.phases))}, nil
+	}
 	return out, nil
 }
 

@@ -135,12 +135,17 @@ func TestAChartGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestADamagedRecordOfAChartIsNamed(t *testing.T) {
-	for key, want := range map[string]string{"installed": "has no number of installed phases: delete it", "phases.json.gz": "has no rendered chart: delete it"} {
+	for _, tc := range []struct{ key, value, want string }{
+		{"installed", "x", "has no number of installed phases: delete it"},
+		{"installed", "-1", "says that -1 of 1 phases are installed: delete it"},
+		{"installed", "9", "says that 9 of 1 phases are installed: delete it"},
+		{"phases.json.gz", "x", "has no rendered chart: delete it"},
+	} {
 		a, applier, _ := newChartAPI(t, []helmchart.Phase{{Name: "one", Manifests: []string{configMapNamed("one")}}}, nil)
 		applier.installChart(t.Context(), chart)
-		a.record.Data[key] = []byte("x")
-		if got := applier.installChart(t.Context(), chart); !got.Failed || got.Message != "Secret hotspare-bootstrap/x "+want {
-			t.Errorf("%s: got %+v", key, got)
+		a.record.Data[tc.key] = []byte(tc.value)
+		if got := applier.installChart(t.Context(), chart); !got.Failed || got.Message != "Secret hotspare-bootstrap/x "+tc.want {
+			t.Errorf("%s is %q: got %+v", tc.key, tc.value, got)
 		}
 	}
 }
