@@ -147,7 +147,8 @@ get_cluster() {
   esac
   check_token
   # The claim names this account as a subject: that is its right to read the cluster's kubeconfig.
-  me=$(hub auth whoami -o jsonpath='{.status.userInfo.username}')
+  me=$(hub auth whoami -o jsonpath='{.status.userInfo.username}') ||
+    fail "the hub${HUB:+ $HUB} does not accept the credentials of this job: see above and docs/ci/tokens.md"
   if [ -n "$HEARTBEAT_PID" ] && ! hub auth can-i patch clusterclaims.hive.openshift.io > /dev/null; then
     echo "cluster.sh: $me may not patch claims, so this claim has no heartbeat: if this job dies, hotspare releases it after ${LIFETIME:-2h}" >&2
     HEARTBEAT_PID=
@@ -170,7 +171,10 @@ spec:
     name: "$me"
 YAML
   ) || {
-    case $answer in *AlreadyExists*) trap - EXIT ;; esac # another job may use that claim
+    case $answer in
+    *AlreadyExists*) trap - EXIT ;; # another job may use that claim
+    *Forbidden*) trap - EXIT && answer="$answer: if a right is missing, bind Role claims to User $me: see docs/ci/README.md" ;;
+    esac
     fail "$answer"
   }
   echo "$answer"

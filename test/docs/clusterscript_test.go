@@ -15,11 +15,11 @@ import (
 )
 
 // fakeKubectl answers what the script asks of a hub, and records its arguments in $CALLS. These variables change an answer:
-// CREATE, WAIT and ANNOTATE are shell commands that run in its place.
+// WHOAMI, CREATE, WAIT and ANNOTATE are shell commands that run in its place.
 const fakeKubectl = `#!/bin/sh
 echo "$*" >> "$CALLS"
 case "$*" in
-*whoami*) echo ci ;;
+*whoami*) eval "${WHOAMI:-echo ci}" ;;
 *"create -f -"*) cat > /dev/null && eval "${CREATE:-}" ;;
 *"wait --for"*) eval "${WAIT:-}" ;;
 *annotate*) eval "${ANNOTATE:-}" ;;
@@ -213,17 +213,22 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 		env      string
 		code     int
 		released bool
+		says     string
 	}{
-		"claim: the cluster is ready":           {[]string{"claim"}, "WAIT=", 0, false},
-		"claim: the wait times out":             {[]string{"claim"}, "WAIT=exit 1", 1, true},
-		"claim: the claim is another job's":     {[]string{"claim"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false},
-		"claim: the hub may have created it":    {[]string{"claim"}, "CREATE=echo 'Unable to connect' >&2; exit 1", 1, true},
-		"claim: HEARTBEAT_TIMEOUT is not valid": {[]string{"claim"}, "HEARTBEAT_TIMEOUT=1m30s", 1, false},
-		"run: the command succeeds":             {[]string{"run", "true"}, "WAIT=", 0, true},
-		"run: the command fails":                {[]string{"run", "sh", "-c", "exit 7"}, "WAIT=", 7, true},
-		"run: the wait times out":               {[]string{"run", "true"}, "WAIT=exit 1", 1, true},
-		"run: the claim is another job's":       {[]string{"run", "true"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false},
-		"release":                               {[]string{"release"}, "WAIT=", 0, true},
+		"claim: the cluster is ready": {[]string{"claim"}, "WAIT=", 0, false, ""},
+		"claim: the hub does not know the job": {[]string{"claim"}, "WHOAMI=echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1", 1, false,
+			"cluster.sh: the hub does not accept the credentials of this job: see above and docs/ci/tokens.md"},
+		"claim: the job may create no claims": {[]string{"claim"}, "CREATE=echo 'Error from server (Forbidden): User \"ci\" cannot create resource' >&2; exit 1", 1, false,
+			"cannot create resource: if a right is missing, bind Role claims to User ci: see docs/ci/README.md"},
+		"claim: the wait times out":             {[]string{"claim"}, "WAIT=exit 1", 1, true, ""},
+		"claim: the claim is another job's":     {[]string{"claim"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
+		"claim: the hub may have created it":    {[]string{"claim"}, "CREATE=echo 'Unable to connect' >&2; exit 1", 1, true, ""},
+		"claim: HEARTBEAT_TIMEOUT is not valid": {[]string{"claim"}, "HEARTBEAT_TIMEOUT=1m30s", 1, false, ""},
+		"run: the command succeeds":             {[]string{"run", "true"}, "WAIT=", 0, true, ""},
+		"run: the command fails":                {[]string{"run", "sh", "-c", "exit 7"}, "WAIT=", 7, true, ""},
+		"run: the wait times out":               {[]string{"run", "true"}, "WAIT=exit 1", 1, true, ""},
+		"run: the claim is another job's":       {[]string{"run", "true"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
+		"release":                               {[]string{"release"}, "WAIT=", 0, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,6 +237,9 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 			code := s.wait()
 			if released := len(s.calls("delete clusterclaim c")) > 0; code != c.code || released != c.released {
 				t.Errorf("exit code %d, released: %t; want %d, %t\n%s", code, released, c.code, c.released, &s.printed)
+			}
+			if !strings.Contains(s.printed.String(), c.says) {
+				t.Errorf("it does not say %q:\n%s", c.says, &s.printed)
 			}
 		})
 	}
