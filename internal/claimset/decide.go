@@ -81,6 +81,11 @@ func (d *draft) countAssigned() int {
 	return n
 }
 
+// releasedClaims returns the claims that have a cluster and are being deleted.
+func (d *draft) releasedClaims() []Claim {
+	return slices.DeleteFunc(slices.Clone(d.Claims), func(c Claim) bool { return !c.Deleting || c.Cluster == "" })
+}
+
 // release deletes the claims of a deleted set, and then lets the set go.
 func (d *draft) release() {
 	for _, c := range d.liveClaims() {
@@ -111,6 +116,12 @@ func (d *draft) completeClaims() {
 	d.plan.Pool = cmp.Or(target, current)
 	if target == "" {
 		return // choosePool has set the condition
+	}
+	if released := d.releasedClaims(); len(released) > 0 {
+		// The other claims may be about to get their clusters, and the names are in use.
+		d.plan.Pool = cmp.Or(current, target)
+		d.wait(v1alpha1.ReasonSetWaiting, "The set waits until the clusters of released claims are destroyed: "+listClaims(released))
+		return
 	}
 	if len(d.Taken) > 0 {
 		slices.Sort(d.Taken)
@@ -151,7 +162,7 @@ func (d *draft) moveClaims(target string) bool {
 		left = true
 		if !c.Deleting {
 			d.plan.Steps = append(d.plan.Steps, Step{
-				Verb: DeleteClaim, Claim: c.Name, Waiting: true, Reason: "ClusterPool " + c.Pool + " is short, and ClusterPool " + target + " can serve the set",
+				Verb: DeleteClaim, Claim: c.Name, Waiting: true, Reason: "ClusterPool " + target + " can serve the set sooner than ClusterPool " + c.Pool,
 			})
 		}
 	}
@@ -181,6 +192,10 @@ func (d *draft) reportWait(target string) {
 		return
 	}
 	for _, c := range d.liveClaims() {
+		if c.Refused != "" {
+			d.stall(hivev1.ReasonAssignmentRefused, c.Refused)
+			return
+		}
 		if c.Held != (condition.Value{}) {
 			d.wait(c.Held.Reason, c.Held.Message)
 			d.plan.Stalled = c.Held.Reason != hivev1.ReasonLimitReached
@@ -193,8 +208,8 @@ func (d *draft) reportWait(target string) {
 
 func (d *draft) describeWait(target string) string {
 	text := fmt.Sprintf("The set waits until ClusterPool %s has %s for it at once", target, formatCount(d.Size, "running cluster"))
-	if p := d.findPool(target); p != nil && p.NoRoom != "" {
-		text += "; the pool creates no more clusters now: " + p.NoRoom
+	if p := d.findPool(target); p != nil && p.Blocked+p.NoRoom != "" {
+		text += "; the pool creates no more clusters now: " + cmp.Or(p.Blocked, p.NoRoom)
 	}
 	return text
 }
@@ -288,56 +303,82 @@ func (d *draft) choosePool(current string) string {
 	return chosen
 }
 
-// chooseByPreference returns the first pool that can serve the set now; if none can, the current one or, without
-// that, the first one that can serve it later. So claims move only if that serves the set.
+// A promptness is how soon a pool can serve a set. A higher one is sooner.
+type promptness int
+
+const (
+	// never: the pool cannot serve the set, or is not one that it prefers.
+	never promptness = iota
+	// blocked: clusters are missing, and the pool creates none until a person acts.
+	blocked
+	// creating: the pool creates clusters for the set, or does so once it has room.
+	creating
+	// resuming: enough clusters are installed, and some of them hibernate.
+	resuming
+	// running: enough clusters run.
+	running
+)
+
+// promptnessOf returns how soon the pool serves the set with these free clusters.
+func (p *Pool) promptnessOf(size int, free FreeClusters) promptness {
+	switch {
+	case free.Running >= size:
+		return running
+	case free.Installed >= size:
+		return resuming
+	case p.Blocked != "":
+		return blocked
+	default:
+		return creating
+	}
+}
+
+// chooseByPreference returns the first pool of those that serve the set the soonest; the current one, if none is sooner. So
+// claims move only if that serves the set sooner.
 func (d *draft) chooseByPreference(current string) string {
-	var first, ready string // of the pools that can serve it later, and now
-	currentFits, currentReady := d.canServe(current)
+	now := d.currentPromptness(current)
+	best, soonest := "", never
 	wait := d.Created
 	for _, p := range d.Preferences {
-		if left := wait.Sub(d.Now); left > 0 && first != "" {
+		if left := wait.Sub(d.Now); left > 0 && best != "" {
 			d.plan.Next = left // the clock alone makes this preference count
 			break
 		}
 		pools := d.fittingPools(p)
 		for _, q := range pools {
-			first = cmp.Or(first, q.Name)
-			if q.Free >= d.Size {
-				ready = cmp.Or(ready, q.Name)
+			free := q.Free
+			if now > never {
+				free = free.limitTo(q.Kept)
+			}
+			if how := q.promptnessOf(d.Size, free); how > soonest {
+				best, soonest = q.Name, how
 			}
 		}
 		if len(pools) > 0 {
 			wait = wait.Add(p.FallbackAfter)
 		}
 	}
-	switch {
-	case currentReady:
+	if now > never && now >= soonest {
 		return current
-	case ready != "":
-		return ready
-	case currentFits:
-		return current
-	default:
-		return first
 	}
+	return best
 }
 
-// canServe reports whether a pool that a preference selects can serve the set later, and now. The time of the preference does
-// not matter: the claims may be there because no pool that is preferred could serve them then, and they do not move to one that
-// is short.
-func (d *draft) canServe(pool string) (later, now bool) {
+// currentPromptness returns how soon the pool of the claims serves the set; never, if it has none that fits. The time of the
+// preference does not matter: the claims may be there because no pool that is preferred was sooner then.
+func (d *draft) currentPromptness(pool string) promptness {
 	for _, p := range d.Preferences {
 		for _, q := range d.fittingPools(p) {
 			if q.Name == pool {
-				return true, q.Free >= d.Size
+				return q.promptnessOf(d.Size, q.Free)
 			}
 		}
 	}
-	return false, false
+	return never
 }
 
 // fittingPools returns the pools of a preference that can serve the set now or later, those with most free clusters
-// first. If ClaimPolicies permit none of all preferences, it ignores the policies: the claims of the set then say why they
+// that run first. If ClaimPolicies permit none of all preferences, it ignores the policies: the claims of the set then say why they
 // are held.
 func (d *draft) fittingPools(p Preference) []Pool {
 	var out []Pool
@@ -347,7 +388,9 @@ func (d *draft) fittingPools(p Preference) []Pool {
 			out = append(out, *q)
 		}
 	}
-	slices.SortFunc(out, func(a, b Pool) int { return cmp.Or(cmp.Compare(b.Free, a.Free), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b Pool) int {
+		return cmp.Or(cmp.Compare(b.Free.Running, a.Free.Running), cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 

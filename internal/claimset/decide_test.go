@@ -1,7 +1,7 @@
 package claimset
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,20 +34,39 @@ func claims(text string) []Claim {
 	return out
 }
 
-// pools are written as "dev:2/4": the number of free clusters, and the most that it can have. "-" marks one that is being
-// deleted, "~" one that ClaimPolicies do not permit.
+// pools are written as "dev:2/4": the number of clusters that run and are free, and the most that it can have. "dev:2+1" has one
+// that hibernates in addition, and "dev:2=1" keeps one of them without claims. "-" marks a
+// pool that is being deleted, "~" one that ClaimPolicies do not permit, "#" one that creates no more clusters.
 func pools(text string) []Pool {
 	var out []Pool
 	for _, word := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(word, ":")
-		p := Pool{Name: strings.TrimLeft(name, "-~"), Deleting: strings.HasPrefix(name, "-"), NotPermitted: strings.HasPrefix(name, "~")}
-		var most int
-		if n, _ := fmt.Sscanf(rest, "%d/%d", &p.Free, &most); n == 2 {
-			p.Most, p.MostReason = &most, "its maxSize"
+		p := Pool{Name: strings.TrimLeft(name, "-~#"), Deleting: strings.HasPrefix(name, "-"), NotPermitted: strings.HasPrefix(name, "~"), Kept: FreeClusters{9, 9}}
+		if strings.HasPrefix(name, "#") {
+			p.Blocked = "no image set"
 		}
+		if before, keeps, limited := strings.Cut(rest, "="); limited {
+			rest = before
+			p.Kept = FreeClusters{number(keeps), number(keeps)}
+		}
+		if before, most, limited := strings.Cut(rest, "/"); limited {
+			rest = before
+			p.Most, p.MostReason = new(number(most)), "its maxSize"
+		}
+		counts := append(strings.Split(rest, "+"), "0")
+		p.Free.Running = number(counts[0])
+		p.Free.Installed = p.Free.Running + number(counts[1])
 		out = append(out, p)
 	}
 	return out
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err) // a mistake in a table
+	}
+	return n
 }
 
 func TestDecide(t *testing.T) {
@@ -86,6 +105,18 @@ func TestDecide(t *testing.T) {
 		"not if it is short, too":                  {Snapshot{}, "a:1 b:1", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
 		"nor if that can never serve it":           {Snapshot{}, "a:1 b:9/1", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
 		"the next one if the first never can":      {Snapshot{}, "a:9/1 b:0", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"one that has enough that hibernate":       {Snapshot{}, "a:1 b:0+2", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"rather one that runs":                     {Snapshot{}, "a:1+3 b:2", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"it moves to clusters that hibernate":      {Snapshot{}, "#a:1 b:1+1", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"not to those that the pool deletes":       {Snapshot{}, "a:1 b:1+1=1", "a b", "0@a 1@a", "", "NoClusters", ""},
+		"nor to running ones that it deletes":      {Snapshot{}, "a:1 b:2=1", "a b", "0@a 1@a", "", "NoClusters", ""},
+		"a new set does take those":                {Snapshot{}, "a:1 b:2=1", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"and stays while they resume":              {Snapshot{}, "a:1+1 b:1+1", "a b", "0@b 1@b", "", "NoClusters", ""},
+		"it does not wait for a blocked pool":      {Snapshot{}, "#a:1 b:0", "a,b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"it leaves a pool that is blocked":         {Snapshot{}, "#a:1 b:0", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"not for one that is blocked, too":         {Snapshot{}, "#a:1 #b:0", "a b", "0@a 1@a", "", "NoClusters", ""},
+		"it stays while one of its claims ends":    {Snapshot{LastPool: "a"}, "a:0 b:2", "a b", "-0@a=c 1@a", "", "NoClusters", ""},
+		"also if its pool is going":                {Snapshot{LastPool: "a"}, "-a:0 b:2", "a b", "-0@a=c 1@a", "", "NoClusters", ""},
 		"all are too small":                        {Snapshot{}, "a:9/1 b:0/1", "a b", "", "", "TooLarge!", ""},
 		"all are being deleted":                    {Snapshot{}, "-a:2", "a", "", "", "PoolDeleting!", ""},
 		"it moves to a pool that can serve it":     {Snapshot{}, "a:1 b:2", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},

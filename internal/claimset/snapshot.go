@@ -58,13 +58,24 @@ type Pool struct {
 	// limit.
 	Most       *int
 	MostReason string
-	// Free is the number of its clusters that run, and that neither a claim has nor a claim waits for that is
-	// before the set in the queue.
-	Free int
+	// Free are its free clusters, and Kept is how many of them stay so if no claim waits.
+	Free, Kept FreeClusters
 	// NotPermitted is set if the ClaimPolicies of the namespace can never admit the set on it.
 	NotPermitted bool
-	// NoRoom explains why it cannot create another cluster now; empty if it can.
-	NoRoom string
+	// Blocked explains why it creates no cluster until a person acts, and NoRoom why it has no room for another one now;
+	// empty if that is not so.
+	Blocked, NoRoom string
+}
+
+// FreeClusters are numbers of clusters that neither a claim has nor a claim of others waits for: those that run, and those that
+// are installed, which includes the former. A number is negative if claims wait for more than there are.
+type FreeClusters struct {
+	Running, Installed int
+}
+
+// limitTo returns the clusters that are left when a pool has hibernated and deleted those that it does not keep.
+func (f FreeClusters) limitTo(kept FreeClusters) FreeClusters {
+	return FreeClusters{min(f.Running, kept.Running), min(f.Installed, kept.Installed)}
 }
 
 // A Claim is a claim that belongs to the set.

@@ -153,7 +153,9 @@ func (d *draft) bindWaitingClaims() {
 	n := d.servableCount(len(d.buckets[Assignable]))
 	hasPriorities := slices.ContainsFunc(d.waiting, func(c Claim) bool { return c.Priority != 0 })
 	for i := range n {
-		d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, d.bindingReason(d.waiting[i], hasPriorities))
+		if !d.isLocked(d.waiting[i]) { // the cluster is kept for it otherwise
+			d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, d.bindingReason(d.waiting[i], hasPriorities))
+		}
 	}
 	bound := d.buckets[Assignable][:n]
 	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), bound...)
@@ -162,7 +164,7 @@ func (d *draft) bindWaitingClaims() {
 }
 
 func (d *draft) addBinding(c Claim, m *Member, cause Cause, reason string) {
-	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Cause: cause, Reason: reason})
+	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, After: d.lockOf(c), Cause: cause, Reason: reason})
 }
 
 // setPowerStates starts one cluster for each waiting claim and keeps the oldest runningCount of the

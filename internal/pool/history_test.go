@@ -178,8 +178,10 @@ func (w *world) settleClaims() {
 // do carries out a plan; a step is lost now and then, as a crash would.
 func (w *world) do(t *testing.T, p pool.Plan) {
 	t.Helper()
+	lost := map[string]bool{}
 	for _, s := range p.Steps {
-		if w.rand.IntN(20) == 0 {
+		if w.rand.IntN(20) == 0 || lost[s.After] {
+			lost[s.Claim] = s.Claim != ""
 			w.say("lost: %s", s)
 			continue
 		}

@@ -37,8 +37,8 @@ const (
 	Delete Verb = "delete"
 )
 
-// A Step is one action. Steps are independent: each may fail or be repeated without harm to the
-// others.
+// A Step is one action. Each may fail or be repeated without harm to the others; a step with After is
+// not executed if that one fails.
 type Step struct {
 	Verb Verb `json:"verb"`
 	// Cluster is the name of a cluster, or the recorded name of a new one. In Decide's plan it is
@@ -51,6 +51,9 @@ type Step struct {
 	Ready    time.Time `json:"ready,omitzero"`
 	// Depth is set for Hibernate in a pool with a ladder of depths: the depth at which the cluster sleeps.
 	Depth string `json:"depth,omitempty"`
+	// After is set for a Bind of a claim of a set of which no claim has a cluster: it is executed only after the Bind of
+	// this claim has succeeded.
+	After string `json:"after,omitempty"`
 	// Customization is set for ReportInvalid, and for Create and CompleteCreation in a pool with an
 	// inventory.
 	Customization string `json:"customization,omitempty"`

@@ -132,9 +132,13 @@ func (d *draft) compareUnits(a, b Claim) int {
 		cmp.Compare(d.rankUnit(a), d.rankUnit(b)),
 		claimqueue.Compare(a.unit(), b.unit()),
 		cmp.Compare(a.Set.Name, b.Set.Name), // a claim may have the name of a set
-		cmp.Compare(len(a.Name), len(b.Name)),
-		cmp.Compare(a.Name, b.Name),
+		compareNames(a, b),
 	)
+}
+
+// compareNames orders the claims of a set by their numbers, which are the ends of their names.
+func compareNames(a, b Claim) int {
+	return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 }
 
 func (d *draft) rankUnit(c Claim) int {
@@ -164,6 +168,36 @@ func (d *draft) servedTogether(list []Claim) int {
 		n++
 	}
 	return n
+}
+
+// lockOf returns the claim of the set of c that must get its cluster before c does: the first one, by name. It returns "" if c is that
+// claim, if a claim of the set has a cluster, or if c belongs to no set. A set that moves to another pool deletes its claims in
+// the same order, each only if it has no cluster, and stops at the first that has one. So either the pool gets the first claim, and
+// then all, or the set does.
+func (d *draft) lockOf(c Claim) string {
+	if c.Set.Name == "" {
+		return ""
+	}
+	first := c
+	for _, o := range d.Claims {
+		switch {
+		case o.Set.Name != c.Set.Name || o.Deleting:
+		case o.Cluster != "":
+			return ""
+		case compareNames(o, first) < 0:
+			first = o
+		}
+	}
+	if first.Name == c.Name {
+		return ""
+	}
+	return first.Name
+}
+
+// isLocked reports whether c must wait for the first claim of its set, which gets no cluster in this plan.
+func (d *draft) isLocked(c Claim) bool {
+	lock := d.lockOf(c)
+	return lock != "" && !slices.ContainsFunc(d.steps, func(s Step) bool { return s.Verb == Bind && s.Claim == lock })
 }
 
 // servableCount returns how many of the waiting claims, in their order, get one of n clusters now. A set for which

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/internal/claimqueue"
+	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -90,11 +91,42 @@ func (w *world) checkSets(t *testing.T, p pool.Plan) {
 			served[c.Set]++
 		}
 	}
+	w.checkFirstBindings(t, p)
 	for set, n := range served {
 		if n != set.Size && !w.isBegun(set.Name) {
 			t.Fatalf("%d of %d claims of set %s get clusters\n%s\n%s", n, set.Size, set.Name, p, strings.Join(w.log, "\n"))
 		}
 	}
+}
+
+// checkFirstBindings checks that all bindings of a set follow that of its first claim, unless a claim of the set has a cluster.
+func (w *world) checkFirstBindings(t *testing.T, p pool.Plan) {
+	t.Helper()
+	planned := map[string]bool{}
+	for _, s := range p.StepsOf(pool.Bind) {
+		planned[s.Claim] = true
+	}
+	for _, s := range p.StepsOf(pool.Bind) {
+		set := w.Claims[slices.IndexFunc(w.Claims, func(c pool.Claim) bool { return c.Name == s.Claim })].Set.Name
+		want := w.firstClaim(set)
+		if set == "" || s.Claim == want || slices.ContainsFunc(w.Claims, func(c pool.Claim) bool { return c.Set.Name == set && !c.Deleting && c.Cluster != "" }) {
+			want = ""
+		}
+		if s.After != want || want != "" && s.Cause == pool.ClaimWaiting && !planned[want] {
+			t.Fatalf("the binding of claim %s of set %q follows %q, want %q\n%s\n%s", s.Claim, set, s.After, want, p, strings.Join(w.log, "\n"))
+		}
+	}
+}
+
+// firstClaim returns the first claim of a set that is not being deleted.
+func (w *world) firstClaim(set string) string {
+	first := ""
+	for _, c := range w.Claims {
+		if c.Set.Name == set && !c.Deleting && (first == "" || len(c.Name) < len(first) || len(c.Name) == len(first) && c.Name < first) {
+			first = c.Name
+		}
+	}
+	return first
 }
 
 // setClaims reads "x a/2 b/1": claims, and sets with that number of claims, a minute apart. "a/2:1" has one claim of two
@@ -199,6 +231,71 @@ func TestClustersThatCannotBeRemovedLeaveNoPlaceForASet(t *testing.T) {
 			t.Errorf("%s: %+v", name, u)
 		}
 	}
+}
+
+// The pool assigns clusters to a set in the moment in which the set decides to move. Each writes a claim only if it is as it was
+// read, in any order that their steps permit.
+func TestASetThatMovesWhileItIsAssignedIsServedCompletelyOrNotAtAll(t *testing.T) {
+	outcomes := map[int]int{}
+	for range 500 {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 4))
+		size := 2 + r.IntN(12) // with more than ten, the order of the names is not that of the numbers
+		spares, waiting := "", []claimset.Claim(nil)
+		for i := range size {
+			spares += fmt.Sprintf("m%d:assignable ", i)
+			waiting = append(waiting, claimset.Claim{Name: fmt.Sprintf("s-%d", i), Pool: "old"})
+		}
+		r.Shuffle(size, func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		assigns := pool.Decide(pool.Snapshot{Settings: settings(size, size), Now: noon, Members: members(spares), Claims: setClaims(fmt.Sprintf("s/%d", size))}).StepsOf(pool.Bind)
+		moves := claimset.Decide(claimset.Snapshot{
+			Now: noon, Name: "s", Size: size, Claims: waiting, Preferences: []claimset.Preference{{Pools: []string{"old", "new"}}},
+			Pools: []claimset.Pool{{Name: "old"}, {Name: "new", Free: claimset.FreeClusters{Running: 99, Installed: 99}, Kept: claimset.FreeClusters{Running: 99, Installed: 99}}},
+		}).Steps
+		if len(assigns) != size || len(moves) != size {
+			t.Fatalf("seed %d: %d assignments and %d deletions for %d claims", seed, len(assigns), len(moves), size)
+		}
+		written, assigned := map[string]bool{}, map[string]bool{}
+		for len(assigns)+len(moves) > 0 {
+			if due := dueSteps(assigns, assigned); len(due) > 0 && (len(moves) == 0 || r.IntN(2) == 0) {
+				i := due[r.IntN(len(due))]
+				assigned[assigns[i].Claim], written[assigns[i].Claim] = !written[assigns[i].Claim], true
+				assigns = slices.Delete(assigns, i, i+1)
+			} else if len(moves) > 0 {
+				if written[moves[0].Claim] {
+					moves = nil
+					continue
+				}
+				written[moves[0].Claim], moves = true, moves[1:]
+			} else {
+				break // their step has failed
+			}
+		}
+		n := 0
+		for _, got := range assigned {
+			if got {
+				n++
+			}
+		}
+		if n != 0 && n != size {
+			t.Fatalf("seed %d: %d of %d claims have clusters", seed, n, size)
+		}
+		outcomes[min(n, 1)]++
+	}
+	if outcomes[0] == 0 || outcomes[1] == 0 {
+		t.Errorf("only one of the two ever wins: %v", outcomes)
+	}
+}
+
+// dueSteps returns the indexes of the steps that follow no other step, or one that has succeeded.
+func dueSteps(steps []pool.Step, succeeded map[string]bool) []int {
+	var out []int
+	for i, s := range steps {
+		if s.After == "" || succeeded[s.After] {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func maxSize(n int) func(*pool.Settings) { return func(s *pool.Settings) { s.MaxSize = &n } }

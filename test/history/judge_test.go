@@ -42,7 +42,11 @@ type judge struct {
 	// assigned has the claims that clusters were assigned to, by name; a UID is empty if the claim was gone already.
 	assigned map[string]types.UID
 	begun    map[types.UID]bool
-	line     line
+	// served has the names of the claims of sets that had a cluster, released counts the claims of sets that users, or ends of
+	// lifetimes, have ended before, and moves the claims that sets have deleted to create them on another pool.
+	served          map[types.UID]map[string]bool
+	released, moves map[types.UID]int
+	line            line
 }
 
 // reads is what a pass has read, and checked.
@@ -76,6 +80,7 @@ type verdict struct {
 func newJudge(h *history) *judge {
 	return &judge{
 		h: h, reads: map[*chaos.Task]*reads{}, runs: map[string]int{}, verdicts: map[string]verdict{}, holders: map[string]types.UID{}, assigned: map[string]types.UID{}, begun: map[types.UID]bool{},
+		served: map[types.UID]map[string]bool{}, released: map[types.UID]int{}, moves: map[types.UID]int{},
 	}
 }
 
@@ -184,6 +189,11 @@ func (j *judge) checkWrite(ctx context.Context, w chaos.Write) {
 	case *hivev1.ClusterClaim:
 		before, _ := w.Before.(*hivev1.ClusterClaim)
 		j.checkClaim(before, after, w.Gone, by)
+	case *v1alpha1.ClaimSet:
+		before, _ := w.Before.(*v1alpha1.ClaimSet)
+		if n := len(j.served[after.UID]); before != nil && before.Status.ServedTime == nil && after.Status.ServedTime != nil && n+j.released[after.UID] < int(after.Spec.Size) {
+			j.report("set %s of %d is served, and %d of its claims had a cluster", after.Name, after.Spec.Size, n)
+		}
 	case *hivev1.ClusterPool:
 		if before, _ := w.Before.(*hivev1.ClusterPool); before != nil && !w.Gone && by != nil {
 			j.checkPool(before, after, by)
@@ -360,6 +370,10 @@ func (j *judge) checkClaim(before, after *hivev1.ClusterClaim, gone bool, by *ch
 	if was, is := before.Spec.Namespace, after.Spec.Namespace; was != is {
 		j.checkCompletion(before, after, by)
 	}
+	ends := before.DeletionTimestamp == nil && (gone || after.DeletionTimestamp != nil)
+	if ends && before.Spec.Namespace == "" && (by == nil || strings.HasPrefix(by.Name, "claim ")) {
+		j.released[ownerOf(before)]++
+	}
 	if by == nil {
 		return
 	}
@@ -369,7 +383,7 @@ func (j *judge) checkClaim(before, after *hivev1.ClusterClaim, gone bool, by *ch
 	if admitted := condition.Find(after.Status.Conditions, hivev1.ClaimAdmitted); admitted != nil && !equality.Semantic.DeepEqual(condition.Find(before.Status.Conditions, hivev1.ClaimAdmitted), admitted) {
 		j.h.counts["Admitted "+admitted.Reason]++
 	}
-	if before.DeletionTimestamp == nil && (gone || after.DeletionTimestamp != nil) {
+	if ends {
 		j.checkRelease(before, by)
 	}
 }
@@ -403,6 +417,10 @@ func (j *judge) checkCompletion(before, after *hivev1.ClusterClaim, by *chaos.Ta
 		j.h.counts["most clusters of a set"] = max(j.h.counts["most clusters of a set"], int(set.Spec.Size))
 	}
 	j.begun[set.UID] = true
+	if j.served[set.UID] == nil {
+		j.served[set.UID] = map[string]bool{}
+	}
+	j.served[set.UID][name] = true
 	for _, c := range list[*hivev1.ClusterClaim](j) {
 		if ownerOf(c) == set.UID && c.Spec.Namespace != "" && c.Spec.ClusterPoolName != after.Spec.ClusterPoolName {
 			j.report("set %s has clusters of pools %s and %s", set.Name, c.Spec.ClusterPoolName, after.Spec.ClusterPoolName)
@@ -511,22 +529,41 @@ func (j *judge) checkRelease(c *hivev1.ClusterClaim, by *chaos.Task) {
 	}
 }
 
-// checkMove checks that a set leaves a pool only if that can never serve it, or if another one can serve it now. A pool on
-// which ClaimPolicies never admit it can never serve it, unless no other could either.
+// mostMoves is how many claims a set may delete to move to other pools: a set that moves more often goes back and forth.
+const mostMoves = 200
+
+// checkMove checks that a set leaves a pool only if that can never serve it, or if another one can serve it sooner: it has
+// enough clusters, or may create some while this one may not. A pool on which ClaimPolicies never admit it can never
+// serve it, unless no other could either. A set of which a claim has a cluster stays.
 func (j *judge) checkMove(set *v1alpha1.ClaimSet, from string, by *chaos.Task) {
 	j.h.counts["claims that change their pool"]++
+	if j.moves[set.UID]++; j.moves[set.UID] == mostMoves {
+		j.report("set %s goes back and forth between pools", set.Name)
+	}
+	for _, c := range list[*hivev1.ClusterClaim](j) {
+		if ownerOf(c) == set.UID && c.Spec.Namespace != "" && c.DeletionTimestamp == nil && j.released[set.UID] == 0 {
+			j.report("%s moves set %s away from pool %s, and claim %s has cluster %s", by.Name, set.Name, from, c.Name, c.Spec.Namespace)
+		}
+	}
 	r := j.readsOf(by)
 	isUsable := r.usablePools(set)
 	if !isUsable(from) {
 		return
 	}
+	left := r.pools[slices.IndexFunc(r.pools, func(p hivev1.ClusterPool) bool { return p.Name == from })]
 	for i := range r.pools {
 		p := &r.pools[i]
-		if p.Name != from && isUsable(p.Name) && int(p.Status.Ready) >= int(set.Spec.Size) {
+		enough := p.Status.Ready+p.Status.Standby >= set.Spec.Size
+		if p.Name != from && isUsable(p.Name) && (enough || mayCreate(p) && !mayCreate(&left)) {
 			return
 		}
 	}
-	j.report("%s moves set %s away from pool %s, and no other can serve it", by.Name, set.Name, from)
+	j.report("%s moves set %s away from pool %s, and no other can serve it sooner", by.Name, set.Name, from)
+}
+
+// mayCreate reports whether no person must act before a pool creates clusters.
+func mayCreate(p *hivev1.ClusterPool) bool {
+	return !condition.IsTrue(p.Status.Conditions, hivev1.PoolMissingDependencies) && (p.Spec.MaxConcurrent == nil || *p.Spec.MaxConcurrent > 0)
 }
 
 // checkPool checks that a pool does not grow beyond its limits.

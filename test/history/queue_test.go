@@ -77,8 +77,9 @@ type unit struct {
 	claims   []*hivev1.ClusterClaim // those that wait
 	created  time.Time
 	priority int
-	// begun is set if another claim of the set has a cluster.
-	begun bool
+	// begun is set if another claim of the set has a cluster, and locked if no claim knows of its cluster yet: the others get theirs
+	// after that claim, which may be later in the same pass.
+	begun, locked bool
 }
 
 func (u unit) need() int { return len(u.claims) }
@@ -161,6 +162,9 @@ func (p *picture) unitOf(c *hivev1.ClusterClaim, set *v1alpha1.ClaimSet) unit {
 		u.begun = slices.ContainsFunc(p.claims, func(o *hivev1.ClusterClaim) bool {
 			return ownerOf(o) == set.UID && o.DeletionTimestamp == nil && p.isServed(o)
 		})
+		u.locked = u.begun && !slices.ContainsFunc(p.claims, func(o *hivev1.ClusterClaim) bool {
+			return ownerOf(o) == set.UID && o.DeletionTimestamp == nil && o.Spec.Namespace != ""
+		})
 	} else if n, err := strconv.Atoi(c.Annotations[hivev1.AnnotationPriority]); err == nil {
 		own = n
 	}
@@ -226,6 +230,23 @@ func (j *judge) isCompletion(c *chaos.Call, claim string) bool {
 	})
 }
 
+// checkFirstClaim checks that a set gets all its clusters or none: its first claim gets one alone, while enough run for all.
+func (j *judge) checkFirstClaim(task *chaos.Task, u unit, n, running int) {
+	switch {
+	case n > 1:
+		j.report("%s gives %d clusters to set %s, and its first claim has none", task.Name, n, u)
+	case n == 1 && running < u.need():
+		j.report("%s gives the first cluster to set %s, and %d run", task.Name, u, running)
+	}
+}
+
+// countRunning returns the number of clusters that run and that no claim has.
+func (p *picture) countRunning() int {
+	return count(p.clusters, func(cd *hivev1.ClusterDeployment) bool {
+		return cd.Spec.ClusterPoolRef.ClaimName == "" && cd.Status.PowerState == hivev1.StatusRunning && cd.DeletionTimestamp == nil
+	})
+}
+
 // checkPlan checks that no unit that waits, as the pass and the store say, is behind one that gets clusters, and that a
 // set gets all its clusters or none. The process may remember writes of its own that its cache does not show, so a
 // contradiction counts only if the store agrees with the cache.
@@ -243,8 +264,8 @@ func (j *judge) checkPlan(task *chaos.Task, plan map[string]bool) {
 			for _, c := range u.claims {
 				delete(unknown, c.Name)
 			}
-			if x, both := nowQueue[id]; both && u.set != nil && !u.begun && !x.begun && n > 0 && n < u.need() {
-				j.report("%s gives %d clusters to set %s", task.Name, n, u)
+			if x, both := nowQueue[id]; both && u.set != nil && !u.begun && !x.begun {
+				j.checkFirstClaim(task, u, n, max(seen.countRunning(), now.countRunning()))
 			}
 		}
 	}
@@ -267,7 +288,7 @@ func (j *judge) hasUsedName(u unit) bool {
 func (j *judge) checkOrder(task *chaos.Task, seenQueue, nowQueue map[string]unit, served map[string]bool, seen, now *picture) {
 	for id, v := range seenQueue {
 		w, waits := nowQueue[id]
-		if !waits || served[id] || v.letsPass(seen) || w.letsPass(now) || j.hasUsedName(v) {
+		if !waits || served[id] || v.locked || w.locked || v.letsPass(seen) || w.letsPass(now) || j.hasUsedName(v) {
 			continue
 		}
 		for other := range served {

@@ -1,5 +1,5 @@
 // Package claimset reconciles ClaimSets: it creates the claims of a set, all on one pool, moves them to another pool if
-// that can serve the set and theirs cannot, and releases them with the set. It deletes a set whose heartbeat is missing.
+// that can serve the set sooner, and releases them with the set. It deletes a set whose heartbeat is missing.
 //
 // The pool controller (package clusterpool) assigns clusters to the claims of a set, all in one pass.
 package claimset
@@ -95,6 +95,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ClaimSet{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, deletionChanged(), heartbeatChanged()))).
 		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(setsOfClaim)).
+		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfNamespace), builder.WithPredicates(waitingClaimDeleted())).
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfNamespace), builder.WithPredicates(poolChanged())).
 		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingSetsOfNamespace), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, deletionChanged()))).

@@ -1,6 +1,7 @@
 package claimset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -134,15 +135,29 @@ func countWaiting(claims []hivev1.ClusterClaim, pool string, own map[string]*hiv
 
 // readPool reads a pool on which that many claims of others wait.
 func readPool(p *hivev1.ClusterPool, waiting int) claimset.Pool {
-	out := claimset.Pool{Name: p.Name, Deleting: p.DeletionTimestamp != nil, Free: int(p.Status.Ready) - waiting}
+	ready, standby, size := int(p.Status.Ready), int(p.Status.Standby), int(p.Spec.Size)
+	out := claimset.Pool{
+		Name: p.Name, Deleting: p.DeletionTimestamp != nil,
+		Free: claimset.FreeClusters{Running: ready - waiting, Installed: ready + standby - waiting},
+		Kept: claimset.FreeClusters{Running: min(int(p.Spec.RunningCount), size), Installed: size},
+	}
+	if p.Unreadable != "" { // its controller does nothing, and its counts are old
+		out.Free, out.Blocked = claimset.FreeClusters{}, p.Unreadable
+	}
 	if most := p.Spec.MaxSize; most != nil {
 		out.Most, out.MostReason = new(int(*most)), fmt.Sprintf("its maxSize is %d", *most)
 	}
 	if n := len(p.Spec.Inventory); n > 0 && (out.Most == nil || n < *out.Most) {
 		out.Most, out.MostReason = new(n), fmt.Sprintf("its inventory has %d entries", n)
 	}
-	if room := condition.Find(p.Status.Conditions, hivev1.PoolCapacityAvailable); room != nil && room.Status == corev1.ConditionFalse {
-		out.NoRoom = room.Message
+	if c := condition.Find(p.Status.Conditions, hivev1.PoolMissingDependencies); c != nil && c.Status == corev1.ConditionTrue {
+		out.Blocked = cmp.Or(out.Blocked, c.Message)
+	}
+	if most := p.Spec.MaxConcurrent; most != nil && *most <= 0 {
+		out.Blocked = cmp.Or(out.Blocked, "its maxConcurrent is 0")
+	}
+	if c := condition.Find(p.Status.Conditions, hivev1.PoolCapacityAvailable); c != nil && c.Status == corev1.ConditionFalse {
+		out.NoRoom = c.Message
 	}
 	return out
 }

@@ -14,7 +14,6 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claimset"
-	"hotspare.io/hotspare/internal/condition"
 )
 
 // setsOfClaim returns the set that a claim names, and the one of whose claims it has the name: it may free the name.
@@ -66,17 +65,21 @@ func heartbeatChanged() predicate.Predicate {
 	}}
 }
 
+// waitingClaimDeleted selects the deletions of claims without a cluster: more clusters of their pool are free then.
+func waitingClaimDeleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.(*hivev1.ClusterClaim).Spec.Namespace == "" },
+	}
+}
+
 // poolChanged selects the updates of a pool that the choice of a pool, or its explanation, depends on.
 func poolChanged() predicate.Predicate {
-	room := func(p *hivev1.ClusterPool) string {
-		if c := condition.Find(p.Status.Conditions, hivev1.PoolCapacityAvailable); c != nil {
-			return string(c.Status) + c.Message
-		}
-		return ""
-	}
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionChanged(),
 		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.(*hivev1.ClusterPool), e.ObjectNew.(*hivev1.ClusterPool)
-			return before.Status.Ready != after.Status.Ready || room(before) != room(after)
+			was, is := readPool(before, 0), readPool(after, 0)
+			return was.Free != is.Free || was.Blocked != is.Blocked || was.NoRoom != is.NoRoom
 		}})
 }

@@ -110,13 +110,33 @@ func (t *execution) applySteps(ctx context.Context, p pool.Plan, stages []stage)
 // parallelWrites is the number of concurrent writes of a pass.
 const parallelWrites = 16
 
-// applyStage executes steps, several at a time, and joins their errors.
+// applyStage executes steps, several at a time, and joins their errors: first those that follow no other step, and then those
+// whose step has succeeded.
 func (t *execution) applyStage(ctx context.Context, st stage, steps []pool.Step) error {
 	if st.prepare != nil {
 		if err := st.prepare(t, ctx); err != nil {
 			return err
 		}
 	}
+	var first, following []pool.Step
+	for _, step := range steps {
+		if step.After == "" {
+			first = append(first, step)
+		} else {
+			following = append(following, step)
+		}
+	}
+	failed := map[string]bool{}
+	errs := t.applyConcurrently(ctx, st, first)
+	for i, step := range first {
+		failed[step.Claim] = errs[i] != nil
+	}
+	following = slices.DeleteFunc(following, func(s pool.Step) bool { return failed[s.After] })
+	return errors.Join(append(errs, t.applyConcurrently(ctx, st, following)...)...)
+}
+
+// applyConcurrently executes steps, several at a time, and returns the error of each.
+func (t *execution) applyConcurrently(ctx context.Context, st stage, steps []pool.Step) []error {
 	errs := make([]error, len(steps))
 	slots := make(chan struct{}, parallelWrites)
 	var wg sync.WaitGroup
@@ -128,7 +148,7 @@ func (t *execution) applyStage(ctx context.Context, st stage, steps []pool.Step)
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return errs
 }
 
 // addFinalizer adds hotspare's finalizer to the pool.
