@@ -319,7 +319,7 @@ func (s *Snapshot) randomize(r *rand.Rand) {
 	s.Waiting = r.IntN(3) / 2 * r.IntN(9)
 	s.Sleeping = Shallow[int]{Freeze: r.IntN(3), Suspend: r.IntN(3)}
 	s.Static = Setting{Running: r.IntN(9), Size: r.IntN(20)}
-	s.Limits = Limits{Running: Range{r.IntN(3), r.IntN(12)}, Size: Range{r.IntN(4), r.IntN(25)}, Interval: time.Duration(r.IntN(600)) * time.Second}
+	s.Limits = Limits{Running: Range{Min: r.IntN(3), Max: r.IntN(12)}, Size: Range{Min: r.IntN(4), Max: r.IntN(25)}, Interval: time.Duration(r.IntN(600)) * time.Second}
 	if r.IntN(2) == 0 {
 		s.Limits.Budget = Budget{Set: true, Limit: 2000 * r.Float64(), Spent: 2000 * r.Float64()}
 		s.Limits.Prices = Prices{Running: r.Float64(), Hibernating: r.Float64() / 5}

@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -79,8 +80,8 @@ func (s Snapshot) applyLimits(p *Plan) {
 	if p.Running.Count > p.Size.Count {
 		p.Size.set(p.Running.Count, BySize, fmt.Sprintf("%d are to run", p.Running.Count))
 	}
-	p.Size.lower(s.Limits.Size.Max)
-	p.Running.lower(s.Limits.Running.Max)
+	p.Size.lower(s.Limits.Size)
+	p.Running.lower(s.Limits.Running)
 	s.applyBudget(p)
 	if p.Running.Count > p.Size.Count {
 		p.Running.set(p.Size.Count, BySize, fmt.Sprintf("the size is %d", p.Size.Count))
@@ -94,9 +95,9 @@ func (t *Target) raise(least int) {
 	}
 }
 
-func (t *Target) lower(most int) {
-	if most > 0 && t.Count > most {
-		t.set(most, ByMaximum, fmt.Sprintf("your maximum is %d", most))
+func (t *Target) lower(r Range) {
+	if r.Max > 0 && t.Count > r.Max {
+		t.set(r.Max, ByMaximum, cmp.Or(r.MaxReason, fmt.Sprintf("your maximum is %d", r.Max)))
 	}
 }
 

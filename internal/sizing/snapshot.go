@@ -27,6 +27,8 @@ type Objective struct {
 type Range struct {
 	Min int `json:"min,omitempty"`
 	Max int `json:"max,omitempty"`
+	// MaxReason explains a Max that is not the owner's; empty if it is.
+	MaxReason string `json:"-"`
 }
 
 // Durations are how long clusters take: for each kind, the 90th percentile of what was measured.

@@ -365,6 +365,19 @@ func TestTheLimitOfThePoolIsALimit(t *testing.T) {
 	want(t, "the pool", h.counts(), "3 of 5")
 }
 
+func TestAMinimumAboveTheLimitOfThePoolIsExplained(t *testing.T) {
+	pool := newPool(3, 8)
+	pool.Spec.MaxSize = new(int32(5))
+	p := newPolicy()
+	p.Spec.Size.Min = new(int32(6))
+	h := newHub(t, pool, p, newCluster("a"))
+	h.pass()
+	const why = "maxSize of the pool is 5, which is below your minimum of 6: raise the one or lower the other"
+	if got := h.policy().Status.Recommended; got == nil || !strings.Contains(got.Size.Reason, why) {
+		t.Errorf("the recommendation is %+v, and does not say %q", got, why)
+	}
+}
+
 func TestImportedClaimsAreUsedAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newPool(3, 8), newPolicy(), newCluster("a"))

@@ -220,6 +220,10 @@ func (p *parser) parseCalendar(entries []v1alpha1.CalendarEntry, zone string) *c
 		items[i] = calendar.Item{Name: e.Name, Start: e.Start, End: e.End, Rule: e.Rule, TimeZone: zone, Running: asInt(e.Running), Size: asInt(e.Size)}
 		if e.Demand != nil {
 			factor := parseDecimal(*e.Demand)
+			if math.IsNaN(factor) {
+				p.reject(v1alpha1.ReasonInvalidCalendar, fmt.Sprintf("calendar[%d].demand", i), "%q is not a number from 0 to 1000: write one such as \"0.5\" or \"2\"", *e.Demand)
+				return nil
+			}
 			items[i].Demand = &factor
 		}
 	}

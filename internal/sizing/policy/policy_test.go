@@ -91,7 +91,7 @@ func TestEveryFaultNamesTheFieldTheValueAndTheRemedy(t *testing.T) {
 		"budget: 0\nprices: {running: 1}":                        `InvalidBudget: budget "0" buys no cluster: use more than 0, or remove it`,
 		"budget: 10":                                             `InvalidBudget: budget "10" needs prices: set prices, such as`,
 		"budget: many\nprices: {running: 1}":                     `InvalidBudget: budget "many" is not a number above 0: write`,
-		"calendar: [{name: x, start: 2026-01-01, demand: lots}]": "InvalidCalendar: calendar[0].demand NaN is not from 0 to 1000",
+		"calendar: [{name: x, start: 2026-01-01, demand: lots}]": `InvalidCalendar: calendar[0].demand "lots" is not a number from 0 to 1000: write`,
 		"prices: {running: 0}":                                   `InvalidPrices: prices.running "0" is not a number above 0: write`,
 		"prices: {running: 1, hibernating: -1}":                  `InvalidPrices: prices.hibernating "-1" is not a number of at least 0: write`,
 		"prices: {running: 1, frozen: -1}":                       `InvalidPrices: prices.frozen "-1" is not a number of at least 0: write`,
