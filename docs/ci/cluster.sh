@@ -211,7 +211,7 @@ renew_heartbeat() {
   failures=0 reported=
   while kill -0 "$HEARTBEAT_PID" 2> /dev/null && { [ "$command" = run ] || [ -e "$CLUSTER_KUBECONFIG.log" ]; }; do # "release" removes the file
     if answer=$(exec 2>&1 && hub annotate --overwrite clusterclaim "$CLAIM" "hotspare.io/heartbeat=$(date +%s)" -o jsonpath='{.metadata.deletionTimestamp}'); then
-      case $answer in *[0-9]Z) report "claim $CLAIM was released, and its cluster is being destroyed" && return ;; esac
+      case $answer in *[0-9]Z) report "claim $CLAIM was released, perhaps because its lifetime (LIFETIME: ${LIFETIME:-2h}) has elapsed, and its cluster is being destroyed" && return ;; esac
       [ -z "$reported" ] || report "the hub accepts the heartbeat of claim $CLAIM again"
       failures=0 reported=
     else

@@ -266,7 +266,7 @@ func TestTheScriptReportsHeartbeatsThatFail(t *testing.T) {
 		"the hub is away for a moment":   {`[ "$(grep -c annotate "$CALLS")" != 2 ]`, "", 4, 0},
 		"the hub is away":                {"echo 'Unable to connect to the server' >&2; exit 1", "Unable to connect to the server. hotspare destroys", 4, 1},
 		"the hub is away, and then back": {`[ "$(grep -c annotate "$CALLS")" -gt 2 ]`, "the hub accepts the heartbeat of claim c again\n", 4, 2},
-		"the claim is released":          {"echo 2026-11-21T12:00:00Z", "claim c was released, and its cluster is being destroyed\n", 1, 1},
+		"the claim is released":          {"echo 2026-11-21T12:00:00Z", "claim c was released, perhaps because its lifetime (LIFETIME: 2h) has elapsed, and its cluster is being destroyed\n", 1, 1},
 		"the claim does not exist": {
 			`echo 'Error from server (NotFound): clusterclaims.hive.openshift.io "c" not found' >&2; exit 1`,
 			"claim c does not exist any more, and its cluster is destroyed\n", 1, 1,
