@@ -148,7 +148,7 @@ get_cluster() {
   check_token
   # The claim names this account as a subject: that is its right to read the cluster's kubeconfig.
   me=$(hub auth whoami -o jsonpath='{.status.userInfo.username}') ||
-    fail "the hub${HUB:+ $HUB} does not accept the credentials of this job: see above and docs/ci/tokens.md"
+    fail "the hub${HUB:+ $HUB} does not accept the credentials of this job. Its token may be wrong, expired or for another hub: see docs/ci/README.md and docs/ci/tokens.md"
   if [ -n "$HEARTBEAT_PID" ] && ! hub auth can-i patch clusterclaims.hive.openshift.io > /dev/null; then
     echo "cluster.sh: $me may not patch claims, so this claim has no heartbeat: if this job dies, hotspare releases it after ${LIFETIME:-2h}" >&2
     HEARTBEAT_PID=
@@ -190,7 +190,10 @@ YAML
   # In the background, because a shell runs its traps only after a command in the foreground has ended.
   (replace=exec && hub wait --for=condition=ClusterRunning "clusterclaim/$CLAIM" --timeout "${TIMEOUT:-60m}") &
   child=$!
-  wait "$child"
+  wait "$child" || {
+    why=$(hub get clusterclaim "$CLAIM" -o jsonpath='{.status.conditions[?(@.type=="Pending")].message}' 2> /dev/null) || true
+    fail "claim $CLAIM has no running cluster${why:+: $why}"
+  }
   child=
   cluster=$(hub get clusterclaim "$CLAIM" -o jsonpath='{.spec.namespace}')
   for try in 1 2 3 4 5 6 7 8 9 10; do # an API server may need a moment to apply the new Role

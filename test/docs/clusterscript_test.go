@@ -23,6 +23,7 @@ case "$*" in
 *"create -f -"*) cat > /dev/null && eval "${CREATE:-}" ;;
 *"wait --for"*) eval "${WAIT:-}" ;;
 *annotate*) eval "${ANNOTATE:-}" ;;
+*Pending*) echo 'there is no pool p' ;;
 *adminKubeconfigSecretRef*) echo s ;;
 *data.kubeconfig*) printf %s the-kubeconfig | base64 ;;
 *spec.namespace*) echo c ;;
@@ -216,11 +217,17 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 		says     string
 	}{
 		"claim: the cluster is ready": {[]string{"claim"}, "WAIT=", 0, false, ""},
-		"claim: the hub does not know the job": {[]string{"claim"}, "WHOAMI=echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1", 1, false,
-			"cluster.sh: the hub does not accept the credentials of this job: see above and docs/ci/tokens.md"},
-		"claim: the job may create no claims": {[]string{"claim"}, "CREATE=echo 'Error from server (Forbidden): User \"ci\" cannot create resource' >&2; exit 1", 1, false,
-			"cannot create resource: if a right is missing, bind Role claims to User ci: see docs/ci/README.md"},
-		"claim: the wait times out":             {[]string{"claim"}, "WAIT=exit 1", 1, true, ""},
+		"claim: the hub does not know the job": {
+			[]string{"claim"},
+			"WHOAMI=echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1", 1, false,
+			"cluster.sh: the hub does not accept the credentials of this job. Its token may be wrong, expired or for another hub: see",
+		},
+		"claim: the job may create no claims": {
+			[]string{"claim"},
+			"CREATE=echo 'Error from server (Forbidden): User \"ci\" cannot create resource' >&2; exit 1", 1, false,
+			"cannot create resource: if a right is missing, bind Role claims to User ci: see docs/ci/README.md",
+		},
+		"claim: the wait times out":             {[]string{"claim"}, "WAIT=exit 1", 1, true, "cluster.sh: claim c has no running cluster: there is no pool p"},
 		"claim: the claim is another job's":     {[]string{"claim"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
 		"claim: the hub may have created it":    {[]string{"claim"}, "CREATE=echo 'Unable to connect' >&2; exit 1", 1, true, ""},
 		"claim: HEARTBEAT_TIMEOUT is not valid": {[]string{"claim"}, "HEARTBEAT_TIMEOUT=1m30s", 1, false, ""},
