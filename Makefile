@@ -102,7 +102,7 @@ test-browser: build ## Run the tests of the console in Debian's Chromium, which 
 		[ $$code != 124 ] || echo "make test-browser: not done after $(BROWSER_ALL), and ended" >&2; exit $$code; }
 
 # How long the tests may take: seven minutes are usual.
-CONTAINERS_TEST := 14m
+CONTAINERS_TEST := 25m
 
 .PHONY: test-containers
 test-containers: build bin/helm ## Run the tests of local clusters with containers, as root, with containerd from Debian, which it installs.
