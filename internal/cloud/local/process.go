@@ -94,14 +94,14 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	if err := endLockHolder(machine.LockPath(p.dir), s.grace); err != nil {
 		return newFailedResult(err)
 	}
+	s.removeControlGroups(ctx, p) // a hub that was killed leaves them, and no process can join some of them
 	if ctx.Err() != nil {
-		s.removeControlGroups(context.WithoutCancel(ctx), p)
+		s.removeControlGroups(context.WithoutCancel(ctx), p) // the request to stop ended the wait for them
 		return exitResult{}
 	}
 	if err := checkStartable(p); err != nil {
 		return newFailedResult(err)
 	}
-	s.removeControlGroups(ctx, p) // a hub that was killed leaves them, and no process can join some of them
 	log, err := openMachineLog(machine.LogPath(p.dir))
 	if err != nil {
 		return newFailedResult(err)
