@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -79,6 +80,8 @@ func (p programs) write(t *testing.T) string {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	syscall.ForkLock.RLock() // a child of another test must not inherit an open file: it could not be executed
+	defer syscall.ForkLock.RUnlock()
 	for name, content := range p {
 		if content == "" {
 			continue

@@ -40,7 +40,7 @@ func TestAKilledVerbLeavesNoProcessInAnotherSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, run, err := runScript(t, "timeouts: {create: 1s}\n", script, nil)
+			got, run, err := runScript(t, "timeouts: {create: 3s}\n", script, nil)
 			if err != nil || got.Outcome != Failed {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -76,7 +76,7 @@ func TestAVerbThatSucceedsKeepsItsDaemons(t *testing.T) {
 	pid := readPID(t, run.Dir)
 	// A later verb of the same cluster is killed, and does not own the daemon.
 	stop := run
-	stop.Recipe = directories.with(programs{"stop": "#!/bin/sh\nsleep 1000\n", FileName: directories[FileName] + "timeouts: {stop: 1s}\n"}).load(t)
+	stop.Recipe = directories.with(programs{"stop": "#!/bin/sh\nsleep 1000\n", FileName: directories[FileName] + "timeouts: {stop: 3s}\n"}).load(t)
 	stop.Verb = Stop
 	if got, err := stop.Do(t.Context()); err != nil || got.Outcome != Failed {
 		t.Errorf("got %+v, %v", got, err)

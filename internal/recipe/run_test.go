@@ -88,8 +88,8 @@ func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, run, err := runScript(t, "timeouts: {create: 1s}\n", script, nil)
-			if err != nil || got.Outcome != Failed || !strings.Contains(got.Problem, "create did not end within 1s: exit with code 10 to be called again") {
+			got, run, err := runScript(t, "timeouts: {create: 3s}\n", script, nil)
+			if err != nil || got.Outcome != Failed || !strings.Contains(got.Problem, "create did not end within 3s: exit with code 10 to be called again") {
 				t.Errorf("got %+v, %v", got, err)
 			}
 			raw, err := os.ReadFile(filepath.Join(run.Dir, "pids"))

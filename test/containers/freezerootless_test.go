@@ -15,7 +15,7 @@ import (
 // kills the hub: nothing of it is left.
 func TestAnOrdinaryUserFreezesACluster(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	dir := makeUserFolder(t)
 	manifest := clusterManifestOf("own", "workers: 1, containers: Always")
@@ -38,13 +38,13 @@ func TestAnOrdinaryUserFreezesACluster(t *testing.T) {
 			t.Errorf("it does not print %q", want)
 		}
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	left := processesOf(dir)
 	for ; len(left) > 0 && time.Now().Before(deadline); left = processesOf(dir) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	if len(left) > 0 {
-		t.Errorf("left 30 s after the hub was killed:\n%s", strings.Join(left, "\n"))
+		t.Errorf("left two minutes after the hub was killed:\n%s", strings.Join(left, "\n"))
 	}
 }
 

@@ -22,7 +22,7 @@ const ordinaryUser = "nobody"
 // other users.
 func TestTheDemoOfAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	dir := makeUserFolder(t)
 	cmd := asOrdinaryUser(ctx, t, dir, filepath.Join(dir, "hotspare"), "demo")

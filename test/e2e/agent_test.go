@@ -75,7 +75,7 @@ func TestAnAgentMakesAndReportsWhatIsListed(t *testing.T) { //nolint:tparallel /
 			t.Errorf("%d units remain", left)
 		}
 	})
-	t.Run("it ends with its machine", func(t *testing.T) { h.killedMachine(t) })
+	t.Run("it ends with its machine", func(t *testing.T) { h.killedMachine(t, mine) })
 }
 
 // refusedParameters lists instances with parameters that do not fit the schema, and takes
@@ -231,7 +231,7 @@ func madeKafka(t *testing.T, plane client.Client, ns, name, units string) {
 // killed ends the agent's process as the kernel does, and waits for the next.
 func (h *hub) killed(t *testing.T, plane client.Client, a *v1alpha1.DataPlaneAgent) {
 	t.Helper()
-	first := h.agentPID(t)
+	first := h.agentPID(t, a)
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -250,13 +250,13 @@ func (h *hub) killed(t *testing.T, plane client.Client, a *v1alpha1.DataPlaneAge
 	})
 	h.reports(t, a, func(r v1alpha1.DataPlaneReport) bool { return r.At.After(at.Add(time.Second)) })
 	t.Logf("killed and back after %s", time.Since(at).Round(time.Millisecond))
-	if second := h.agentPID(t); second == first {
+	if second := h.agentPID(t, a); second == first {
 		t.Errorf("the process is still %d", second)
 	}
 }
 
-// agentPID is the process of the agent in this hub's machines.
-func (h *hub) agentPID(t *testing.T) int {
+// agentPID is the process of the agent of a DataPlane in this hub's machines.
+func (h *hub) agentPID(t *testing.T, a *v1alpha1.DataPlaneAgent) int {
 	t.Helper()
 	var pid int
 	eventually(t, "an agent runs", func(context.Context) error {
@@ -264,7 +264,9 @@ func (h *hub) agentPID(t *testing.T) int {
 		if err != nil {
 			return err
 		}
-		agents := slices.DeleteFunc(all, func(line string) bool { return !strings.Contains(line, " agent --hub-kubeconfig=") })
+		agents := slices.DeleteFunc(all, func(line string) bool {
+			return !strings.Contains(line, " agent --hub-kubeconfig=") || !strings.Contains(line, "--name="+dataPlane+" ")
+		})
 		if len(agents) != 1 {
 			return fmt.Errorf("the agents are %q", agents)
 		}
@@ -276,9 +278,9 @@ func (h *hub) agentPID(t *testing.T) int {
 }
 
 // killedMachine ends the machine under the agent without a word.
-func (h *hub) killedMachine(t *testing.T) {
+func (h *hub) killedMachine(t *testing.T, a *v1alpha1.DataPlaneAgent) {
 	t.Helper()
-	pid := h.agentPID(t)
+	pid := h.agentPID(t, a)
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		t.Fatal(err)

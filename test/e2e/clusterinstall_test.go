@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,7 +55,12 @@ spec:
 	h.kubectl(t, "wait", "--for=condition=Established", "crd/imageclusterinstalls.extensions.hive.openshift.io")
 
 	object := fmt.Sprintf(`{"apiVersion":"extensions.hive.openshift.io/v1alpha1","kind":"ImageClusterInstall","metadata":{"name":"ici","namespace":%q}}`, space)
-	h.apply(t, object)
+	eventually(t, "the API server knows the kind", func(context.Context) error {
+		if r := h.apply(t, object); r.code != 0 {
+			return errors.New(r.all())
+		}
+		return nil
+	})
 	h.kubectl(t, "annotate", "cd", "-n", space, "single-node", "woken=by-the-test") // else it is looked at within a minute
 	h.conditioned(t, cd, hivev1.ClusterInstallCompleted, corev1.ConditionUnknown)
 

@@ -70,7 +70,7 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 		"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: exposed, namespace: default}\nstringData: {a: " + password + "}\n",
 	}}
 	gated := &v1alpha1.ClusterBootstrap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "gated"}, Spec: v1alpha1.ClusterBootstrapSpec{
-		CheckInterval: "1s", GateTimeout: "30s",
+		CheckInterval: "1s", GateTimeout: "2m",
 		Steps: []v1alpha1.BootstrapStep{{Name: "s", Manifests: &v1alpha1.BootstrapManifests{From: []v1alpha1.ManifestSource{{SecretRef: &v1alpha1.ManifestReference{Name: "exposed"}}}}}},
 		Gates: []v1alpha1.Gate{{Name: "web", Type: v1alpha1.GateObject, Object: &v1alpha1.GateObjectCheck{
 			APIVersion: "v1", Kind: "Namespace", Name: "default", Expression: "has(object.data)", Message: "the site refuses " + password,

@@ -42,24 +42,22 @@ func TestAClusterThatNobodyUsesSleepsAndWakesWhenAClientConnects(t *testing.T) {
 		}},
 	}
 	c := claimOn(pool, "mine")
-	h.create(t, pool, policy, c)
+	h.create(t, pool, c)
 	cd := h.served(t, c)
 	kubeconfig := h.kubeconfigOf(t, ns, "mine")
 
 	t.Log("a watch that is open keeps it awake")
-	watch := h.command(t, "kubectl", "--kubeconfig", kubeconfig, "get", "pods", "-A", "--watch")
-	if err := watch.Start(); err != nil {
-		t.Fatal(err)
-	}
+	watch := h.startWatch(t, "--kubeconfig", kubeconfig)
+	h.create(t, policy)
 	h.staysAwake(t, cd, 3*inactivityLimit)
 	says(t, h.hotspare(t, "explain", "cluster", "mine", "-n", ns), "last request seen", "hibernates in")
+	controller := h.watchAsController(t, cd, kubeconfig, "cert-manager")
 	if err := watch.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = watch.Wait() // it was killed
 
 	t.Log("it sleeps when nobody uses it but a controller that the policy ignores, and kubectl wakes it")
-	controller := h.watchAsController(t, cd, kubeconfig, "cert-manager")
 	h.sleepsUnused(t, cd, hivev1.DepthStop)
 	_ = controller.Process.Kill() // it may have ended with the API server
 	_ = controller.Wait()
@@ -132,8 +130,14 @@ func (h *hub) watchAsController(t *testing.T, cd *hivev1.ClusterDeployment, kube
 	admin("create", "serviceaccount", "controller", "-n", namespace)
 	admin("create", "clusterrolebinding", "controller", "--clusterrole=view", "--serviceaccount="+namespace+":controller")
 	token := admin("create", "token", "controller", "-n", namespace)
-	watch := h.command(t, "kubectl", "--kubeconfig", os.DevNull, "--server", get(t, h, cluster(cd.Name)).Status.APIURL, "--insecure-skip-tls-verify",
-		"--token", token, "get", "configmaps", "-A", "--watch")
+	return h.startWatch(t, "--kubeconfig", os.DevNull, "--server", get(t, h, cluster(cd.Name)).Status.APIURL, "--insecure-skip-tls-verify",
+		"--token", token)
+}
+
+// startWatch starts a watch of ConfigMaps, and returns when it has begun.
+func (h *hub) startWatch(t *testing.T, flags ...string) *exec.Cmd {
+	t.Helper()
+	watch := h.command(t, append([]string{"kubectl", "get", "configmaps", "-A", "--watch"}, flags...)...)
 	out, err := watch.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +146,7 @@ func (h *hub) watchAsController(t *testing.T, cd *hivev1.ClusterDeployment, kube
 		t.Fatal(err)
 	}
 	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatalf("the watch of the controller does not begin: %v", err)
+		t.Fatalf("the watch does not begin: %v", err)
 	}
 	return watch
 }
@@ -178,7 +182,7 @@ func (h *hub) kubectlWakes(t *testing.T, kubeconfig, depth string) {
 	began := time.Now()
 	get := func() result { return h.run(t, "", "kubectl", "--kubeconfig", kubeconfig, "get", "nodes") }
 	r := get()
-	for r.code != 0 && strings.Contains(r.all(), "TLS handshake timeout") && time.Since(began) < time.Minute {
+	for r.code != 0 && (strings.Contains(r.all(), "TLS handshake timeout") || strings.Contains(r.all(), "remote error: tls")) && time.Since(began) < patience {
 		t.Logf("kubectl gave up after %.2fs", time.Since(began).Seconds())
 		r = get()
 	}

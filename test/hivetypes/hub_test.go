@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 // hub is a hotspare up with a client that has Hive's types, and nothing of hotspare's.
 type hub struct {

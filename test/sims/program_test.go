@@ -56,7 +56,7 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 		script string
 		want   []string
 	}{
-		"it is silent": {"echo hm >&2; exec sleep 120", []string{"waited for 1s, and in vain, until it listens", "what odd said:\nhm", "the end of own.log:\nlast words"}},
+		"it is silent": {"echo hm >&2; exec sleep 120", []string{"waited for 2s, and in vain, until it listens", "what odd said:\nhm", "the end of own.log:\nlast words"}},
 		"it has ended": {"echo hm >&2; exit 3", []string{"odd has ended, and it was waited until it listens", "what odd said:\nhm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 			said := l.try(func(tb testing.TB) {
 				tb.Helper()
 				p = startProgram(tb, logs, "odd", shell(c.script))
-				p.stopTimeout = 10 * time.Millisecond
-				p.WaitForLine(tb, time.Second, "it listens")
+				p.stopTimeout = 100 * time.Millisecond
+				p.WaitForLine(tb, 2*time.Second, "it listens")
 			})
 			for _, want := range c.want {
 				if !strings.Contains(said, want) {

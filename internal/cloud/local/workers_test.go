@@ -125,7 +125,7 @@ func TestWorkersAreOnlyAddedWhereThereIsRoom(t *testing.T) {
 }
 
 func TestAWorkerThatIsDeafIsKilledAndItsNameWaits(t *testing.T) {
-	s := open(t, t.TempDir(), WithGrace(200*time.Millisecond))
+	s := open(t, t.TempDir(), WithGrace(3*time.Second))
 	run(t, s)
 	create(t, s, infraID, 0)
 	s.mustStart(t, infraID)

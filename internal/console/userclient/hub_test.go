@@ -122,6 +122,10 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, events bool) {
 	watch := r.URL.Query().Get("watch") != ""
 	if watch {
 		a.watches++
+		if r.URL.Query().Get("resourceVersion") != fmt.Sprint(a.version) { // it has changed since the list
+			news = make(chan struct{})
+			close(news)
+		}
 	}
 	a.mu.Unlock()
 	if !watch {

@@ -382,10 +382,10 @@ func checkAnswer(t *testing.T, conn net.Conn, text string) {
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 		if size, err := conn.Read(answer); err == nil {
-			if string(answer[:size]) != text {
-				t.Fatalf("the answer is %q, not %q", answer[:size], text)
+			if string(answer[:size]) == text {
+				return
 			}
-			return
+			t.Logf("got %q: it came late", answer[:size])
 		}
 	}
 	t.Fatal("no answer")

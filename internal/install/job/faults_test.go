@@ -58,7 +58,7 @@ func TestFaultsOfAnInstall(t *testing.T) {
 		"the Job is deleted while it comes up":       {at("late", func(l *lab) { l.delete(l.job("create")) }), "complete"},
 		"the manager restarts while it creates":      {at("masters", (*lab).restart), "complete"},
 		"the node is lost while it creates":          {at("masters", func(l *lab) { killed(l); l.reboot() }), interrupted},
-		"two pods at once":                           {at("masters", (*lab).twin), "complete"},
+		"two pods at once":                           {func(l *lab) { l.lapse = time.Minute; at("masters", (*lab).twin)(l) }, "complete"},
 		"the state is deleted while it creates":      {at("masters", func(l *lab) { l.delete(l.stateSecret(hivev1.SecretTypeInstall)) }), state.ReasonLost + " complete"},
 		"the installer ends well without metadata":   {fails("no-metadata"), "complete"},
 		"the credentials have expired for a moment":  {fails("expired"), "complete"},
@@ -327,6 +327,7 @@ func TestTheInstallerIsLookedUpInTheRelease(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.options.InstallerImage = ""
+	l.options.Retry = time.Minute
 	l.restart()
 	l.until("it is said that the release tells nothing", l.tells(hivev1.ClusterProvisioned, "reading the installer's image from release image quay.io/ocp-release:4.18.20-x86_64 failed"))
 	must(t, writeFile(l.cloudFile("image-references"),

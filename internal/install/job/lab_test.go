@@ -311,6 +311,8 @@ type life struct {
 	done   chan struct{}
 	once   sync.Once
 	err    error
+	// returned is closed when the program of the pod has returned, and its installer has ended.
+	returned chan struct{}
 }
 
 func (p *life) Stop()                 { p.cancel() }
@@ -320,6 +322,9 @@ func (p *life) Err() error            { return p.err }
 func (p *life) end(err error) {
 	p.once.Do(func() {
 		p.err = err
+		if !p.api.alive() {
+			p.err = errors.New("killed")
+		}
 		close(p.done)
 	})
 }
@@ -332,8 +337,9 @@ func (p *life) kill() {
 			_ = syscall.Kill(-group, syscall.SIGKILL) // it may have ended
 		}
 	}
-	p.end(errors.New("killed"))
 	p.cancel()
+	<-p.returned
+	p.end(errors.New("killed"))
 }
 
 // mortal is the API of a pod that may die: after that no call returns.
@@ -393,7 +399,7 @@ func (l *lab) launch(_ context.Context, p runner.Pod) (runner.Process, error) {
 	defer l.mu.Unlock()
 	verb := p.Args[1]
 	ctx, cancel := context.WithCancel(l.t.Context())
-	one := &life{verb: verb, dir: p.Dir, cancel: cancel, done: make(chan struct{})}
+	one := &life{verb: verb, dir: p.Dir, cancel: cancel, done: make(chan struct{}), returned: make(chan struct{})}
 	one.api = &mortal{API: l.hub, life: one, how: l.dies[verb]}
 	delete(l.dies, verb)
 	l.lives = append(l.lives, one)
@@ -417,6 +423,7 @@ func (l *lab) launch(_ context.Context, p runner.Pod) (runner.Process, error) {
 	go func() {
 		defer cancel()
 		err := cmd.ExecuteContext(ctx)
+		close(one.returned)
 		one.end(err)
 	}()
 	return one, nil
@@ -455,7 +462,7 @@ func (l *lab) step() {
 // until runs steps until a condition is true.
 func (l *lab) until(what string, so func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 		if so() {
 			return
 		}

@@ -234,7 +234,7 @@ func TestDestroyEndsAnInstallation(t *testing.T) {
 
 func TestFailureTellsWhy(t *testing.T) {
 	l := newLab(t)
-	o := l.office(t, Options{Timeout: time.Second})
+	o := l.office(t, Options{Timeout: 10 * time.Second})
 	req, md := o.stuck(t, l, "a")
 	got := o.install(t, req, md)
 	if got.Phase != install.Failed || got.Reason != "InstallTimeout" || !strings.Contains(got.Log, "-worker-0") {

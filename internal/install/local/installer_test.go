@@ -252,7 +252,7 @@ func TestFailedInstallation(t *testing.T) {
 		"a control plane that does not start": {0, machinetest.ExitAtOnce, 0, "MachineFailed", string(machinetest.ExitAtOnce), []string{"master-0"}},
 		"a worker that does not start":        {2, machinetest.ExitAtOnce, 0, "MachineFailed", "-worker-1", []string{"master-0", "worker-1"}},
 		"a worker that does not join": {
-			1, unready, 2 * time.Second, "InstallTimeout", "-worker-0: not finished within 2s: context deadline exceeded (" + unreadyProblem + ")",
+			1, unready, 10 * time.Second, "InstallTimeout", "-worker-0: not finished within 10s: context deadline exceeded (" + unreadyProblem + ")",
 			[]string{"master-0", "worker-0"},
 		},
 	} {

@@ -48,7 +48,7 @@ func newConfig(t *testing.T, dir string) *embed.Config {
 	t.Helper()
 	sockets := shortDir(t)
 	c := embed.NewConfig()
-	c.Dir = dir
+	c.Dir, c.UnsafeNoFsync = dir, true // a busy disk would end a test
 	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{{Scheme: "unix", Path: sockets + "/c"}}, []url.URL{{Scheme: "unix", Path: sockets + "/p"}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())

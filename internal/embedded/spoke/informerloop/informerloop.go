@@ -91,7 +91,7 @@ func finishReconcile(ctx context.Context, q queue, key string, again time.Durati
 		return
 	}
 	q.Forget(key)
-	if again > 0 {
+	if again > 0 && ctx.Err() == nil {
 		q.AddAfter(key, again)
 	}
 }

@@ -231,6 +231,24 @@ func (h *harness) waitForAddress(name string) netip.Addr {
 	}))
 }
 
+// stepUntilAddress steps the clock until a Service that failed is tried again and is ready.
+func (h *harness) stepUntilAddress(name string) {
+	h.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+		s, err := h.client.CoreV1().Services("default").Get(h.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if addressOf(s).IsValid() && apimeta.IsStatusConditionTrue(s.Status.Conditions, ConditionType) {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("the Service is not ready: %+v", s.Status)
+		}
+		h.clock.Step(time.Second)
+	}
+}
+
 // waitForReason waits until the condition of the Service has the reason, and returns its message.
 func (h *harness) waitForReason(name, reason string) string {
 	h.t.Helper()

@@ -285,8 +285,7 @@ func TestADeniedPortIsReportedAndTriedAgain(t *testing.T) {
 	}
 	h.waitForEvent("Warning PermissionDenied " + message)
 	denied.Store(false)
-	h.clock.Step(time.Second)
-	h.waitForAddress("web")
+	h.stepUntilAddress("web")
 }
 
 func TestAPortThatIsInUseEverywhereIsReportedAndTriedAgain(t *testing.T) {
@@ -304,8 +303,7 @@ func TestAPortThatIsInUseEverywhereIsReportedAndTriedAgain(t *testing.T) {
 		t.Errorf("the status is %+v", s.Status)
 	}
 	_ = program.Close()
-	h.clock.Step(time.Second)
-	h.waitForAddress("web")
+	h.stepUntilAddress("web")
 }
 
 // TestAFailedListenLeavesNothing tests that of several ports none is listened on if one is in use.
@@ -370,6 +368,7 @@ func TestAStaleWriteIsRefused(t *testing.T) {
 	h.start()
 	for n := 0; patches.Load() < 2; n++ { // each change begins a pass
 		h.change("web", func(s *corev1.Service) { s.Labels = map[string]string{"changed": strconv.Itoa(n)} })
+		<-time.After(5 * time.Millisecond) // the watch holds a hundred changes
 	}
 	select {
 	case e := <-h.events.Events:

@@ -202,10 +202,7 @@ func TestAPodThatWasReplacedEndsItsProgram(t *testing.T) {
 	stop := l.startCall(task, recipe.Create)
 	until(t, "create runs", l.hangs)
 	stop()
-	store := jobstate.Store{API: l.hub, Key: clientKey(l.stateSecret())}
-	if _, err := store.EditState(t.Context(), func(s *jobstate.State) error { s.Run.Token = "another"; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	l.editState(func(s *jobstate.State) { s.Run.Token = "another" })
 	l.mu.Lock()
 	last := l.pods[len(l.pods)-1]
 	l.mu.Unlock()
@@ -303,19 +300,11 @@ func TestWhatAPodWritesIsNotTrusted(t *testing.T) {
 				failed <- err
 			}()
 			until(t, "observe runs", l.hangs)
-			store := jobstate.Store{API: l.hub, Key: clientKey(l.stateSecret())}
-			err := errors.New("not written yet")
-			for err != nil { // the pod writes its state, too
-				_, err = store.EditState(t.Context(), func(s *jobstate.State) error {
-					s.Run.Phase, s.Outcome = jobstate.Ended, jobstate.Outcome{Result: recipe.Done}
-					tt.change(s)
-					return nil
-				})
-				if err != nil && !apierrors.IsConflict(err) {
-					t.Fatal(err)
-				}
-			}
-			err = <-failed
+			l.editState(func(s *jobstate.State) {
+				s.Run.Phase, s.Outcome = jobstate.Ended, jobstate.Outcome{Result: recipe.Done}
+				tt.change(s)
+			})
+			err := <-failed
 			var verb *recipe.VerbError
 			if !errors.As(err, &verb) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), planted) {
 				t.Errorf("got %v, want %q", err, tt.want)
@@ -332,16 +321,27 @@ func TestAKubeconfigThatRefersToAFileOfHotspareIsRejected(t *testing.T) {
 	if err := os.WriteFile(token, []byte("token-of-hotspare"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store := jobstate.Store{API: l.hub, Key: clientKey(l.stateSecret())}
 	for _, reference := range []string{"client-key: " + token, "client-certificate: " + token, "tokenFile: " + token} {
-		if _, err := store.EditState(t.Context(), func(s *jobstate.State) error {
+		l.editState(func(s *jobstate.State) {
 			s.Kubeconfig = []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://127.0.0.1}}]\nusers: [{name: u, user: {" + reference + "}}]\n")
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		if raw, err := l.runner.ReadKubeconfig(t.Context(), task); err == nil || !strings.Contains(err.Error(), "user u of the kubeconfig refers to a file") {
 			t.Errorf("%s: got %q, %v", reference, raw, err)
+		}
+	}
+}
+
+// editState changes the state of the cluster, which its pod writes, too.
+func (l *lab) editState(change func(*jobstate.State)) {
+	l.t.Helper()
+	store := jobstate.Store{API: l.hub, Key: clientKey(l.stateSecret())}
+	for {
+		_, err := store.EditState(l.t.Context(), func(s *jobstate.State) error { change(s); return nil })
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			l.t.Fatal(err)
 		}
 	}
 }

@@ -79,10 +79,10 @@ func TestTheProblemOfContainerdIsAConditionOfItsNode(t *testing.T) {
 			if cmp.Equal(want, got) {
 				return
 			}
+			c.Step(retryDelay)
 		}
 		t.Fatalf("the conditions differ (-want +got):\n%s", cmp.Diff(want, got))
 	}
-	c.Step(retryDelay)
 	await("ContainerRuntimeUnhealthy True containerd ended (exit status 1): no such plugin", "Ready True ")
 	h.SetProblem("")
 	await("ContainerRuntimeUnhealthy False containerd runs", "Ready True ")
