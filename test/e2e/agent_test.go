@@ -264,8 +264,9 @@ func (h *hub) agentPID(t *testing.T, a *v1alpha1.DataPlaneAgent) int {
 		if err != nil {
 			return err
 		}
+		flags := fmt.Sprintf(" --namespace=%s --name=%s ", a.Namespace, a.Name)
 		agents := slices.DeleteFunc(all, func(line string) bool {
-			return !strings.Contains(line, " agent --hub-kubeconfig=") || !strings.Contains(line, "--name="+dataPlane+" ")
+			return !strings.Contains(line, " agent --hub-kubeconfig=") || !strings.Contains(line, flags)
 		})
 		if len(agents) != 1 {
 			return fmt.Errorf("the agents are %q", agents)
