@@ -29,6 +29,9 @@ func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
 		if err := s.endLeftoverProcesses(ctx, infraID); err != nil {
 			return err
 		}
+		if err := s.checkNoMounts(filepath.Join(s.dir, infraID)); err != nil {
+			return fmt.Errorf("removing the machines of %s: %w", infraID, err)
+		}
 		trash, err := s.moveClusterToTrash(infraID)
 		if err != nil {
 			return fmt.Errorf("removing the machines of %s: %w", infraID, err)
@@ -39,9 +42,12 @@ func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
 	}
 }
 
-// removeAll removes a folder of machines. Containers may have written files there that belong to other
+// removeAll removes a folder of machines in which nothing is mounted. Containers may have written files there that belong to other
 // users.
 func (s *Store) removeAll(ctx context.Context, dir string) error {
+	if err := s.checkNoMounts(dir); err != nil {
+		return err
+	}
 	return usernamespace.Remover{Command: s.command}.RemoveAll(ctx, dir)
 }
 

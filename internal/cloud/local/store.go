@@ -36,6 +36,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
@@ -76,6 +77,8 @@ type options struct {
 	held          *apiaddress.Budget
 	// removeCgroups is machine.RemoveCgroups, except in tests.
 	removeCgroups func(machine string) error
+	// listMounts is mountinfo.GetMounts, except in tests.
+	listMounts func(mountinfo.FilterFunc) ([]*mountinfo.Info, error)
 	// clock is the clock of the wait for cgroups.
 	clock clock.Clock
 }
@@ -114,7 +117,7 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 		command: command,
 		options: options{
 			grace: 15 * time.Second, freezeTimeout: defaultFreezeTimeout, measure: MeasureResources, held: apiaddress.NewBudget(1000),
-			removeCgroups: machine.RemoveCgroups, clock: clock.RealClock{},
+			removeCgroups: machine.RemoveCgroups, listMounts: mountinfo.GetMounts, clock: clock.RealClock{},
 		},
 		wake:      make(chan struct{}, 1),
 		procs:     map[string]*process{},

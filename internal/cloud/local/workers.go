@@ -55,8 +55,7 @@ func (s *Store) AddWorker(c machine.Config, fill func(c, leader machine.Config, 
 	if err := s.checkCapacity(c.InfraID, needOfStarting(ms).addNeed(needOfMachine(c))); err != nil {
 		return err
 	}
-	// Remove what a process wrote after its machine was removed.
-	if err := os.RemoveAll(s.MachineDir(c.InfraID, c.Name)); err != nil {
+	if err := s.removeRemains(s.MachineDir(c.InfraID, c.Name)); err != nil {
 		return fmt.Errorf("adding machine %s: %w", c.Name, err)
 	}
 	err = s.createAtomically(c, func(dir string) error {
@@ -71,6 +70,14 @@ func (s *Store) AddWorker(c machine.Config, fill func(c, leader machine.Config, 
 	delete(s.lastExits, s.MachineDir(c.InfraID, c.Name))
 	s.enqueueCluster(c.InfraID)
 	return nil
+}
+
+// removeRemains removes what a process wrote after its machine was removed.
+func (s *Store) removeRemains(dir string) error {
+	if err := s.checkNoMounts(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 // newWorkerConfig returns the config of a worker in the cluster of the control plane leader.
@@ -105,6 +112,9 @@ func indexOfMachine(ms []observedMachine, name string) int {
 func (s *Store) RemoveWorker(ctx context.Context, infraID, name string) error {
 	if err := checkDNSLabel("machine", name); err != nil {
 		return err
+	}
+	if err := s.checkNoMounts(s.MachineDir(infraID, name)); err != nil {
+		return fmt.Errorf("removing machine %s: %w", name, err)
 	}
 	trash, err := s.moveWorkerToTrash(infraID, name)
 	if err != nil {
