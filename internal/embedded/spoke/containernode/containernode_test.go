@@ -195,3 +195,11 @@ func TestKubeProxyUsesTheConnectionsOfTheNode(t *testing.T) {
 		t.Errorf("status %d, certificate %q, %v", response.StatusCode, config.CertFile, err)
 	}
 }
+
+func TestPodsLeaveMemoryToOtherPrograms(t *testing.T) {
+	for total, want := range map[uint64]string{512 << 20: "256Mi", 2 << 30: "1Gi", 64 << 30: "1Gi"} {
+		if got := reservedMemory(total).String(); got != want {
+			t.Errorf("of %d bytes %s are reserved, want %s", total, got, want)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
@@ -90,7 +92,9 @@ func newKubeletServer(o Options) (*options.KubeletServer, error) {
 	c := &s.KubeletConfiguration
 	configureServing(c)
 	configurePods(c, o)
-	configureResources(c)
+	if err := configureResources(c); err != nil {
+		return nil, err
+	}
 	c.NodeLeaseDurationSeconds = leaseSeconds
 	c.NodeStatusUpdateFrequency = metav1.Duration{Duration: leaseSeconds * time.Second / 4}
 	c.RegisterWithTaints = o.taints()
@@ -120,8 +124,14 @@ func configurePods(c *kubeletconfig.KubeletConfiguration, o Options) {
 }
 
 // configureResources configures what a node of a shared computer does with its resources: it evicts
-// no pods because the computer's disk is full, and deletes no images.
-func configureResources(c *kubeletconfig.KubeletConfiguration) {
+// no pods because the computer's disk is full, and deletes no images. Its pods together do not get the last of the memory:
+// without a limit, one pod could use up that of the computer, and the kernel might then end the hub.
+func configureResources(c *kubeletconfig.KubeletConfiguration) error {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return fmt.Errorf("reading the size of the memory: %w", err)
+	}
+	c.SystemReserved = map[string]string{"memory": reservedMemory(info.Totalram * uint64(info.Unit)).String()}
 	c.FailSwapOn = false
 	c.FailCgroupV1 = false
 	c.CgroupDriver = "cgroupfs"
@@ -133,6 +143,13 @@ func configureResources(c *kubeletconfig.KubeletConfiguration) {
 	case hasPIDController("/proc/cgroups"):
 		c.PodPidsLimit = podProcesses
 	}
+	return nil
+}
+
+// reservedMemory is what the pods of a worker leave to other programs of the computer, of which total is the memory in bytes:
+// a gibibyte, or half of a small memory.
+func reservedMemory(total uint64) *resource.Quantity {
+	return resource.NewQuantity(int64(min(1<<30, total/2)), resource.BinarySI) //nolint:gosec // at most a gibibyte
 }
 
 // podProcesses is how many processes and threads a pod may have, so that one cannot use up those of
