@@ -61,10 +61,11 @@ func ready(names string) with {
 	}
 }
 
-func silent(s *Snapshot)  { s.Spoke = Spoke{Queried: true, UnreachableReason: "connection refused"} }
-func unasked(s *Snapshot) { s.Spoke = Spoke{} }
-func unready(s *Snapshot) { s.Spoke.Nodes[1].Ready = false }
-func stale(s *Snapshot)   { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
+func silent(s *Snapshot)         { s.Spoke = Spoke{Queried: true, UnreachableReason: "connection refused"} }
+func unasked(s *Snapshot)        { s.Spoke = Spoke{} }
+func unready(s *Snapshot)        { s.Spoke.Nodes[1].Ready = false }
+func withoutRuntime(s *Snapshot) { s.Spoke.Nodes[1].Problem = "containerd ended: no such plugin" }
+func stale(s *Snapshot)          { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
 func acted(s *Snapshot) {
 	s.Spoke.ResumeProbe = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark(), Done: true}
 }
@@ -362,6 +363,7 @@ func TestTheResumeProbeIsDeletedAtTheEnd(t *testing.T) {
 		says    string
 	}{
 		"on the way up it stays":   {seen(going("Running", time.Minute), unready), false, "Waiting for nodes to be ready: w0."},
+		"and tells what is wrong":  {seen(going("Running", time.Minute), unready, withoutRuntime), false, "Waiting for nodes to be ready: w0 (containerd ended: no such plugin)."},
 		"when it is done it goes":  {seen(going("Running", time.Minute)), true, "The cluster is running."},
 		"without one nothing goes": {seen(going("Running", time.Minute), closed), false, "The cluster is running. It is unknown whether its controller manager works: forbidden."},
 	} {

@@ -125,7 +125,11 @@ func (s Snapshot) nodeGap(rec record) *gap {
 	since := rec.poweredOnAt(s.InstalledAt)
 	var names []string
 	for _, n := range s.Spoke.Nodes {
-		if !n.Ready || !n.Renewed.After(since) {
+		switch {
+		case n.Ready && n.Renewed.After(since):
+		case n.Problem != "":
+			names = append(names, fmt.Sprintf("%s (%s)", n.Name, n.Problem))
+		default:
 			names = append(names, n.Name)
 		}
 	}

@@ -114,6 +114,8 @@ type Node struct {
 	ReadySince time.Time
 	// Renewed is the node's last sign of life: the renewal of its lease, or its heartbeat.
 	Renewed time.Time
+	// Problem is what the node reports of a container runtime that does not run, in one line, or "".
+	Problem string
 }
 
 // Operator is an OpenShift cluster operator.

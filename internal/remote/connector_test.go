@@ -339,3 +339,19 @@ func TestASecondTry(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatANodeSaysOfItsContainerRuntime(t *testing.T) {
+	for message, want := range map[string]string{
+		"containerd ended\n(exit status 1)": "containerd ended (exit status 1)",
+		strings.Repeat("é", 101):            strings.Repeat("é", 100) + "…",
+		"a" + strings.Repeat("é", 101):      "a" + strings.Repeat("é", 99) + "…",
+	} {
+		n := node("w0", woke)
+		for status, want := range map[corev1.ConditionStatus]string{corev1.ConditionTrue: want, corev1.ConditionFalse: "", corev1.ConditionUnknown: ""} {
+			n.Status.Conditions = append(n.Status.Conditions[:1], corev1.NodeCondition{Type: containerRuntimeUnhealthy, Status: status, Message: message})
+			if got := nodeReadiness(&n, metav1.MicroTime{}); got.Problem != want || !got.Ready {
+				t.Errorf("%s %q: got %+v, want %q", status, message, got, want)
+			}
+		}
+	}
+}

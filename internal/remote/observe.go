@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,17 +131,35 @@ func (a *spokeClient) listNodes(ctx context.Context) ([]power.Node, error) {
 	return out, nil
 }
 
+// containerRuntimeUnhealthy is the condition by which a node says that its container runtime does not run. The type is that
+// of node-problem-detector; nodes of local clusters have it, too.
+const containerRuntimeUnhealthy corev1.NodeConditionType = "ContainerRuntimeUnhealthy"
+
+// maxProblemLength is how much is kept of what a node says, in bytes.
+const maxProblemLength = 200
+
+// limitProblem returns the beginning of a message in one line.
+func limitProblem(message string) string {
+	line := strings.Join(strings.Fields(message), " ")
+	if len(line) <= maxProblemLength {
+		return line
+	}
+	return strings.ToValidUTF8(line[:maxProblemLength], "") + "…"
+}
+
 // nodeReadiness returns the readiness of a node. Its sign of life is its lease or its heartbeat,
 // whichever is later.
 func nodeReadiness(n *corev1.Node, lease metav1.MicroTime) power.Node {
 	out := power.Node{Name: n.Name, UID: n.UID, Renewed: lease.Time}
 	for _, c := range n.Status.Conditions {
-		if c.Type != corev1.NodeReady {
-			continue
-		}
-		out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
-		if c.LastHeartbeatTime.After(out.Renewed) {
-			out.Renewed = c.LastHeartbeatTime.Time
+		switch {
+		case c.Type == corev1.NodeReady:
+			out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+			if c.LastHeartbeatTime.After(out.Renewed) {
+				out.Renewed = c.LastHeartbeatTime.Time
+			}
+		case c.Type == containerRuntimeUnhealthy && c.Status == corev1.ConditionTrue:
+			out.Problem = limitProblem(c.Message)
 		}
 	}
 	return out
