@@ -235,7 +235,7 @@ func (d *draft) findObstacle(c Claim, apply []Policy) condition.Value {
 		return condition.False(hivev1.ReasonPoolNotFound, fmt.Sprintf(
 			"ClusterPool %s does not exist in this namespace, or is being deleted: the claim is admitted once it can get a cluster", c.Pool))
 	case c.Orphaned:
-		return condition.False(hivev1.ReasonSetMissing, "The claim names a ClaimSet as its owner that does not exist or does not have it: delete the claim")
+		return condition.False(hivev1.ReasonSetMissing, "The claim names as its owner a ClaimSet that does not exist or does not contain the claim: delete the claim")
 	case c.Set.Deleting:
 		return condition.False(hivev1.ReasonSetMissing, "ClaimSet "+c.Set.Name+" is being deleted, and its claims get no more clusters")
 	case c.Unreadable:

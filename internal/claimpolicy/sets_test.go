@@ -60,7 +60,7 @@ func TestAnOrphanedClaimIsNotAdmitted(t *testing.T) {
 	list[0].Orphaned = true
 	list[1].Set = Set{Name: "y", Size: 1, Deleting: true}
 	got := Decide(Snapshot{Policies: []Policy{policy("p: u:alice")}, Claims: list, Pools: []string{"dev"}}).String()
-	if !strings.Contains(got, "hold x: The claim names a ClaimSet as its owner that does not exist") || !strings.Contains(got, "hold y: ClaimSet y is being deleted") {
+	if !strings.Contains(got, "hold x: The claim names as its owner a ClaimSet that does not exist") || !strings.Contains(got, "hold y: ClaimSet y is being deleted") {
 		t.Error(got)
 	}
 }

@@ -73,11 +73,11 @@ func TestAReportOfAPool(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, r.stderr.String())
 	}
 	want := `Pool        default/ci
-Time        2026-11-19T12:00:00Z to 2026-11-21T12:00:00Z, 48 hours of which clusters were recorded
+Time        2026-11-19T12:00:00Z to 2026-11-21T12:00:00Z, with clusters recorded for 48 hours
 Claims      48: 36 at once (75%), 12 waited
 Waits       median 0s, p90 5m4s, p99 5m4s, longest 5m4s
 Objective   99% promised, 75% seen
-Forecast    1.2 claims an hour expected, 1 seen; the band of 90% had 100% of the hours
+Forecast    1.2 claims an hour expected, 1 seen; the 90% band was right in 100% of the hours
 Now         no clusters
 
 UNCLAIMED      CLUSTER-HOURS   SHARE   COST
@@ -89,7 +89,7 @@ hibernating    48.0            33%     4.80
 total          144.0           100%    101
 
 Saved by hibernating   43.20, compared with running all clusters
-You could have saved   43.20, with the counts that were recommended at each moment, by the record; waits would have differed: play it with hotspare simulate --from-hub ci
+You could have saved   43.20, with the counts recommended at each moment, according to the record; waits would have been different: to simulate them, run hotspare simulate --from-hub ci
 This month             101 since 2026-11-01, and 43.20 saved by hibernating
 `
 	if got := r.stdout.String(); got != want {

@@ -80,7 +80,7 @@ func (d *draft) reportInvalidCustomizations() {
 var unusableReasons = map[Cause]string{
 	CustomizationExhausted: "no customization of the inventory is left for it",
 	NamespaceForeign:       "its namespace was not created for this pool",
-	SecretsOutdated:        "its Secrets were created before the pool, or a Secret that it refers to, was edited",
+	SecretsOutdated:        "its Secrets are outdated: the pool, or a Secret that the pool refers to, was edited after they were created",
 }
 
 // dropUnusableNames plans to drop the recorded names under which no cluster can be created. They

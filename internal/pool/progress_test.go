@@ -99,7 +99,7 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 		},
 		"a deleted pool waits for its claims": {
 			decision{deleted(settings(1, 0)), "a:claimed=x", "x=a", ""},
-			pool.Held, "deleting the pool; claims have a: release them",
+			pool.Held, "deleting the pool; still claimed: a: release the claims",
 		},
 		"a deleted pool whose clusters go": {
 			decision{deleted(settings(1, 0)), "a:deleting", "", ""},

@@ -134,7 +134,7 @@ func (d *draft) computeProgress(r Report) Progress {
 func (d *draft) listObstacles(r Report) []string {
 	var out []string
 	if held := d.claimedClusters(); len(held) > 0 {
-		out = append(out, "claims have "+listFirst(held)+": release them")
+		out = append(out, "still claimed: "+listFirst(held)+": release the claims")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Orphans)) {
 		out = append(out, fmt.Sprintf("%s is deleted ten minutes after its claim %s was found missing: create the claim again to keep it", name, r.Orphans[name]))

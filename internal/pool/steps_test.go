@@ -46,7 +46,7 @@ func TestStepsOfThePoolItself(t *testing.T) {
 		},
 		"a name that cannot be used is dropped, and still counts": {
 			pool.Snapshot{Settings: settings(1, 0), Pending: []string{"a"}, Unusable: map[string]pool.Cause{"a": pool.SecretsOutdated}},
-			"drop the recorded name a: its Secrets were created before the pool, or a Secret that it refers to, was edited",
+			"drop the recorded name a: its Secrets are outdated: the pool, or a Secret that the pool refers to, was edited after they were created",
 		},
 		"also in a deleted pool": {
 			pool.Snapshot{

@@ -129,14 +129,14 @@ func (s Snapshot) explainDepth(wanted cloud.Depth, r record) string {
 	i := s.indexOfSupport(wanted)
 	switch {
 	case i < 0:
-		return fmt.Sprintf("The platform %s does not have depth %s, which is wanted.", s.Platform, wanted)
+		return fmt.Sprintf("The platform %s does not support the requested depth %s.", s.Platform, wanted)
 	case s.Depths[i].Obstacle != "":
-		return fmt.Sprintf("Depth %s, which is wanted, is not possible. %s", wanted, s.Depths[i].Obstacle)
+		return fmt.Sprintf("The requested depth %s is not possible. %s", wanted, s.Depths[i].Obstacle)
 	case len(reasons) > 0:
 		slices.Sort(reasons)
-		return fmt.Sprintf("Depth %s, which is wanted, is not possible: %s.", wanted, strings.Join(slices.Compact(reasons), "; "))
+		return fmt.Sprintf("The requested depth %s is not possible: %s.", wanted, strings.Join(slices.Compact(reasons), "; "))
 	default:
-		return fmt.Sprintf("Depth %s, which is wanted, is used when it hibernates the next time.", wanted)
+		return fmt.Sprintf("The requested depth %s applies to the next hibernation.", wanted)
 	}
 }
 

@@ -41,22 +41,22 @@ func TestTheMessageNamesTheDepth(t *testing.T) {
 	}{
 		"a stop that is wanted is not worth a word":   {[]with{depth(""), asleep("m0: w0:stop")}, "The cluster is hibernating."},
 		"another depth is named":                      {[]with{depth("freeze"), asleep("m0:freeze w0:freeze")}, "The cluster is hibernating at depth freeze."},
-		"a depth that does not exist, and its effect": {[]with{noDepths, asleep("m0: w0:")}, "The cluster is hibernating at depth stop. The platform sim does not have depth freeze, which is wanted."},
+		"a depth that does not exist, and its effect": {[]with{noDepths, asleep("m0: w0:")}, "The cluster is hibernating at depth stop. The platform sim does not support the requested depth freeze."},
 		"an obstacle of the platform": {
 			[]with{depth("suspend"), asleep("m0:")},
-			"The cluster is hibernating at depth stop. Depth suspend, which is wanted, is not possible. The instance type cannot: choose another.",
+			"The cluster is hibernating at depth stop. The requested depth suspend is not possible. The instance type cannot: choose another.",
 		},
 		"a refusal": {
 			[]with{depth("freeze"), asleep("m0: w0:"), refusedFreeze},
-			"The cluster is hibernating at depth stop. Depth freeze, which is wanted, is not possible: machine m0 cannot sleep at depth freeze: no memory.",
+			"The cluster is hibernating at depth stop. The requested depth freeze is not possible: machine m0 cannot sleep at depth freeze: no memory.",
 		},
 		"what only one machine cannot": {
 			[]with{depth("freeze"), asleep("m0: w0:freeze"), obstacle},
-			"The cluster is hibernating, its machines at depths freeze (w0), stop (m0). Depth freeze, which is wanted, is not possible: m0: it was starting.",
+			"The cluster is hibernating, its machines at depths freeze (w0), stop (m0). The requested depth freeze is not possible: m0: it was starting.",
 		},
 		"a wish that came too late": {
 			[]with{depth("freeze"), asleep("m0: w0:")},
-			"The cluster is hibernating at depth stop. Depth freeze, which is wanted, is used when it hibernates the next time.",
+			"The cluster is hibernating at depth stop. The requested depth freeze applies to the next hibernation.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ func decideDeletion(s Snapshot) Plan {
 			fmt.Sprintf("Annotation %s is true, so the cluster is not destroyed: remove the annotation to have it destroyed.", hivev1.AnnotationProtectedDelete))
 	case awaitsBundle(s):
 		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonAwaitingBundle,
-			fmt.Sprintf("The cluster is destroyed when a bundle of diagnostics is stored, which annotation %s of its claim requests, or %s after its deletion.",
+			fmt.Sprintf("Annotation %s of its claim requests a bundle of diagnostics: the cluster is destroyed when the bundle is stored, or %s after its deletion.",
 				hivev1.AnnotationDiagnoseAtRelease, c.BundleDue.Sub(c.DeletedAt)))
 		p.Next = c.BundleDue.Sub(s.Now)
 	case c.Preserved, c.Foreign:

@@ -73,7 +73,7 @@ func definitions(t *testing.T) map[string]apiextensionsv1.CustomResourceDefiniti
 // fields is the list of a kind's fields as its page has it.
 func fields(c apiextensionsv1.CustomResourceDefinition) string {
 	var b strings.Builder
-	b.WriteString("\nMade from the API by `make generate`. `[]` is each of a list, `*` each key of a map.\n" +
+	b.WriteString("\n`make generate` writes this table from the API. `[]` stands for each item of a list, `*` for each key of a map.\n" +
 		"\n| field | type | what the API says |\n|---|---|---|\n")
 	schema := c.Spec.Versions[0].Schema.OpenAPIV3Schema
 	for _, section := range []string{"spec", "status"} {

@@ -55,7 +55,7 @@ func TestAClusterIsFrozenAndThawed(t *testing.T) {
 	h.hotspare(t, "cluster", "hibernate", "mine", "-n", ns, "--depth", "stop")
 	h.asleepAt(t, cd, hivev1.DepthStop, "The cluster is hibernating.")
 	h.hotspare(t, "cluster", "hibernate", "mine", "-n", ns, "--depth", "freeze")
-	h.asleepAt(t, cd, hivev1.DepthStop, "is used when it hibernates the next time")
+	h.asleepAt(t, cd, hivev1.DepthStop, "applies to the next hibernation")
 	h.thaw(t, ns, cd)
 
 	t.Log("an orderly end of the hub stops what is frozen, and the next hub says so")

@@ -18,11 +18,11 @@ type CAPIPlatform struct {
 	// ClassRef is the ClusterClass of the Cluster.
 	// +optional
 	ClassRef *CAPIClassReference `json:"classRef,omitempty"`
-	// TemplateRef is the name of a ConfigMap with manifests of Cluster API, as clusterctl generates
-	// clusters from: each key contains YAML documents, one of which is the Cluster. In them, ${NAME} is
-	// replaced by the variable NAME, and ${NAME:=text} has a default. hotspare sets CLUSTER_NAME,
-	// NAMESPACE, KUBERNETES_VERSION, CONTROL_PLANE_MACHINE_COUNT. The ConfigMap is in the cluster's
-	// namespace; that of a pool's clusters is in the pool's.
+	// TemplateRef is the name of a ConfigMap with Cluster API manifests, in the form that clusterctl
+	// generate cluster reads. Its keys contain YAML documents, one of which is the Cluster. hotspare
+	// replaces ${NAME} by the variable NAME; ${NAME:=text} sets a default. hotspare sets CLUSTER_NAME,
+	// NAMESPACE, KUBERNETES_VERSION and CONTROL_PLANE_MACHINE_COUNT. The ConfigMap must be in the namespace
+	// of the ClusterDeployment or, for a pool, of the ClusterPool.
 	// +optional
 	TemplateRef *corev1.LocalObjectReference `json:"templateRef,omitempty"`
 	// Version is the Kubernetes version of the cluster, such as v1.36.0. If unset, it is the tag of the

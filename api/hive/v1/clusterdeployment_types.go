@@ -439,7 +439,7 @@ type GateRecord struct {
 	// Version identifies the gates that were checked. It is empty until they are, in each run.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// RunStartedAt is when the run began in which they were checked.
+	// RunStartedAt is the start of the run in which the gates were checked.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -487,13 +487,13 @@ type BootstrapRecord struct {
 	// Step is the step in progress. It is unset while none is: the cluster does not run, or every step is done.
 	// +optional
 	Step string `json:"step,omitempty"`
-	// RunStartedAt is when the run of the cluster began in which the step is in progress.
+	// RunStartedAt is the start of the run in which the step is in progress.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	RunStartedAt *metav1.Time `json:"runStartedAt,omitempty"`
-	// StepStartedAt is since when, in this run, the step is in progress.
+	// StepStartedAt is when the step started in this run.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string

@@ -108,8 +108,8 @@ type ClusterProvisionStatus struct {
 	// +optional
 	// +nullable
 	JobRef *corev1.LocalObjectReference `json:"jobRef,omitempty"`
-	// Conditions of the attempt: ClusterProvisionFailed. At most one of Reconciling and Stalled is
-	// present, and only while it is True.
+	// Conditions of the attempt: ClusterProvisionFailed and ClusterProvisionDestroyed. At most one of
+	// Reconciling and Stalled is present, and only while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`

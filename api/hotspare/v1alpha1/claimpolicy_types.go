@@ -54,9 +54,9 @@ type ClaimPolicySpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxClaimsPerUser *int32 `json:"maxClaimsPerUser,omitempty"`
-	// MaxPriority is the highest priority, by annotation hotspare.io/priority, of a claim that waits. A
-	// higher one counts as this. Of several policies that apply to a claim, the lowest counts; if none sets it,
-	// it is 0.
+	// MaxPriority limits the priority of a claim that waits: a higher value of annotation
+	// hotspare.io/priority counts as maxPriority. If several policies apply to a claim, the lowest
+	// maxPriority counts. If none of them sets it, the limit is 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
@@ -86,13 +86,12 @@ type ClaimSubject struct {
 
 // ClaimPolicyLifetime limits how long claims live.
 type ClaimPolicyLifetime struct {
-	// Default is the lifetime of claims that do not set spec.lifetime. It replaces
-	// claimLifetime.default of the pool. Of several policies that apply to a claim, the shortest
-	// counts.
+	// Default is the lifetime of claims that do not set spec.lifetime. It replaces claimLifetime.default of
+	// the pool. If several policies that apply to a claim set it, the shortest counts.
 	// +optional
 	Default *hivev1.Duration `json:"default,omitempty"`
-	// Maximum is the longest lifetime of a claim. Of several policies that apply to a claim, and
-	// claimLifetime.maximum of its pool, the shortest counts.
+	// Maximum is the longest lifetime of a claim. The shortest maximum counts, among those of all policies
+	// that apply to the claim and claimLifetime.maximum of its pool.
 	// +optional
 	Maximum *hivev1.Duration `json:"maximum,omitempty"`
 }

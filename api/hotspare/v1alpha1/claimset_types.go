@@ -75,9 +75,9 @@ type ClaimSetSpec struct {
 
 // ClaimSetPoolSelector selects ClusterPools by their labels.
 type ClaimSetPoolSelector struct {
-	// Preferences are selectors of pools, the preferred one first. The set takes the first pool that has
-	// enough running clusters for it. If none has, it waits for a pool of the first preference that has a
-	// pool.
+	// Preferences are selectors of pools, the preferred one first. The set takes the pool that can serve it
+	// soonest: one with enough running clusters, else one with enough installed clusters, else one that
+	// creates clusters. Of pools that can serve it equally soon, it takes one of the earliest preference.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8

@@ -56,8 +56,8 @@ type ClusterBootstrapSpec struct {
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9.hms]+$') || duration(self) > duration('0s')",message="it is 0: write a longer time, such as 10m"
 	GateTimeout hivev1.Duration `json:"gateTimeout,omitempty"`
-	// CheckInterval is how often hotspare checks the gates of a spare cluster again that has passed. Defaults
-	// to 30s; a shorter time than 1s counts as 1s.
+	// CheckInterval is how often hotspare rechecks the gates of a spare cluster that has passed them.
+	// Defaults to 30s; a value below 1s counts as 1s.
 	// +optional
 	// +kubebuilder:default="30s"
 	CheckInterval hivev1.Duration `json:"checkInterval,omitempty"`

@@ -76,8 +76,8 @@ type PoolPolicySpec struct {
 	// status, in reports and on the console.
 	// +optional
 	Prices *PolicyPrices `json:"prices,omitempty"`
-	// Sleep says at which depths the spare clusters sleep that hibernate. If unset, hotspare leaves their
-	// depths alone. Mode Auto writes it into the pool.
+	// Sleep sets the depths at which hibernating spare clusters sleep. If unset, hotspare does not change
+	// their depths. Mode Auto writes the depths into the pool.
 	// +optional
 	Sleep *PolicySleep `json:"sleep,omitempty"`
 	// BootstrapRef names the ClusterBootstrap in the same namespace whose steps hotspare takes in every spare of

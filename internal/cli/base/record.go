@@ -25,7 +25,7 @@ func ReadRecord(ctx context.Context, h *Hub, pool types.NamespacedName, now time
 	err := h.Get(ctx, types.NamespacedName{Namespace: pool.Namespace, Name: record.ConfigMapName(pool.Name)}, &cm)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w of pool %s in namespace %s: create a PoolPolicy of that name, which records them, and repeat this in some days",
+		return nil, fmt.Errorf("%w of pool %s in namespace %s: create a PoolPolicy of that name to record claims, and repeat the command in a few days",
 			ErrNoRecord, pool.Name, pool.Namespace)
 	case err != nil:
 		return nil, fmt.Errorf("reading the record of claims of pool %s: %w", pool.Name, err)

@@ -51,13 +51,13 @@ context for each cluster, with the name of its claim, and HOTSPARE_CLAIMS is set
 names of the claims. The first one is the current context.
 
 With --diagnose-on-failure, the hub writes a bundle of diagnostics of the cluster before it
-destroys the cluster, unless the command succeeds: also if this process is killed. The
-bundle is for the administrator of the hub.
+destroys the cluster, unless the command succeeds. It also does so if this process is
+killed. The bundle is for the administrator of the hub.
 
 If this process is killed (SIGKILL), the kernel sends SIGTERM to the command on Linux.
-The hub releases the claim when it has received no heartbeat of this process for the
-time of --heartbeat-timeout. The next claim run of the same user on this machine
-releases the claim, too, and deletes the file.`,
+The hub releases the claim when it has received no heartbeat from this process for the
+duration of --heartbeat-timeout. The next claim run of the same user on this machine
+deletes the file and, on the same hub, also releases the claim.`,
 		Example: `  hotspare claim run dev -- make e2e
   hotspare claim run dev --diagnose-on-failure -- make e2e
   hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'

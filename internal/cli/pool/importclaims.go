@@ -37,16 +37,16 @@ func (a commands) importClaimsCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:               "import-claims POOL --trace FILE",
-		Short:             "Add claims of the past to the record from which a PoolPolicy computes counts",
+		Short:             "Add past claims to the record from which a PoolPolicy computes counts",
 		Args:              base.RequireOneName("pool"),
 		ValidArgsFunction: a.CompletePools,
-		Long: `Add claims of the past to the record from which a PoolPolicy computes counts. It then does not
-need to watch the pool for a week first.
+		Long: `Add past claims to the record from which a PoolPolicy computes counts, so that the PoolPolicy
+need not watch the pool for a week first.
 
 The file has the format of hotspare simulate --trace: a column created with the time of each
 claim. Export all claims from the first to the last time: a gap in the file counts as no
-demand. hotspare imports the claims from before it began to record this pool, of the
-last two years; it has recorded the later ones itself. So a repeated import changes nothing.`,
+demand. hotspare imports claims of the last two years that were created before it began to
+record this pool. It has recorded later claims itself, so a repeated import changes nothing.`,
 		Example: `  hotspare pool import-claims ci --trace claims.csv
   kubectl get poolpolicy ci`,
 	}

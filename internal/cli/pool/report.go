@@ -217,10 +217,10 @@ func (a commands) newReport(ctx context.Context, h *base.Hub, q *reportOptions, 
 
 func (a commands) describeNoRecord(pool string, hasPolicy bool) string {
 	if hasPolicy {
-		return "the record: the PoolPolicy has recorded nothing yet; repeat this in some minutes, and see condition RecordUsable of it"
+		return "the record: the PoolPolicy has recorded nothing yet; repeat the command in a few minutes, and check condition RecordUsable of the PoolPolicy"
 	}
-	return fmt.Sprintf("the record, with cluster-hours, costs and claims that do not exist any more: create a PoolPolicy %s with an empty spec,"+
-		" which changes nothing, and repeat this in some days", pool)
+	return fmt.Sprintf("the record, with cluster-hours, costs and deleted claims: create a PoolPolicy %s with an empty spec,"+
+		" which changes nothing, and repeat the command in a few days", pool)
 }
 
 // readReportPolicy sets what the policy of a pool says, and reports whether there is one. Prices of flags take

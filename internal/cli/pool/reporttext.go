@@ -58,7 +58,7 @@ func buildReportFacts(r *PoolReport) *base.Table {
 		t.AddRow("Objective", fmt.Sprintf("%s promised, %s seen", poolcharts.FormatShare(c.Promised), poolcharts.FormatShare(c.Seen)))
 	}
 	if f := r.Forecast; f != nil {
-		t.AddRow("Forecast", fmt.Sprintf("%.2g claims an hour expected, %.2g seen; the band of 90%% had %s of the hours",
+		t.AddRow("Forecast", fmt.Sprintf("%.2g claims an hour expected, %.2g seen; the 90%% band was right in %s of the hours",
 			f.Expected, f.Seen, poolcharts.FormatShare(f.WithinShare())))
 	}
 	t.AddRow("Now", describeNow(r))
@@ -70,7 +70,7 @@ func describeSpan(r *PoolReport) string {
 	if r.Source != "record" {
 		return text
 	}
-	return text + fmt.Sprintf(", %.0f hours of which clusters were recorded", r.ObservedHours)
+	return text + fmt.Sprintf(", with clusters recorded for %.0f hours", r.ObservedHours)
 }
 
 func describeClaims(c report.Claims) string {
@@ -165,8 +165,8 @@ func buildCostTable(r *PoolReport) *base.Table {
 	}
 	t.AddRow("Saved by hibernating", poolcharts.FormatMoney(c.SavedByHibernating)+", compared with running all clusters")
 	if r.ComputedHours > 0 {
-		t.AddRow("You could have saved", describeSaving(c.CouldSave, "with the counts that were recommended at each moment, by the record;"+
-			" waits would have differed: play it with hotspare simulate --from-hub "+r.Pool))
+		t.AddRow("You could have saved", describeSaving(c.CouldSave, "with the counts recommended at each moment, according to the record;"+
+			" waits would have been different: to simulate them, run hotspare simulate --from-hub "+r.Pool))
 		if math.Abs(c.SavedByPolicy) > 0.005 {
 			t.AddRow("Saved by the policy", describeSaving(c.SavedByPolicy, "compared with the counts that a person has chosen last"))
 		}

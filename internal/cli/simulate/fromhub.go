@@ -47,7 +47,7 @@ func readRecord(ctx context.Context, h *base.Hub, pool string, now time.Time) (*
 		return nil, err
 	}
 	if r.Demand.Claims() == 0 {
-		return nil, fmt.Errorf("no claim on pool %s was recorded since %s: repeat this when there were some", pool, r.Since.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("no claims on pool %s have been recorded since %s: repeat the command after some claims", pool, r.Since.UTC().Format(time.RFC3339))
 	}
 	return r, nil
 }

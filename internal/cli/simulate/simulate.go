@@ -16,15 +16,15 @@ import (
 
 type commands struct{ *base.App }
 
-const long = `Play recorded claims on a pool and print how long they wait and what the clusters cost. The
-simulation uses the pool's own decider with a clock of its own: two years take seconds. It
-changes nothing, and needs no hub for a trace.
+const long = `Replay recorded claims against a simulated pool, and print how long they wait and what the
+clusters cost. The simulation runs the pool's own decider on a simulated clock: two years take
+seconds. It changes nothing, and needs no hub to replay a trace.
 
 With --from-hub it plays the claims that the hub has recorded of a pool with a PoolPolicy, with
 the durations of resumes and installs that were measured there, unless you specify others.
 
-A trace is a CSV file. Its header names the columns: created has the time of each claim, and
-held_seconds, which may be missing, how long the claim kept its cluster.
+A trace is a CSV file. Its header names the columns: created is the time of each claim, and the
+optional held_seconds is how long the claim kept its cluster.
 
 Policies:
   auto             size the pool by what was seen so far, as a PoolPolicy does
@@ -32,8 +32,9 @@ Policies:
   schedule:FILE    a running count for hours of the week
   FILE.yaml        auto, with an objective, limits, a budget and a calendar
 
-Each is compared with the best static setting and the best weekly schedule in hindsight: the
-cheapest that serve the same share of the claims, chosen by somebody who knows the trace.
+The command compares each policy with the best static setting and the best weekly schedule in
+hindsight: the cheapest ones that serve the same share of the claims, chosen with knowledge of
+the whole trace.
 
 The policy learns from the first part of the trace (--train); results cover the rest.
 docs/sizing.md describes the files.`
@@ -61,7 +62,7 @@ func NewCommand(app *base.App) *cobra.Command {
 	a := commands{app}
 	q := &options{}
 	cmd := &cobra.Command{
-		Use: "simulate --trace FILE | --from-hub POOL", Short: "Play recorded claims on a pool, to compare settings",
+		Use: "simulate --trace FILE | --from-hub POOL", Short: "Replay recorded claims against a simulated pool, to compare settings",
 		Long: long, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()

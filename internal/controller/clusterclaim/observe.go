@@ -120,7 +120,7 @@ func (r *Reconciler) findSet(ctx context.Context, s *observation) (*v1alpha1.Cla
 	set, orphaned := sets.FindSet(s.claim)
 	switch {
 	case orphaned:
-		s.SetMissing = "The claim names a ClaimSet as its owner that does not exist or does not have it: delete the claim"
+		s.SetMissing = "The claim names as its owner a ClaimSet that does not exist or does not contain the claim: delete the claim"
 	case set != nil && set.DeletionTimestamp != nil:
 		s.SetMissing = "ClaimSet " + set.Name + " is being deleted, and its claims get no more clusters"
 	case set != nil:

@@ -167,7 +167,7 @@ func (r *Reconciler) tryBundle(ctx context.Context, cd *hivev1.ClusterDeployment
 	name := failure.BundleName(cd, f)
 	left, err := r.storeBundle(ctx, cd, f, name)
 	if err == nil {
-		message := fmt.Sprintf("Bundle %s has what was seen of the cluster when %s.", name, f.Kind)
+		message := fmt.Sprintf("Bundle %s contains what hotspare saw of the cluster when %s.", name, f.Kind)
 		if left != nil {
 			message += fmt.Sprintf(" Old bundles could not be deleted: %s.", describeStoreError(left))
 		}
@@ -175,7 +175,7 @@ func (r *Reconciler) tryBundle(ctx context.Context, cd *hivev1.ClusterDeployment
 	}
 	now := r.Clock.Now()
 	if next := failure.NextTry(f, first, now); !next.IsZero() {
-		end := "the failure ends"
+		end := "the failure ends, for at most an hour"
 		if f.Kind == failure.Release {
 			end = "the cluster is destroyed"
 		}

@@ -117,7 +117,7 @@ func expect(t *testing.T, got, want string) {
 
 const (
 	first   = "c-gate-20260301T120000Z-0a1b2c3d.tar.gz"
-	written = "True BundleWritten: Bundle " + first + " has what was seen of the cluster when a gate failed."
+	written = "True BundleWritten: Bundle " + first + " contains what hotspare saw of the cluster when a gate failed."
 )
 
 func TestAFailureIsCollectedOnce(t *testing.T) {
@@ -163,7 +163,7 @@ func TestAStoreThatRefusesIsTriedAgain(t *testing.T) {
 	g := newRig(t)
 	g.clock.SetTime(noon.Add(5 * time.Minute))
 	g.refuse = fmt.Errorf("writing: %w", &fs.PathError{Op: "open", Path: "/x/.writing-123", Err: syscall.ENOSPC})
-	const delayed = "False BundleDelayed: Bundle " + first + " could not be written, and hotspare tries again until the failure ends: no space left on device."
+	const delayed = "False BundleDelayed: Bundle " + first + " could not be written, and hotspare tries again until the failure ends, for at most an hour: no space left on device."
 	for range 3 {
 		expect(t, g.pass(t), delayed)
 	}
@@ -200,7 +200,7 @@ func TestABundleIsStoredWhenTheStoreIsBack(t *testing.T) {
 	g := newRig(t)
 	g.clock.SetTime(noon.Add(5 * time.Minute))
 	g.unreachable = &diagnostics.StoreError{Message: "bucket b does not exist: create it"}
-	expect(t, g.pass(t), "False BundleDelayed: Bundle "+first+" could not be written, and hotspare tries again until the failure ends: bucket b does not exist: create it.")
+	expect(t, g.pass(t), "False BundleDelayed: Bundle "+first+" could not be written, and hotspare tries again until the failure ends, for at most an hour: bucket b does not exist: create it.")
 	if len(g.causes) != 0 {
 		t.Error("collected for a store that does not answer")
 	}
@@ -275,7 +275,7 @@ func TestAReleaseHasABundleIfTheClaimRequestsIt(t *testing.T) {
 	g = newRig(t)
 	g.release(t, "true")
 	for range 3 {
-		if got := g.pass(t); !strings.HasPrefix(got, "True BundleWritten: Bundle c-release-") || !strings.HasSuffix(got, "has what was seen of the cluster when it was released.") {
+		if got := g.pass(t); !strings.HasPrefix(got, "True BundleWritten: Bundle c-release-") || !strings.HasSuffix(got, "contains what hotspare saw of the cluster when it was released.") {
 			t.Errorf("got %s", got)
 		}
 	}

@@ -206,7 +206,7 @@ func describeReady(plan counts.Plan) conditionValue {
 	case rec.Computed && rec.Fallback == "":
 		return isTrue(v1alpha1.PolicyReady, v1alpha1.ReasonComputed, "The counts are computed from the demand.")
 	case rec.Computed:
-		return isFalse(v1alpha1.PolicyReady, v1alpha1.ReasonNotTrusted, "Your own setting is the least that is recommended: "+rec.Fallback)
+		return isFalse(v1alpha1.PolicyReady, v1alpha1.ReasonNotTrusted, "hotspare recommends no counts below your own setting: "+rec.Fallback)
 	default:
 		return isFalse(v1alpha1.PolicyReady, v1alpha1.ReasonLearning, "Your own setting is recommended: "+rec.Fallback)
 	}
@@ -223,7 +223,7 @@ func describeApplied(p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, r
 		}
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonManualChange, fmt.Sprintf(
 			"The counts were changed by hand%s, and hotspare keeps them until midnight in %s, %s."+
-				" To end this now, a user who may patch the policy runs: kubectl annotate -n %s poolpolicy %s %s=",
+				" To end this now, a user who may patch both the policy and the pool can run: kubectl annotate -n %s poolpolicy %s %s=",
 			by, s.policy.Zone, plan.Manual.Until.Format(time.RFC3339), p.Namespace, p.Name, v1alpha1.AnnotationResumeSizing))
 	case refusal != "":
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonRefused, refusal)

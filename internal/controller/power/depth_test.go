@@ -119,7 +119,7 @@ func TestARefusedDepthIsAskedForOnceInAHibernation(t *testing.T) {
 		if !slices.Equal(s.asked, []cloud.Depth{"freeze", "suspend", "stop"}) {
 			t.Errorf("asked for %v", s.asked)
 		}
-		h.sleeps(t, "stop", "Depth freeze, which is wanted, is not possible: machine m0 cannot sleep at depth freeze: it has local disks (and 1 more machines); machine m0 cannot sleep at depth suspend")
+		h.sleeps(t, "stop", "The requested depth freeze is not possible: machine m0 cannot sleep at depth freeze: it has local disks (and 1 more machines); machine m0 cannot sleep at depth suspend")
 		h.pass()
 		h.edit(wants(hivev1.PowerRunning))
 		h.until("Running")
@@ -144,7 +144,7 @@ func TestAPlatformWithoutDepthsStops(t *testing.T) {
 	h.until("Running")
 	h.edit(wantsDepth("freeze"))
 	h.until("Hibernating")
-	h.sleeps(t, "stop", "The cluster is hibernating at depth stop. The platform aws does not have depth freeze, which is wanted.")
+	h.sleeps(t, "stop", "The cluster is hibernating at depth stop. The platform aws does not support the requested depth freeze.")
 	stopped := h.stopped
 	h.pass()
 	if h.stopped != stopped {

@@ -71,7 +71,7 @@ func (w *world) claimEdit(edit func(*hivev1.ClusterClaim)) {
 }
 
 func TestAReleasedClusterIsDestroyedWhenItsBundleIsSettled(t *testing.T) {
-	const waits = "False/AwaitingBundle: The cluster is destroyed when a bundle of diagnostics is stored, which annotation hotspare.io/diagnose-at-release of its claim requests, or 2m0s after its deletion."
+	const waits = "False/AwaitingBundle: Annotation hotspare.io/diagnose-at-release of its claim requests a bundle of diagnostics: the cluster is destroyed when the bundle is stored, or 2m0s after its deletion."
 	for name, c := range map[string]struct {
 		happens func(*world)
 		waits   bool

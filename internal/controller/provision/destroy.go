@@ -53,7 +53,7 @@ func (p *pass) createDeprovision(ctx context.Context, s provision.Step) error {
 // reportNoBundle records that no bundle of diagnostics is written, where the user of the claim and the administrator
 // of the hub look.
 func (p *pass) reportNoBundle(context.Context, provision.Step) error {
-	const message = "no bundle of diagnostics is written: this hub stores none; its administrator starts hotspare-manager with --diagnostics"
+	const message = "no bundle of diagnostics is written: this hub stores none; to store bundles, its administrator must start hotspare-manager with --diagnostics"
 	p.recordWarning("BundleNotWritten", "CollectDiagnostics", message)
 	p.Events.Eventf(p.claim, p.cluster, corev1.EventTypeWarning, "BundleNotWritten", "CollectDiagnostics", message)
 	return nil
