@@ -363,7 +363,7 @@ func TestTheResumeProbeIsDeletedAtTheEnd(t *testing.T) {
 		says    string
 	}{
 		"on the way up it stays":   {seen(going("Running", time.Minute), unready), false, "Waiting for nodes to be ready: w0."},
-		"and tells what is wrong":  {seen(going("Running", time.Minute), unready, withoutRuntime), false, "Waiting for nodes to be ready: w0 (containerd ended: no such plugin)."},
+		"a node reports a problem": {seen(going("Running", time.Minute), unready, withoutRuntime), false, "Waiting for nodes to be ready: w0 (containerd ended: no such plugin)."},
 		"when it is done it goes":  {seen(going("Running", time.Minute)), true, "The cluster is running."},
 		"without one nothing goes": {seen(going("Running", time.Minute), closed), false, "The cluster is running. It is unknown whether its controller manager works: forbidden."},
 	} {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"hotspare.io/hotspare/internal/cabundle/cabundletest"
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/power"
 )
 
@@ -348,7 +349,7 @@ func TestWhatANodeSaysOfItsContainerRuntime(t *testing.T) {
 	} {
 		n := node("w0", woke)
 		for status, want := range map[corev1.ConditionStatus]string{corev1.ConditionTrue: want, corev1.ConditionFalse: "", corev1.ConditionUnknown: ""} {
-			n.Status.Conditions = append(n.Status.Conditions[:1], corev1.NodeCondition{Type: containerRuntimeUnhealthy, Status: status, Message: message})
+			n.Status.Conditions = append(n.Status.Conditions[:1], corev1.NodeCondition{Type: machine.ContainerRuntimeUnhealthy, Status: status, Message: message})
 			if got := nodeReadiness(&n, metav1.MicroTime{}); got.Problem != want || !got.Ready {
 				t.Errorf("%s %q: got %+v, want %q", status, message, got, want)
 			}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/internal/cabundle"
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/power"
 )
 
@@ -131,10 +132,6 @@ func (a *spokeClient) listNodes(ctx context.Context) ([]power.Node, error) {
 	return out, nil
 }
 
-// containerRuntimeUnhealthy is the condition by which a node says that its container runtime does not run. The type is that
-// of node-problem-detector; nodes of local clusters have it, too.
-const containerRuntimeUnhealthy corev1.NodeConditionType = "ContainerRuntimeUnhealthy"
-
 // maxProblemLength is how much is kept of what a node says, in bytes.
 const maxProblemLength = 200
 
@@ -158,7 +155,7 @@ func nodeReadiness(n *corev1.Node, lease metav1.MicroTime) power.Node {
 			if c.LastHeartbeatTime.After(out.Renewed) {
 				out.Renewed = c.LastHeartbeatTime.Time
 			}
-		case c.Type == containerRuntimeUnhealthy && c.Status == corev1.ConditionTrue:
+		case c.Type == machine.ContainerRuntimeUnhealthy && c.Status == corev1.ConditionTrue:
 			out.Problem = limitProblem(c.Message)
 		}
 	}

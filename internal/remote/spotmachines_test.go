@@ -15,7 +15,7 @@ import (
 )
 
 // machine is a Machine of a spot machine, owned by a MachineSet but for what is changed.
-func machine(name string, change func(metadata, status map[string]any)) map[string]any {
+func newMachine(name string, change func(metadata, status map[string]any)) map[string]any {
 	metadata := map[string]any{
 		"name": name, "uid": name, "creationTimestamp": "2026-11-21T12:00:00Z",
 		"ownerReferences": []any{map[string]any{"kind": "MachineSet", "name": "set", "controller": true}},
@@ -30,14 +30,14 @@ func machine(name string, change func(metadata, status map[string]any)) map[stri
 func TestSpotsAreThoseThatAreMadeAnew(t *testing.T) {
 	a := newAPI(t)
 	a.answers[machinesPath] = map[string]any{"items": []any{
-		machine("plain", nil),
-		machine("joined", func(_, status map[string]any) { status["nodeRef"] = map[string]any{"name": "n"} }),
-		machine("failed", func(_, status map[string]any) { status["phase"] = "Failed" }),
-		machine("bare", func(metadata, _ map[string]any) { delete(metadata, "ownerReferences") }),
-		machine("another's", func(metadata, _ map[string]any) {
+		newMachine("plain", nil),
+		newMachine("joined", func(_, status map[string]any) { status["nodeRef"] = map[string]any{"name": "n"} }),
+		newMachine("failed", func(_, status map[string]any) { status["phase"] = "Failed" }),
+		newMachine("bare", func(metadata, _ map[string]any) { delete(metadata, "ownerReferences") }),
+		newMachine("another's", func(metadata, _ map[string]any) {
 			metadata["ownerReferences"] = []any{map[string]any{"kind": "ControlPlaneMachineSet", "name": "set", "controller": true}}
 		}),
-		machine("going", func(metadata, _ map[string]any) { metadata["deletionTimestamp"] = "2026-11-21T12:30:00Z" }),
+		newMachine("going", func(metadata, _ map[string]any) { metadata["deletionTimestamp"] = "2026-11-21T12:30:00Z" }),
 	}}
 	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
 	s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{SpotMachines: true})

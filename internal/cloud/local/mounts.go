@@ -32,6 +32,5 @@ func (s *Store) checkNoMounts(dir string) error {
 	for i, m := range mounts {
 		points[i] = m.Mountpoint
 	}
-	return fmt.Errorf("mounted by another program, and not removed: %s: end the mount with umount; the folder is removed then",
-		strings.Join(points, ", "))
+	return fmt.Errorf("another program has mounted %s: unmount it (umount), and hotspare removes the folder", strings.Join(points, ", "))
 }
