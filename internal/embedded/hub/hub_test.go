@@ -27,6 +27,9 @@ func listenOnce(t *testing.T, dir string, port int) int {
 func TestAHubKeepsItsPort(t *testing.T) {
 	dir := t.TempDir()
 	first := listenOnce(t, dir, 0)
+	if first < firstPort || first >= firstPort+portCount {
+		t.Errorf("the first start listens on %d: an outgoing connection may use it when the hub starts again", first)
+	}
 	if again := listenOnce(t, dir, 0); again != first {
 		t.Errorf("the second start listens on %d, the first on %d", again, first)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,8 +15,18 @@ import (
 	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
+// The first port of a hub comes from this range. It is below the ephemeral ports that systems use for outgoing
+// connections (from 32768 on Linux, 49152 on macOS): otherwise a client could be using the port when the hub starts
+// again. It is also below the ports of local clusters (from 20000), and above those of Kubernetes' own
+// components (10250 to 10259).
+const (
+	firstPort = 13000
+	portCount = 7000
+	portTries = 100
+)
+
 // listenOnLastPort listens on port, or, if that is 0, on the port of the last run of the hub in
-// dir, or else on any free port. It stores the port, because users' kubeconfigs contain it.
+// dir, or else on a free port. It stores the port, because users' kubeconfigs contain it.
 func listenOnLastPort(dir string, port int) (net.Listener, error) {
 	path := filepath.Join(dir, "port")
 	last, err := readStoredPort(path)
@@ -25,7 +36,11 @@ func listenOnLastPort(dir string, port int) (net.Listener, error) {
 	if port == 0 {
 		port = last
 	}
-	listener, err := controlplane.Listen(port)
+	listen := listenOnFreePort
+	if port != 0 {
+		listen = func() (net.Listener, error) { return controlplane.Listen(port) }
+	}
+	listener, err := listen()
 	if err != nil {
 		return nil, fmt.Errorf("%w, or use another port for the hub", err)
 	}
@@ -37,6 +52,19 @@ func listenOnLastPort(dir string, port int) (net.Listener, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil
+}
+
+// listenOnFreePort listens on a random port of the range, or, if other programs use all that it tries, on an
+// ephemeral port.
+func listenOnFreePort() (net.Listener, error) {
+	for range portTries {
+		listener, err := controlplane.Listen(firstPort + rand.IntN(portCount)) //nolint:gosec // it is no secret
+		var taken *controlplane.PortTakenError
+		if !errors.As(err, &taken) {
+			return listener, err
+		}
+	}
+	return controlplane.Listen(0)
 }
 
 // readStoredPort returns the port stored at path, or 0 if there is none.
