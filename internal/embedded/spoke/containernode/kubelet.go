@@ -49,7 +49,9 @@ func runKubelet(ctx context.Context, o Options, member *node.Membership, heartbe
 	if err != nil {
 		return fmt.Errorf("configuring the kubelet: %w", err)
 	}
-	if err := addClients(dependencies, member, heartbeats); err != nil {
+	thaws := &thawDetector{}
+	go thaws.follow(ctx)
+	if err := addClients(dependencies, member, heartbeats, thaws); err != nil {
 		return fmt.Errorf("configuring the kubelet: %w", err)
 	}
 	if err := app.Run(ctx, server, dependencies, utilfeature.DefaultFeatureGate); err != nil {
@@ -59,7 +61,7 @@ func runKubelet(ctx context.Context, o Options, member *node.Membership, heartbe
 }
 
 // addClients gives the kubelet clients that use the node's certificate, whichever is current.
-func addClients(d *kubelet.Dependencies, member *node.Membership, heartbeats *heartbeatGate) error {
+func addClients(d *kubelet.Dependencies, member *node.Membership, heartbeats *heartbeatGate, thaws *thawDetector) error {
 	config := member.ClientConfig()
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)
@@ -69,6 +71,7 @@ func addClients(d *kubelet.Dependencies, member *node.Membership, heartbeats *he
 	signs := rest.CopyConfig(config)
 	signs.Timeout = leaseSeconds * time.Second / 2
 	signs.Wrap(heartbeats.wrap)
+	signs.Wrap(thaws.wrap)
 	heartbeat, err := kubernetes.NewForConfig(signs)
 	if err != nil {
 		return err
