@@ -18,7 +18,8 @@
 #   HEARTBEAT_PID       the process that uses the cluster: if it dies, hotspare releases the claim. A process in
 #                       the background renews the heartbeat of the claim while it lives; default: none
 #                       with "claim", and this script with "run"
-#   HEARTBEAT_TIMEOUT   how long after its death, in seconds or minutes; default: 90s
+#   HEARTBEAT_TIMEOUT   how long after its death, in seconds or minutes, at least 10s; default: 90s
+#   REPORT_INTERVAL     the seconds after which the script looks again why the claim waits, and prints it; default: 15
 #
 # With a stored secret:
 #
@@ -37,7 +38,10 @@ fail() {
   exit 1
 }
 
-name() { printf %s "${CLAIM:?}" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '-'; }
+# require fails unless a variable is set.
+require() { eval "[ -n \"\${$1:-}\" ]" || fail "$1 is not set: the head of this script says what it is"; }
+
+name() { printf %s "$CLAIM" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '-'; }
 
 # hub runs kubectl on the hub, in the namespace of the pool.
 hub() { in_namespace "${HUB_NAMESPACE:-}" "$@"; }
@@ -142,6 +146,7 @@ seconds() {
 
 # get_cluster creates the claim, waits for its cluster, and writes the cluster's kubeconfig.
 get_cluster() {
+  require POOL
   case ${HEARTBEAT_TIMEOUT%[sm]} in
   *[!0-9]* | '' | "$HEARTBEAT_TIMEOUT") fail "HEARTBEAT_TIMEOUT is $HEARTBEAT_TIMEOUT: write seconds or minutes, as in 90s or 2m" ;;
   esac
@@ -164,7 +169,7 @@ metadata:
     ${HEARTBEAT_PID:+hotspare.io/heartbeat-timeout: $HEARTBEAT_TIMEOUT}
     ${PRIORITY:+hotspare.io/priority: '$PRIORITY'}
 spec:
-  clusterPoolName: ${POOL:?}
+  clusterPoolName: $POOL
   lifetime: ${LIFETIME:-2h}
   subjects:
   - kind: User
@@ -190,11 +195,14 @@ YAML
   # In the background, because a shell runs its traps only after a command in the foreground has ended.
   (replace=exec && hub wait --for=condition=ClusterRunning "clusterclaim/$CLAIM" --timeout "${TIMEOUT:-60m}") &
   child=$!
+  (trap - EXIT && report_waiting) &
+  reporter=$!
   wait "$child" || {
-    why=$(hub get clusterclaim "$CLAIM" -o jsonpath='{.status.conditions[?(@.type=="Pending")].message}' 2> /dev/null) || true
+    why=$(pending_message)
     fail "claim $CLAIM has no running cluster${why:+: $why}"
   }
-  child=
+  kill "$reporter" 2> /dev/null || true
+  child= reporter=
   cluster=$(hub get clusterclaim "$CLAIM" -o jsonpath='{.spec.namespace}')
   for try in 1 2 3 4 5 6 7 8 9 10; do # an API server may need a moment to apply the new Role
     if write_kubeconfig; then
@@ -204,6 +212,22 @@ YAML
     sleep "$try"
   done
   return 1
+}
+
+# pending_message prints why the claim has no cluster yet.
+pending_message() { hub get clusterclaim "$CLAIM" -o jsonpath='{.status.conditions[?(@.type=="Pending")].message}' 2> /dev/null || true; }
+
+# report_waiting prints why the claim waits, whenever that has changed, until it is ended. If this script is killed, it ends
+# the kubectl that waits for the cluster.
+report_waiting() {
+  printed=
+  while sleep "${REPORT_INTERVAL:-15}" > /dev/null 2>&1; do # it may outlive this process, and must not keep the output open
+    kill -0 $$ 2> /dev/null || break
+    why=$(pending_message)
+    [ -z "$why" ] || [ "$why" = "$printed" ] || echo "claim $CLAIM waits: $why"
+    printed=$why
+  done
+  kill "$child" 2> /dev/null || true
 }
 
 # renew_heartbeat renews the heartbeat of the claim four times in its timeout, while process $HEARTBEAT_PID lives
@@ -254,7 +278,7 @@ write_kubeconfig() {
 }
 
 release() {
-  [ -z "$heart" ] || kill "$heart" 2> /dev/null || true
+  [ -z "$heart$reporter" ] || kill $heart $reporter 2> /dev/null || true
   [ ! -s "$CLUSTER_KUBECONFIG.log" ] || cat "$CLUSTER_KUBECONFIG.log" >&2
   rm -f "$CLUSTER_KUBECONFIG.log"
   status=0
@@ -270,6 +294,7 @@ claim() {
 }
 
 run() {
+  [ $# -gt 0 ] || fail "run needs a command: cluster.sh run COMMAND..."
   HEARTBEAT_PID=${HEARTBEAT_PID:-$$}
   release_at_exit
   get_cluster
@@ -290,13 +315,13 @@ stop() {
   exit "$1"
 }
 
-# heart renews the heartbeat, child is the process that the script waits for, and created is empty until there may be a claim.
-heart= child= created=yes
+# heart renews the heartbeat, reporter prints why the claim waits, child is the process that the script waits for, and created is empty until there may be a claim.
+heart= reporter= child= created=yes
 HEARTBEAT_PID=${HEARTBEAT_PID:-}
 HEARTBEAT_TIMEOUT=${HEARTBEAT_TIMEOUT:-90s}
 CLUSTER_KUBECONFIG=${CLUSTER_KUBECONFIG:-$PWD/cluster.kubeconfig}
 case "${1:-}" in
-claim | release | run) CLAIM=$(name) && log_in && command=$1 && shift && "$command" "$@" ;;
+claim | release | run) require CLAIM && CLAIM=$(name) && log_in && command=$1 && shift && "$command" "$@" ;;
 token) token ;;
 *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac

@@ -63,7 +63,7 @@ $H up --data-dir $HOTSPARE_DATA_DIR > up.log 2>&1 & HUB=$!
 until grep -q "ready in" up.log; do kill -0 $HUB; sleep 0.5; done
 $H image load $HOME/image
 $H kubectl apply --server-side --force-conflicts -f $HOME/cluster.yaml
-$H kubectl wait clusterdeployment/own --for=jsonpath='{.spec.installed}'=true --timeout=2m
+$H kubectl wait clusterdeployment/own --for=jsonpath='{.spec.installed}'=true --timeout=5m
 SECRET=$($H kubectl get clusterdeployment own -o jsonpath='{.spec.clusterMetadata.adminKubeconfigSecretRef.name}')
 $H kubectl get secret $SECRET -o 'go-template={{.data.kubeconfig | base64decode}}' > own.kubeconfig
 $H kubectl --kubeconfig own.kubeconfig apply -f $HOME/pod.yaml

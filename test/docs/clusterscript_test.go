@@ -206,6 +206,30 @@ func TestTheScriptIsStoppedWhileItWaits(t *testing.T) {
 	}
 }
 
+// A job that waits says why. If the script is killed, the kubectl that waits ends, too.
+func TestTheScriptSaysWhyTheClaimWaits(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"claim", "run"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, []string{command, "true"}, "REPORT_INTERVAL=0.1", "HEARTBEAT_TIMEOUT=4s", "WAIT=trap 'echo it ends; exit' TERM; while :; do sleep 0.1; done")
+			s.start()
+			s.readUntil("claim c waits: there is no pool p")
+			if err := s.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.cmd.Process.Wait(); err != nil { // until then, the process exists
+				t.Fatal(err)
+			}
+			s.readUntil("it ends")
+			s.wait()
+			if said := strings.Count(s.printed.String(), "claim c waits"); said != 1 {
+				t.Errorf("it says %d times why it waits:\n%s", said, &s.printed)
+			}
+		})
+	}
+}
+
 // A claim that the script cannot use is released, and one that it did not create is not.
 func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 	t.Parallel()
@@ -227,15 +251,18 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 			"CREATE=echo 'Error from server (Forbidden): User \"ci\" cannot create resource' >&2; exit 1", 1, false,
 			"cannot create resource: if a right is missing, bind Role claims to User ci: see docs/ci/README.md",
 		},
-		"claim: the wait times out":             {[]string{"claim"}, "WAIT=exit 1", 1, true, "cluster.sh: claim c has no running cluster: there is no pool p"},
-		"claim: the claim is another job's":     {[]string{"claim"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
-		"claim: the hub may have created it":    {[]string{"claim"}, "CREATE=echo 'Unable to connect' >&2; exit 1", 1, true, ""},
-		"claim: HEARTBEAT_TIMEOUT is not valid": {[]string{"claim"}, "HEARTBEAT_TIMEOUT=1m30s", 1, false, ""},
-		"run: the command succeeds":             {[]string{"run", "true"}, "WAIT=", 0, true, ""},
-		"run: the command fails":                {[]string{"run", "sh", "-c", "exit 7"}, "WAIT=", 7, true, ""},
-		"run: the wait times out":               {[]string{"run", "true"}, "WAIT=exit 1", 1, true, ""},
-		"run: the claim is another job's":       {[]string{"run", "true"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
-		"release":                               {[]string{"release"}, "WAIT=", 0, true, ""},
+		"claim: the wait times out":                                   {[]string{"claim"}, "WAIT=exit 1", 1, true, "cluster.sh: claim c has no running cluster: there is no pool p"},
+		"claim: the claim is another job's":                           {[]string{"claim"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
+		"claim: the hub may have created it":                          {[]string{"claim"}, "CREATE=echo 'Unable to connect' >&2; exit 1", 1, true, ""},
+		"claim: HEARTBEAT_TIMEOUT is not valid":                       {[]string{"claim"}, "HEARTBEAT_TIMEOUT=1m30s", 1, false, ""},
+		"claim: there is no pool, and the claim may be another job's": {[]string{"claim"}, "POOL=", 1, false, "cluster.sh: POOL is not set"},
+		"claim: there is no name":                                     {[]string{"claim"}, "CLAIM=", 1, false, "cluster.sh: CLAIM is not set"},
+		"run: there is no command":                                    {[]string{"run"}, "WAIT=", 1, false, "cluster.sh: run needs a command"},
+		"run: the command succeeds":                                   {[]string{"run", "true"}, "WAIT=", 0, true, ""},
+		"run: the command fails":                                      {[]string{"run", "sh", "-c", "exit 7"}, "WAIT=", 7, true, ""},
+		"run: the wait times out":                                     {[]string{"run", "true"}, "WAIT=exit 1", 1, true, ""},
+		"run: the claim is another job's":                             {[]string{"run", "true"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
+		"release":                                                     {[]string{"release"}, "WAIT=", 0, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
