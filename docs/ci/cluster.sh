@@ -222,12 +222,14 @@ pending_message() { hub get clusterclaim "$CLAIM" -o jsonpath='{.status.conditio
 report_waiting() {
   printed=
   while sleep "${REPORT_INTERVAL:-15}" > /dev/null 2>&1; do # it may outlive this process, and must not keep the output open
-    kill -0 $$ 2> /dev/null || break
+    if ! kill -0 $$ 2> /dev/null; then
+      kill "$child" 2> /dev/null || true
+      return
+    fi
     why=$(pending_message)
     [ -z "$why" ] || [ "$why" = "$printed" ] || echo "claim $CLAIM waits: $why"
     printed=$why
   done
-  kill "$child" 2> /dev/null || true
 }
 
 # renew_heartbeat renews the heartbeat of the claim four times in its timeout, while process $HEARTBEAT_PID lives
@@ -315,7 +317,8 @@ stop() {
   exit "$1"
 }
 
-# heart renews the heartbeat, reporter prints why the claim waits, child is the process that the script waits for, and created is empty until there may be a claim.
+# heart renews the heartbeat, reporter prints why the claim waits, child is the process that the script waits for, and created
+# is empty until there may be a claim.
 heart= reporter= child= created=yes
 HEARTBEAT_PID=${HEARTBEAT_PID:-}
 HEARTBEAT_TIMEOUT=${HEARTBEAT_TIMEOUT:-90s}

@@ -36,11 +36,7 @@ func listenOnLastPort(dir string, port int) (net.Listener, error) {
 	if port == 0 {
 		port = last
 	}
-	listen := listenOnFreePort
-	if port != 0 {
-		listen = func() (net.Listener, error) { return controlplane.Listen(port) }
-	}
-	listener, err := listen()
+	listener, err := listenOn(port)
 	if err != nil {
 		return nil, fmt.Errorf("%w, or use another port for the hub", err)
 	}
@@ -54,9 +50,12 @@ func listenOnLastPort(dir string, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// listenOnFreePort listens on a random port of the range, or, if other programs use all that it tries, on an
-// ephemeral port.
-func listenOnFreePort() (net.Listener, error) {
+// listenOn listens on port, or, if that is 0, on a random port of the range. If other programs use all that it tries, it
+// listens on an ephemeral port.
+func listenOn(port int) (net.Listener, error) {
+	if port != 0 {
+		return controlplane.Listen(port)
+	}
 	for range portTries {
 		listener, err := controlplane.Listen(firstPort + rand.IntN(portCount)) //nolint:gosec // it is no secret
 		var taken *controlplane.PortTakenError

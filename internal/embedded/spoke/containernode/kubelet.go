@@ -50,7 +50,7 @@ func runKubelet(ctx context.Context, o Options, member *node.Membership, heartbe
 		return fmt.Errorf("configuring the kubelet: %w", err)
 	}
 	thaws := &thawDetector{}
-	go thaws.follow(ctx)
+	go thaws.noteRuns(ctx)
 	if err := addClients(dependencies, member, heartbeats, thaws); err != nil {
 		return fmt.Errorf("configuring the kubelet: %w", err)
 	}
@@ -71,7 +71,7 @@ func addClients(d *kubelet.Dependencies, member *node.Membership, heartbeats *he
 	signs := rest.CopyConfig(config)
 	signs.Timeout = leaseSeconds * time.Second / 2
 	signs.Wrap(heartbeats.wrap)
-	signs.Wrap(thaws.wrap)
+	signs.Wrap(thaws.wrapTransport)
 	heartbeat, err := kubernetes.NewForConfig(signs)
 	if err != nil {
 		return err

@@ -38,12 +38,12 @@ type thawDetector struct {
 	ranAt, thawedAt time.Time
 }
 
-// follow notes that the process runs until ctx ends.
-func (d *thawDetector) follow(ctx context.Context) {
+// noteRuns notes every thawTick that the process runs, until ctx ends.
+func (d *thawDetector) noteRuns(ctx context.Context) {
 	ticker := time.NewTicker(thawTick)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		d.wasThawedWithin(settleTime)
+		d.noteRun(time.Now())
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
@@ -51,25 +51,31 @@ func (d *thawDetector) follow(ctx context.Context) {
 	}
 }
 
-// wasThawedWithin reports whether the process was thawed within this time. It does not depend on whether follow has
-// run since the thaw.
-func (d *thawDetector) wasThawedWithin(span time.Duration) bool {
+// noteRun notes that the process runs now, and that it was thawed if it has not run for frozenFor.
+func (d *thawDetector) noteRun(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
 	if !d.ranAt.IsZero() && now.Sub(d.ranAt) > frozenFor {
 		d.thawedAt = now
 	}
 	d.ranAt = now
-	return !d.thawedAt.IsZero() && now.Sub(d.thawedAt) < span
 }
 
-// wrap returns a transport of node statuses that refuses, for settleTime after a thaw, those that say that the
+// isSettling reports whether the process was thawed within settleTime. noteRuns may not have run since the thaw.
+func (d *thawDetector) isSettling() bool {
+	now := time.Now()
+	d.noteRun(now)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.thawedAt.IsZero() && now.Sub(d.thawedAt) < settleTime
+}
+
+// wrapTransport returns a transport of node statuses that refuses, for settleTime after a thaw, those that say that the
 // container runtime is down. The kubelet tries again, with what it has found out meanwhile. Otherwise the node would
 // not be ready for a moment after some thaws, and its pods would get no connections.
-func (d *thawDetector) wrap(next http.RoundTripper) http.RoundTripper {
+func (d *thawDetector) wrapTransport(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/status") || !d.wasThawedWithin(settleTime) {
+		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/status") || !d.isSettling() {
 			return next.RoundTrip(r)
 		}
 		body, err := readBody(r)

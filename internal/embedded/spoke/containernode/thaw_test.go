@@ -40,16 +40,16 @@ func sendStatus(t *testing.T, transport http.RoundTripper, body string) error {
 	return err
 }
 
-// Goroutines of a frozen process do not run. Here, they run only while the detector follows.
+// Goroutines of a frozen process do not run. Here, they run only in noteRuns.
 func TestAThawedNodeDoesNotSayThatItsRuntimeIsDownBeforeTheCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var server statusServer
 		d := &thawDetector{}
-		transport := d.wrap(&server)
+		transport := d.wrapTransport(&server)
 		awake := func(span time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), span)
 			defer cancel()
-			d.follow(ctx)
+			d.noteRuns(ctx)
 		}
 		awake(time.Minute)
 		if err := sendStatus(t, transport, downStatus); err != nil || len(server.got) != 1 || server.got[0] != downStatus {
