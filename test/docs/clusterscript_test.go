@@ -31,7 +31,7 @@ esac
 `
 
 // scriptLimit is the time after which a script that has not ended is killed.
-const scriptLimit = 30 * time.Second
+const scriptLimit = 2 * time.Minute
 
 // script is a run of docs/ci/cluster.sh with fakeKubectl.
 type script struct {
@@ -137,6 +137,13 @@ func (s *script) calls(text string) (found []string) {
 		}
 	}
 	return found
+}
+
+// repeatedReports returns how many times the script may have repeated a report: every tenth renewal that fails, and a slow
+// machine gets that far in any test.
+func (s *script) repeatedReports() int {
+	s.t.Helper()
+	return len(s.calls("annotate")) / 10
 }
 
 // Another user of the runner may have put a file or a link where the script writes.
@@ -317,7 +324,7 @@ func TestTheScriptReportsHeartbeatsThatFail(t *testing.T) {
 				t.Fatal(err)
 			}
 			code := s.wait()
-			if reports := strings.Count(s.printed.String(), "cluster.sh: "); code != 0 || reports != c.reports {
+			if reports := strings.Count(s.printed.String(), "cluster.sh: "); code != 0 || reports < c.reports || reports > c.reports+s.repeatedReports() {
 				t.Errorf("exit code %d, %d reports, want %d:\n%s", code, reports, c.reports, &s.printed)
 			}
 		})
@@ -338,11 +345,15 @@ func TestTheReportsOfTheProcessThatOutlivesTheScript(t *testing.T) {
 	}
 	const report = "the heartbeat of claim c was not renewed: Error from server (Forbidden): no"
 	before, after, _ := strings.Cut(s.printed.String(), "tests have ended\n")
-	if _, err := os.Stat("/proc/self/fd/2"); err == nil && strings.Count(before, report) != 1 {
-		t.Errorf("the log shows no report at once:\n%s", &s.printed)
+	isReported := func(log string) bool {
+		n := strings.Count(log, report)
+		return n >= 1 && n <= 1+s.repeatedReports()
 	}
-	if strings.Count(after, report) != 1 {
-		t.Errorf("the release shows no report:\n%s", &s.printed)
+	if _, err := os.Stat("/proc/self/fd/2"); err == nil && !isReported(before) {
+		t.Errorf("the log shows no report at once, or too many:\n%s", &s.printed)
+	}
+	if !isReported(after) {
+		t.Errorf("the release shows no report, or too many:\n%s", &s.printed)
 	}
 	if left, err := filepath.Glob(s.path("cluster.kubeconfig*")); err != nil || len(left) > 0 {
 		t.Errorf("the script has left %v, %v", left, err)
