@@ -24,17 +24,15 @@ func Decide(s Snapshot) Plan {
 	d.dropUnusableNames()
 	d.retireClusters()
 	d.completeBindings()
-	if d.Settings.Deleting {
-		d.deleteUnclaimed()
-		return d.finishPlan()
+	if !d.Settings.Deleting {
+		d.bindWaitingClaims()
+		d.setPowerStates()
+		d.completeCreations()
+		d.createMissing()
+		d.replaceBroken()
+		d.deleteSurplus()
+		d.replaceStale()
 	}
-	d.bindWaitingClaims()
-	d.setPowerStates()
-	d.completeCreations()
-	d.createMissing()
-	d.replaceBroken()
-	d.deleteSurplus()
-	d.replaceStale()
 	return d.finishPlan()
 }
 
@@ -93,8 +91,8 @@ func (d *draft) dropUnusableNames() {
 	}
 }
 
-// retireClusters deletes clusters that are marked for removal, and claimed clusters whose claim is
-// being deleted, has another cluster, or does not exist.
+// retireClusters deletes clusters that are marked for removal, claimed clusters whose claim is being deleted, has
+// another cluster, or does not exist, and the unclaimed clusters of a pool that is being deleted.
 func (d *draft) retireClusters() {
 	for _, m := range d.buckets[Removed] {
 		d.deleteOnRequest(m, MarkedForRemoval, "it is marked for removal")
@@ -114,29 +112,9 @@ func (d *draft) retireClusters() {
 			d.deleteOnRequest(m, ClaimServed, "its claim %s has cluster %s", m.Claim, c.Cluster)
 		}
 	}
-}
-
-// completeBindings completes bindings of which one of the two writes is missing: it writes the
-// cluster into the claim, or the claim into the cluster. If two clusters name a claim that names
-// none, the claim gets the oldest. A pool that is being deleted completes bindings too: nothing
-// else would, and the pool cannot be deleted before the claim is.
-func (d *draft) completeBindings() {
-	completed := map[string]bool{}
-	for _, m := range d.buckets[Claimed] {
-		c, exists := d.claims[m.Claim]
-		incomplete := c.Cluster == "" && !m.isReservedForPredecessor(c) || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
-		readable := m.Unreadable == "" && !c.Unreadable
-		if exists && readable && incomplete && !c.Deleting && !completed[c.Name] {
-			completed[c.Name] = true
-			d.addBinding(c, m, BindingIncomplete, "the binding was interrupted")
-		}
+	if d.Settings.Deleting {
+		d.deleteUnclaimed()
 	}
-}
-
-// isReservedForPredecessor reports whether c may be another claim than the one of that name for which m was reserved:
-// c may not have a cluster, and was not there before. It gets m once it is admitted.
-func (m *Member) isReservedForPredecessor(c Claim) bool {
-	return c.Held && !c.Created.Before(m.ClaimedAt)
 }
 
 // deleteUnclaimed deletes every unclaimed cluster of a pool that is being deleted, all at once, as
@@ -145,26 +123,6 @@ func (d *draft) deleteUnclaimed() {
 	for _, m := range d.unclaimedMembers(Installing, Standby, Assignable, Broken) {
 		d.deleteOnRequest(m, PoolDeleted, "the pool is being deleted")
 	}
-}
-
-// bindWaitingClaims binds the oldest running clusters to the first claims in the queue. A set gets all its clusters
-// in one pass, or none.
-func (d *draft) bindWaitingClaims() {
-	n := d.servableCount(len(d.buckets[Assignable]))
-	hasPriorities := slices.ContainsFunc(d.waiting, func(c Claim) bool { return c.Priority != 0 })
-	for i := range n {
-		if !d.isLocked(d.waiting[i]) { // the cluster is kept for it otherwise
-			d.addBinding(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, d.bindingReason(d.waiting[i], hasPriorities))
-		}
-	}
-	bound := d.buckets[Assignable][:n]
-	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), bound...)
-	d.buckets[Assignable] = d.buckets[Assignable][n:]
-	d.waiting = d.waiting[n:]
-}
-
-func (d *draft) addBinding(c Claim, m *Member, cause Cause, reason string) {
-	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, After: d.lockOf(c), Cause: cause, Reason: reason})
 }
 
 // setPowerStates starts one cluster for each waiting claim and keeps the oldest runningCount of the

@@ -136,11 +136,6 @@ func (d *draft) compareUnits(a, b Claim) int {
 	)
 }
 
-// compareNames orders the claims of a set by their numbers, which are the ends of their names.
-func compareNames(a, b Claim) int {
-	return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
-}
-
 func (d *draft) rankUnit(c Claim) int {
 	if d.begunSets[c.Set.Name] {
 		return 0
@@ -154,78 +149,6 @@ func (c Claim) unit() claimqueue.Entry {
 		return c.entry()
 	}
 	return claimqueue.Entry{Name: c.Set.Name, Created: c.Set.Created, Priority: c.Priority}
-}
-
-// servedTogether returns the number of claims, from the first one in list, that get clusters together or not at
-// all.
-func (d *draft) servedTogether(list []Claim) int {
-	set := list[0].Set.Name
-	if set == "" || d.begunSets[set] {
-		return 1
-	}
-	n := 1
-	for n < len(list) && list[n].Set.Name == set {
-		n++
-	}
-	return n
-}
-
-// lockOf returns the claim of the set of c that must get its cluster before c does: the first one, by name. It returns "" if c is that
-// claim, if a claim of the set has a cluster, or if c belongs to no set. A set that moves to another pool deletes its claims in
-// the same order, each only if it has no cluster, and stops at the first that has one. So either the pool gets the first claim, and
-// then all, or the set does.
-func (d *draft) lockOf(c Claim) string {
-	if c.Set.Name == "" {
-		return ""
-	}
-	first := c
-	for _, o := range d.Claims {
-		switch {
-		case o.Set.Name != c.Set.Name || o.Deleting:
-		case o.Cluster != "":
-			return ""
-		case compareNames(o, first) < 0:
-			first = o
-		}
-	}
-	if first.Name == c.Name {
-		return ""
-	}
-	return first.Name
-}
-
-// isLocked reports whether c must wait for the first claim of its set, which gets no cluster in this plan.
-func (d *draft) isLocked(c Claim) bool {
-	lock := d.lockOf(c)
-	return lock != "" && !slices.ContainsFunc(d.steps, func(s Step) bool { return s.Verb == Bind && s.Claim == lock })
-}
-
-// servableCount returns how many of the waiting claims, in their order, get one of n clusters now. A set for which
-// n is not enough ends it: the clusters are kept for the set, and no claim behind it gets one.
-func (d *draft) servableCount(n int) int {
-	count := 0
-	for count < len(d.waiting) {
-		together := d.servedTogether(d.waiting[count:])
-		if count+together > n {
-			break
-		}
-		count += together
-	}
-	return count
-}
-
-// bindingReason explains why a waiting claim gets a cluster now.
-func (d *draft) bindingReason(c Claim, hasPriorities bool) string {
-	switch {
-	case d.begunSets[c.Set.Name]:
-		return fmt.Sprintf("other claims of ClaimSet %s have clusters, oldest running cluster", c.Set.Name)
-	case c.Set.Name != "":
-		return fmt.Sprintf("ClaimSet %s is the first in the queue, and enough clusters run for it, oldest running cluster", c.Set.Name)
-	case hasPriorities:
-		return fmt.Sprintf("first claim in the queue, with priority %d, oldest running cluster", c.Priority)
-	default:
-		return "oldest claim, oldest running cluster"
-	}
 }
 
 // describeKept describes how many running clusters are kept for the first set in the queue.

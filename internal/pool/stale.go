@@ -27,10 +27,12 @@ func (m *Member) hasOtherSteps(s *Settings) bool {
 	}
 }
 
-// StaleReason returns why a stale member is replaced; poolChanged is the reason if neither its
+// StaleReason returns why a stale member is replaced; "" if m is not stale. poolChanged is the reason if neither its
 // customization nor its recipe is outdated.
 func (m *Member) StaleReason(s *Settings, poolChanged string) string {
 	switch {
+	case !m.isStale(s):
+		return ""
 	case m.Outdated != "":
 		return m.Outdated
 	case m.Version == s.Version && m.hasOldRecipe(s):
@@ -72,8 +74,9 @@ func (d *draft) replaceStale() {
 		return // it shows whether clusters with the new steps work at all
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
-		if m.isStale(&d.Settings) && !d.skipProtected(m) {
-			d.replaceMember(m, Stale, m.StaleReason(&d.Settings, "it was created from an older version of the pool"))
+		reason := m.StaleReason(&d.Settings, "it was created from an older version of the pool")
+		if reason != "" && !d.skipProtected(m) {
+			d.replaceMember(m, Stale, reason)
 			return
 		}
 	}
@@ -86,12 +89,15 @@ func (d *draft) replaceStale() {
 // nobody: a user may have fixed its cause in the pool since.
 func (d *draft) replaceStaleInstalls() {
 	for _, m := range slices.Backward(d.buckets[Installing]) {
-		switch {
-		case d.plannedDeletions[m.Name], d.reservedForClaims[m.Name] && m.isProgressing():
-		case m.isStale(&d.Settings):
-			d.replaceMember(m, Stale, m.StaleReason(&d.Settings, "it is being created from an older version of the pool"))
-		case m.couldSucceedNow(&d.Settings):
-			d.replaceMember(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started")
+		if d.plannedDeletions[m.Name] || d.reservedForClaims[m.Name] && m.isProgressing() {
+			continue
+		}
+		reason := m.StaleReason(&d.Settings, "it is being created from an older version of the pool")
+		if reason == "" && m.couldSucceedNow(&d.Settings) {
+			reason = "its install does not succeed, and a Secret or customization that the pool refers to has changed since it started"
+		}
+		if reason != "" {
+			d.replaceMember(m, Stale, reason)
 		}
 	}
 }

@@ -210,25 +210,6 @@ func (t *execution) confirmUnused(ctx context.Context, cd *hivev1.ClusterDeploym
 	return fault.New(fault.Conflict, fmt.Errorf("claim %s still has cluster %s", claim.Name, cd.Name))
 }
 
-// confirmDisplaced confirms with the API server that another existing cluster has a cluster's
-// customization.
-func (r *Reconciler) confirmDisplaced(ctx context.Context, s *observation, cd *hivev1.ClusterDeployment) error {
-	var c hivev1.ClusterDeploymentCustomization
-	name := facts.CustomizationOf(cd)
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: name}, &c); err != nil {
-		return fmt.Errorf("reading customization %s: %w", name, err)
-	}
-	holder, held := lease.Holder(&c)
-	if !held || holder.Name == cd.Name {
-		return fault.New(fault.Conflict, fmt.Errorf("cluster %s may have the lease of customization %s", cd.Name, name))
-	}
-	var other hivev1.ClusterDeployment
-	if err := r.Live.Get(ctx, holder, &other); err != nil {
-		return fmt.Errorf("looking for cluster %s, which has customization %s: %w", holder.Name, name, err)
-	}
-	return nil
-}
-
 // confirmRecorded confirms with the API server that the pool still has a recorded name together
 // with the customization that was just acquired for it. Another process that is leader too may have
 // dropped the name; then the lease ends as if this process had died.

@@ -14,6 +14,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -154,6 +155,25 @@ func (r *Reconciler) retainConfirmedDisplaced(ctx context.Context, s *observatio
 		if err != nil {
 			delete(s.inventoryPlan.Displaced, name)
 		}
+	}
+	return nil
+}
+
+// confirmDisplaced confirms with the API server that another existing cluster has a cluster's
+// customization.
+func (r *Reconciler) confirmDisplaced(ctx context.Context, s *observation, cd *hivev1.ClusterDeployment) error {
+	var c hivev1.ClusterDeploymentCustomization
+	name := facts.CustomizationOf(cd)
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: name}, &c); err != nil {
+		return fmt.Errorf("reading customization %s: %w", name, err)
+	}
+	holder, held := lease.Holder(&c)
+	if !held || holder.Name == cd.Name {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s may have the lease of customization %s", cd.Name, name))
+	}
+	var other hivev1.ClusterDeployment
+	if err := r.Live.Get(ctx, holder, &other); err != nil {
+		return fmt.Errorf("looking for cluster %s, which has customization %s: %w", holder.Name, name, err)
 	}
 	return nil
 }
