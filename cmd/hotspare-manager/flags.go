@@ -48,6 +48,9 @@ const (
 	podName      = "POD_NAME"
 )
 
+// defaultNamespace is the namespace of a manager that runs outside of pods.
+const defaultNamespace = "hotspare-system"
+
 // off is the address that disables a listener.
 const off = "0"
 
@@ -58,7 +61,7 @@ func (f *flags) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the hub (default: $KUBECONFIG, else the cluster in which the manager runs)")
 	set.BoolVar(&f.elect, "leader-elect", true, "elect one replica as the leader; if false, this replica always acts, even if others do")
-	set.StringVar(&f.namespace, "leader-elect-namespace", cmp.Or(os.Getenv(podNamespace), "hotspare-system"), "`namespace` of the Lease hotspare-manager")
+	set.StringVar(&f.namespace, "leader-elect-namespace", cmp.Or(os.Getenv(podNamespace), defaultNamespace), "`namespace` of the Lease hotspare-manager")
 	set.StringVar(&f.health, "health-bind-address", ":8081", "`address` that serves /healthz and /readyz; 0 disables probes")
 	set.StringVar(&f.metrics, "metrics-bind-address", ":8443",
 		"`address` that serves /metrics by https to clients that the hub authorizes; 0 disables metrics")
@@ -87,6 +90,11 @@ func (f *flags) addFlags(cmd *cobra.Command) {
 			"kept for 7 days, and up to 1 GiB (default: none are collected)")
 	set.StringVar(&f.format, "log-format", "text", "log format: text or json")
 	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "log level: 0 events, 1 decisions, 2 details")
+}
+
+// ownNamespace returns the namespace of hotspare: that of its pod, or else that of its Lease.
+func (f *flags) ownNamespace() string {
+	return cmp.Or(os.Getenv(podNamespace), f.namespace, defaultNamespace)
 }
 
 // validate returns the errors in the flags.

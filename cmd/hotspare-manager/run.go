@@ -153,7 +153,7 @@ func (f *flags) buildManager(ctx context.Context, log logr.Logger, cfg *rest.Con
 		return nil, err
 	}
 	deps := manager.Platforms{
-		Executors: set.Executors, Actuators: set.Actuators, GlobalPullSecret: pullSecret, Hub: hub,
+		Executors: set.Executors, Actuators: set.Actuators, Namespace: f.ownNamespace(), GlobalPullSecret: pullSecret, Hub: hub,
 		CertificateAuthorities: set.CertificateAuthorities, News: news.events,
 	}
 	if deps.Diagnostics, err = f.openDiagnostics(ctx); err != nil {

@@ -38,7 +38,7 @@ func TestPoolPoliciesWithBadInput(t *testing.T) {
 		"auto without a limit":       {`{"mode":"Auto"}`, "mode Auto needs size.max: set the largest"},
 		"auto":                       {`{"mode":"Auto","size":{"max":9}}`, ""},
 		"another mode":               {`{"mode":"Always"}`, "Unsupported value"},
-		"a budget without prices":    {`{"budget":5}`, "budget needs prices: set spec.prices"},
+		"a budget without prices":    {`{"budget":5}`, ""},
 		"a budget of 0":              {`{"budget":0,"prices":{"running":1}}`, "it is 0 or not a number: write a number above 0"},
 		"a budget of \"0\"":          {`{"budget":"0","prices":{"running":1}}`, "it is 0 or not a number: write a number above 0"},
 		"a budget":                   {`{"budget":"99.5","prices":{"running":"1.2","hibernating":0}}`, ""},
@@ -79,7 +79,8 @@ func TestPoolPoliciesWithBadInput(t *testing.T) {
 			if err := json.Unmarshal(stored, &read); err != nil || read.Unreadable != "" {
 				t.Fatalf("it was accepted and cannot be read: %v %s", err, read.Unreadable)
 			}
-			if _, faults := policy.Parse(read.Spec, policy.HubDefaults); len(faults) > 0 {
+			estimated := policy.HubDefaults.WithEstimate(&v1alpha1.EstimatedPrices{Running: "1", Hibernating: "0.1"})
+			if _, faults := policy.Parse(read.Spec, estimated); len(faults) > 0 {
 				t.Errorf("it was accepted and cannot be used: %v", faults)
 			}
 			if read.Spec.Mode == "" || read.Spec.TimeZone != "UTC" || read.Status.ObservedGeneration != -1 {

@@ -67,6 +67,8 @@ type Platforms struct {
 	Obstacles map[string]clusterpool.Obstacle
 	// Recipes are the recipes of platform exec; nil if there are none.
 	Recipes clusterpool.Recipes
+	// Namespace is that of hotspare on the hub, with the ConfigMap of prices; empty uses the default prices.
+	Namespace string
 	// GlobalPullSecret names a Secret with registries that all clusters get; an empty name means
 	// none.
 	GlobalPullSecret types.NamespacedName
@@ -238,7 +240,7 @@ func setUpPoolControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, re
 	if err := leases.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	policies := &poolpolicy.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("poolpolicy"), Metrics: counts}
+	policies := &poolpolicy.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("poolpolicy"), Namespace: p.Namespace, Metrics: counts}
 	if err := policies.SetupWithManager(mgr); err != nil {
 		return err
 	}

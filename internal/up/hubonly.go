@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/manager"
 )
 
-// managerNamespace is the default namespace of hotspare-manager's Lease.
+// managerNamespace is the default namespace of hotspare-manager: that of its Lease, and of the ConfigMap of prices.
 const managerNamespace = "hotspare-system"
 
 // runHubOnly runs everything but the controllers, for a hotspare-manager that runs elsewhere.

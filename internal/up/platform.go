@@ -68,6 +68,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		News:        news,
 		HubIdentity: func(c *rest.Config) (certificate, key []byte) { return installlocal.IssueHubIdentity(store, c) },
 
+		Namespace:              managerNamespace,
 		GlobalPullSecret:       o.GlobalPullSecret,
 		CertificateAuthorities: others.CertificateAuthorities,
 		Hub:                    dataplane.Hub{Server: h.URL(), CA: h.CACertPEM()},

@@ -269,6 +269,11 @@ var table = []section{
 			"A forged change by hand delays the next change of the counts until midnight at most. Nothing else in it is acted upon.",
 		},
 		{
+			[]string{"EstimatedPrices.*"},
+			"`status.estimatedPrices`; ConfigMap `hotspare-prices`", "of the status, " + owner + "; of the ConfigMap, users who may write ConfigMaps in hotspare's namespace",
+			"hotspare acts on the estimate that it has just computed, and not on the status, which the command line and the console show. The ConfigMap changes what a budget allows, within the limits of the policy; `pricetable.Parse` bounds each price. Of the Secret with the pool's install-config, the estimate contains instance types and numbers of machines only, for users who may read PoolPolicies and no Secrets: `config.ListMachines` returns, and quotes in errors, nothing else.",
+		},
+		{
 			[]string{"AnnotationSizing"},
 			"annotation `sizing` of a pool", "users who may write pools in that namespace",
 			"They may set the counts themselves.",

@@ -48,7 +48,6 @@ const (
 
 // PoolPolicySpec is the desired state of a PoolPolicy.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.budget) || has(self.prices)",message="budget needs prices: set spec.prices, such as {running: \"1.2\", hibernating: \"0.1\"}"
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Auto' || has(self.size) && has(self.size.max)",message="mode Auto needs size.max: set the largest number of unclaimed clusters that hotspare may keep"
 type PoolPolicySpec struct {
 	// Mode is Recommend or Auto. Recommend reports the counts in the status, and changes nothing.
@@ -68,12 +67,13 @@ type PoolPolicySpec struct {
 	// +optional
 	Size *CountLimits `json:"size,omitempty"`
 	// Budget limits what the unclaimed clusters may cost in a calendar month in UTC, in the currency of
-	// prices. hotspare lowers the running count first, then the size. If unset, there is no limit.
+	// prices, or of status.estimatedPrices. hotspare lowers the running count first, then the size. If unset,
+	// there is no limit.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('[1-9]')",message="it is 0 or not a number: write a number above 0, or remove it for no limit"
 	Budget *Decimal `json:"budget,omitempty"`
-	// Prices are those of one hour of an unclaimed cluster. A budget needs them, and so do costs in the
-	// status, in reports and on the console.
+	// Prices are those of one hour of an unclaimed cluster, for the budget, and for costs in the status, in
+	// reports and on the console. If unset, hotspare estimates them: see status.estimatedPrices.
 	// +optional
 	Prices *PolicyPrices `json:"prices,omitempty"`
 	// Sleep sets the depths at which hibernating spare clusters sleep. If unset, hotspare does not change
@@ -341,6 +341,10 @@ type PoolPolicyStatus struct {
 	// Coverage compares what spec.objective promises with what claims got.
 	// +optional
 	Coverage *PolicyCoverage `json:"coverage,omitempty"`
+	// EstimatedPrices are the prices that hotspare computes with while spec.prices is unset, or why it has none. It
+	// is unset while spec.prices is set.
+	// +optional
+	EstimatedPrices *EstimatedPrices `json:"estimatedPrices,omitempty"`
 	// Month is what the unclaimed clusters of the pool have cost since this calendar month began in UTC.
 	// +optional
 	Month *PolicyMonth `json:"month,omitempty"`
@@ -451,8 +455,24 @@ type PolicyForecast struct {
 	Within string `json:"within,omitempty"`
 }
 
+// EstimatedPrices are estimates of the prices of one hour of an unclaimed cluster. They are computed from a table of list
+// prices and from the machines of the pool's install-config.
+type EstimatedPrices struct {
+	// Running is the price of a cluster that runs, such as "1.152". It is unset if no estimate is possible.
+	// +optional
+	Running string `json:"running,omitempty"`
+	// Hibernating is the price of a cluster that hibernates, at any depth. It is unset if no estimate is possible.
+	// +optional
+	Hibernating string `json:"hibernating,omitempty"`
+	// Currency is the code of the currency, such as USD. It is unset if no estimate is possible.
+	// +optional
+	Currency string `json:"currency,omitempty"`
+	// Basis says which machines and prices the estimate is computed from, or why none is possible and what to do.
+	Basis string `json:"basis"`
+}
+
 // PolicyMonth is what the unclaimed clusters of a pool have cost since a calendar month began in UTC. The
-// amounts are in the currency of spec.prices, and unset without it.
+// amounts are in the currency of spec.prices or of status.estimatedPrices, and unset without prices.
 type PolicyMonth struct {
 	// Month is the calendar month, such as "2026-03".
 	Month string `json:"month"`

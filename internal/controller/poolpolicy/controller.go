@@ -39,6 +39,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments;clusterclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // FieldManager is the field manager of the counts that this controller writes.
@@ -46,12 +47,14 @@ const FieldManager = "hotspare-sizing"
 
 // Reconciler reconciles PoolPolicies.
 type Reconciler struct {
-	// Client reads from caches, Live from the API server: only Live returns ConfigMaps, and
+	// Client reads from caches, Live from the API server: only Live returns ConfigMaps, Secrets, and
 	// managedFields, which show who has changed the counts.
 	Client client.Client
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
+	// Namespace is that of hotspare, with the ConfigMap of prices. If it is empty, the default table of prices is used.
+	Namespace string
 	// Metrics measures the passes; nil disables it.
 	Metrics *metrics.Metrics
 
@@ -80,7 +83,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		usual, _ := policy.Parse(v1alpha1.PoolPolicySpec{}, policy.HubDefaults) // the defaults are valid
 		return r.recordOnly(ctx, &p, usual, []policy.FieldError{{Reason: reasonUnreadable, Field: "it", Problem: "cannot be read: " + p.Unreadable}})
 	}
-	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults)
+	estimate, err := r.estimatePrices(ctx, &p)
+	if err != nil {
+		return fault.Requeue(0, fmt.Errorf("estimating the prices of PoolPolicy %s: %w", req, err))
+	}
+	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults.WithEstimate(estimate))
 	rungs, more := parseLadder(p.Spec)
 	if faults = append(faults, more...); len(faults) > 0 {
 		return r.recordOnly(ctx, &p, parsed, faults)
@@ -106,13 +113,13 @@ func (r *Reconciler) recordOnly(ctx context.Context, p *v1alpha1.PoolPolicy, par
 	}
 	s, err := r.observePolicy(ctx, p, parsed)
 	if err != nil {
-		return fault.Requeue(0, errors.Join(err, r.reportInvalid(ctx, p, nil, faults)))
+		return fault.Requeue(0, errors.Join(err, r.reportInvalid(ctx, p, parsed.Estimate, nil, faults)))
 	}
 	if s.obstacle != nil {
-		return fault.Requeue(0, errors.Join(r.reportInvalid(ctx, p, nil, faults), r.closeRecord(ctx, client.ObjectKeyFromObject(p))))
+		return fault.Requeue(0, errors.Join(r.reportInvalid(ctx, p, parsed.Estimate, nil, faults), r.closeRecord(ctx, client.ObjectKeyFromObject(p))))
 	}
 	s.record.refusal = r.saveRecord(ctx, s.record, s.pool)
-	return fault.Requeue(maxRequeueDelay, r.reportInvalid(ctx, p, s.record, faults))
+	return fault.Requeue(maxRequeueDelay, r.reportInvalid(ctx, p, parsed.Estimate, s.record, faults))
 }
 
 // decideAndAct does the rest of a pass over a policy that has a pool.

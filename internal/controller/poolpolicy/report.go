@@ -40,7 +40,9 @@ func isFalse(typ, reason, message string) conditionValue {
 
 // reportInvalid reports which fields of the specification cannot be used, and whether claims are recorded; record is nil if
 // nothing can be recorded. hotspare changes no counts then.
-func (r *Reconciler) reportInvalid(ctx context.Context, p *v1alpha1.PoolPolicy, record *storedRecord, faults []policy.FieldError) error {
+func (r *Reconciler) reportInvalid(
+	ctx context.Context, p *v1alpha1.PoolPolicy, estimate *v1alpha1.EstimatedPrices, record *storedRecord, faults []policy.FieldError,
+) error {
 	var all []string
 	for _, f := range faults {
 		all = append(all, "spec."+f.Error())
@@ -57,7 +59,7 @@ func (r *Reconciler) reportInvalid(ctx context.Context, p *v1alpha1.PoolPolicy, 
 	if record != nil {
 		conditions = append(conditions, describeRecord(record, r.Clock.Now()))
 	}
-	return r.patchStatus(ctx, p, &v1alpha1.PoolPolicyStatus{CountsSetBy: v1alpha1.CountsSetByUser}, conditions...)
+	return r.patchStatus(ctx, p, &v1alpha1.PoolPolicyStatus{CountsSetBy: v1alpha1.CountsSetByUser, EstimatedPrices: estimate}, conditions...)
 }
 
 // reportObstacle reports why nothing can be decided.
@@ -97,7 +99,8 @@ func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
 		Record: &v1alpha1.DemandRecord{
 			ConfigMap: record.ConfigMapName(s.pool.Name), Claims: int32(min(t.Demand.Claims(), math.MaxInt32)), Since: metav1.NewTime(t.Since.Truncate(time.Second)),
 		},
-		ComputedAt: &at,
+		EstimatedPrices: s.policy.Estimate,
+		ComputedAt:      &at,
 	}
 	if l := s.ladder; l != nil {
 		st.Recommended.Sleep = &v1alpha1.RecommendedLadder{Ladder: l.String(), Reason: l.Reason}

@@ -29,6 +29,9 @@ import (
 // monday is a Monday at eight in the morning in UTC.
 var monday = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 
+// hubNamespace is the namespace of hotspare.
+const hubNamespace = "hotspare-system"
+
 // key is the pool, and its policy.
 var key = types.NamespacedName{Namespace: "team", Name: "dev"}
 
@@ -133,7 +136,7 @@ func (h *hub) restart() {
 			return err
 		},
 	})
-	h.r = &poolpolicy.Reconciler{Client: c, Live: live, Clock: h.clock, Events: h.events}
+	h.r = &poolpolicy.Reconciler{Client: c, Live: live, Clock: h.clock, Events: h.events, Namespace: hubNamespace}
 }
 
 // pass lets the controller look once.

@@ -21,7 +21,10 @@ type Policy struct {
 	Auto      bool
 	Objective sizing.Objective
 	// Limits has no spent budget yet.
-	Limits   sizing.Limits
+	Limits sizing.Limits
+	// Estimate is what hotspare has estimated for a specification without prices; nil for one that has some. If it has
+	// prices, Limits has them.
+	Estimate *v1alpha1.EstimatedPrices
 	Zone     *time.Location
 	Calendar *calendar.Calendar
 }
@@ -43,10 +46,35 @@ type Defaults struct {
 	Objective sizing.Objective
 	TimeZone  string
 	Prices    sizing.Prices
+	// Estimate takes precedence over Prices; nil if nothing was estimated. One that has no prices says why.
+	Estimate *v1alpha1.EstimatedPrices
 }
 
 // HubDefaults are the defaults of a PoolPolicy. The schema documents them.
 var HubDefaults = Defaults{Objective: sizing.Objective{Share: 0.99}, TimeZone: "UTC"}
+
+// WithEstimate returns the defaults with prices that hotspare has estimated, as status.estimatedPrices has them.
+func (d Defaults) WithEstimate(e *v1alpha1.EstimatedPrices) Defaults {
+	d.Estimate = e
+	return d
+}
+
+// prices returns the prices of a specification that has none.
+func (d Defaults) prices() sizing.Prices {
+	if d.Estimate == nil {
+		return d.Prices
+	}
+	running, hibernating := parseDecimal(v1alpha1.Decimal(d.Estimate.Running)), parseDecimal(v1alpha1.Decimal(d.Estimate.Hibernating))
+	if !(running > 0 && hibernating >= 0) {
+		return d.Prices
+	}
+	return sizing.Prices{Running: running, Hibernating: hibernating}
+}
+
+// HasEstimatedPrices reports whether the prices of a policy on a hub are estimated.
+func (p Policy) HasEstimatedPrices() bool {
+	return p.Estimate != nil && p.Limits.Prices != (sizing.Prices{})
+}
 
 // Parse parses a specification. The Policy must not be used if there are errors.
 func Parse(spec v1alpha1.PoolPolicySpec, d Defaults) (Policy, []FieldError) {
@@ -68,8 +96,11 @@ func Parse(spec v1alpha1.PoolPolicySpec, d Defaults) (Policy, []FieldError) {
 		p.reject(v1alpha1.ReasonInvalidLimits, "size.max", "is missing, and mode Auto needs it: set the largest number of unclaimed clusters that hotspare may keep")
 	}
 	p.compareLimits(out.Limits)
-	out.Limits.Prices = p.parsePrices(spec.Prices, d.Prices)
-	out.Limits.Budget = p.parseBudget(spec.Budget, out.Limits.Prices)
+	out.Limits.Prices, out.Estimate = d.prices(), d.Estimate
+	if spec.Prices != nil {
+		out.Limits.Prices, out.Estimate = p.parsePrices(*spec.Prices), nil
+	}
+	out.Limits.Budget = p.parseBudget(spec.Budget, out)
 	name := spec.TimeZone
 	if name == "" {
 		name = d.TimeZone
@@ -149,10 +180,7 @@ func (p *parser) compareLimits(l sizing.Limits) {
 	}
 }
 
-func (p *parser) parsePrices(prices *v1alpha1.PolicyPrices, byDefault sizing.Prices) sizing.Prices {
-	if prices == nil {
-		return byDefault
-	}
+func (p *parser) parsePrices(prices v1alpha1.PolicyPrices) sizing.Prices {
 	out := sizing.Prices{Running: parseDecimal(prices.Running)}
 	if !(out.Running > 0) {
 		p.reject(v1alpha1.ReasonInvalidPrices, "prices.running", `%q is not a number above 0: write the price of one hour of a running cluster, such as "1.2"`, prices.Running)
@@ -178,7 +206,8 @@ func (p *parser) parsePrice(field string, price *v1alpha1.Decimal) *float64 {
 	return &out
 }
 
-func (p *parser) parseBudget(budget *v1alpha1.Decimal, prices sizing.Prices) sizing.Budget {
+// parseBudget parses the budget of a policy whose prices were parsed.
+func (p *parser) parseBudget(budget *v1alpha1.Decimal, of Policy) sizing.Budget {
 	if budget == nil {
 		return sizing.Budget{}
 	}
@@ -188,8 +217,12 @@ func (p *parser) parseBudget(budget *v1alpha1.Decimal, prices sizing.Prices) siz
 		p.reject(v1alpha1.ReasonInvalidBudget, "budget", "%q buys no cluster: use more than 0, or remove it for no limit", *budget)
 	case !(out.Limit > 0):
 		p.reject(v1alpha1.ReasonInvalidBudget, "budget", `%q is not a number above 0: write one such as 1500 or "99.5"`, *budget)
-	case !(prices.Running > 0):
-		p.reject(v1alpha1.ReasonInvalidBudget, "budget", `%q needs prices: set prices, such as {running: "1.2", hibernating: "0.1"}`, *budget)
+	case !(of.Limits.Prices.Running > 0):
+		reason := ""
+		if of.Estimate != nil {
+			reason = "; " + of.Estimate.Basis
+		}
+		p.reject(v1alpha1.ReasonInvalidBudget, "budget", `%q needs prices: set prices, such as {running: "1.2", hibernating: "0.1"}%s`, *budget, reason)
 	}
 	return out
 }

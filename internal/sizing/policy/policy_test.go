@@ -1,6 +1,8 @@
 package policy_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +65,33 @@ func TestPricesByDepth(t *testing.T) {
 	prices := p.Limits.Prices
 	if faults != "" || prices.AtDepth(cloud.DepthFreeze) != 0.5 || prices.AtDepth(cloud.DepthSuspend) != 0.1 || prices.AtDepth(cloud.DepthStop) != 0 {
 		t.Errorf("%+v, %s", prices, faults)
+	}
+}
+
+func TestASpecWithoutPricesGetsTheEstimate(t *testing.T) {
+	const known = `{running: "1.152", hibernating: "0.0789", currency: USD, basis: 6 machines}`
+	for name, c := range map[string]struct{ spec, estimate, want string }{
+		"an estimate":                     {`{budget: 10}`, known, "1.152 0.0789, estimated: true"},
+		"prices of its own":               {`{budget: 10, prices: {running: 2}}`, known, "2 0, estimated: false"},
+		"a cluster that sleeps for free":  {`{}`, `{running: "1", hibernating: "0"}`, "1 0, estimated: true"},
+		"no estimate, no budget":          {`{}`, `{basis: "no estimate: why"}`, "0 0, estimated: false"},
+		"no estimate, and a budget":       {`{budget: 10}`, `{basis: "no estimate: why"}`, `budget "10" needs prices: set prices, such as {running: "1.2", hibernating: "0.1"}; no estimate: why`},
+		"an estimate that is not numbers": {`{}`, `{running: lots, hibernating: NaN, basis: x}`, "0 0, estimated: false"},
+		"an estimate without end":         {`{}`, `{running: Inf, hibernating: "0", basis: x}`, "0 0, estimated: false"},
+	} {
+		var spec v1alpha1.PoolPolicySpec
+		var estimate v1alpha1.EstimatedPrices
+		if err := errors.Join(yaml.UnmarshalStrict([]byte(c.spec), &spec), yaml.UnmarshalStrict([]byte(c.estimate), &estimate)); err != nil {
+			t.Fatal(err)
+		}
+		p, faults := policy.Parse(spec, policy.HubDefaults.WithEstimate(&estimate))
+		got := fmt.Sprintf("%g %g, estimated: %t", p.Limits.Prices.Running, p.Limits.Prices.Hibernating, p.HasEstimatedPrices())
+		if len(faults) > 0 {
+			got = faults[0].Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
 	}
 }
 
