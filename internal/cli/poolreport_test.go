@@ -101,6 +101,46 @@ This month             101 since 2026-11-01, and 43.20 saved by hibernating
 	}
 }
 
+func TestAReportSaysThatPricesAreEstimated(t *testing.T) {
+	policy := newReportPolicy("ci")
+	policy.Spec.Prices = nil
+	policy.Status.EstimatedPrices = &v1alpha1.EstimatedPrices{Running: "1.152", Hibernating: "0.0789", Currency: "USD", Basis: "6 machines: an estimate"}
+	r := newRig(t, interceptor.Funcs{}, newReportPool("ci"), policy, newRecordMap(t, "ci"))
+	if code := r.run("pool", "report", "ci"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, r.stderr.String())
+	}
+	want := `Pool        default/ci
+Time        2026-11-19T12:00:00Z to 2026-11-21T12:00:00Z, with clusters recorded for 48 hours
+Claims      48: 36 at once (75%), 12 waited
+Waits       median 0s, p90 5m4s, p99 5m4s, longest 5m4s
+Objective   99% promised, 75% seen
+Forecast    1.2 claims an hour expected, 1 seen; the 90% band was right in 100% of the hours
+Now         no clusters
+Prices      estimated: 1.152 USD an hour for a cluster that runs, 0.0789 for one that hibernates; 6 machines: an estimate
+
+UNCLAIMED      CLUSTER-HOURS   SHARE   ESTIMATED COST
+running idle   96.0            67%     111
+resuming       0.0             0%      0.00
+installing     0.0             0%      0.00
+other          0.0             0%      0.00
+hibernating    48.0            33%     3.79
+total          144.0           100%    114
+
+Saved by hibernating   51.51 USD (estimated), compared with running all clusters
+You could have saved   51.51 USD (estimated), with the counts recommended at each moment, according to the record; waits would have been different: to simulate them, run hotspare simulate --from-hub ci
+This month             114 USD (estimated) since 2026-11-01, and 51.51 USD (estimated) saved by hibernating
+`
+	if got := r.stdout.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for args, estimated := range map[string]bool{"": true, "--prices running=1": false} {
+		code := r.run(append([]string{"pool", "report", "ci", "-o", "json"}, strings.Fields(args)...)...)
+		if got := r.stdout.String(); code != 0 || strings.Contains(got, `"estimatedPrices"`) != estimated || strings.Contains(got, `"basis": "6 machines: an estimate"`) != estimated {
+			t.Errorf("%q: exit code %d\n%s", args, code, got)
+		}
+	}
+}
+
 func TestAReportHasThePriceOfEachDepth(t *testing.T) {
 	r := newRig(t, interceptor.Funcs{}, newReportPool("ci"), newReportPolicy("ci"), newRecordMap(t, "ci", cloud.DepthFreeze))
 	code := r.run("pool", "report", "ci", "--prices", "running=1,hibernating=0.1,frozen=0.5")
@@ -153,6 +193,8 @@ func TestReportsOfAllPoolsForPrograms(t *testing.T) {
 func TestAReportSaysWhatIsMissing(t *testing.T) {
 	policy := newReportPolicy("ci")
 	policy.Spec.Prices = nil
+	unpriced := policy.DeepCopy()
+	unpriced.Status.EstimatedPrices = &v1alpha1.EstimatedPrices{Basis: "no estimate: platform vsphere has no list prices"}
 	claim := &hivev1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
 		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: "dev"},
@@ -166,6 +208,11 @@ func TestAReportSaysWhatIsMissing(t *testing.T) {
 			[]client.Object{newReportPool("ci"), policy, newRecordMap(t, "ci")},
 			[]string{"ci"},
 			[]string{"Missing: costs: set spec.prices of the PoolPolicy, or use --prices"},
+		},
+		"an estimate": {
+			[]client.Object{newReportPool("ci"), unpriced, newRecordMap(t, "ci")},
+			[]string{"ci"},
+			[]string{"or use --prices running=1.2,hibernating=0.1; no estimate: platform vsphere has no list prices.\n"},
 		},
 		"a record":      {[]client.Object{newReportPool("dev"), claim}, []string{"dev"}, []string{"Claims   1\n", "1 claim waiting", "create a PoolPolicy dev with an empty spec"}},
 		"older numbers": {[]client.Object{newReportPool("ci"), policy, newOldRecordMap(t)}, []string{"ci", "--since", "20d"}, []string{"they are kept for eight days"}},

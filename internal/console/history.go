@@ -45,8 +45,8 @@ func readHistory(ctx context.Context, l *PageReader, pool string, p *v1alpha1.Po
 	}
 	o := page.HistoryOptions{Word: word, Zone: time.UTC}
 	if p != nil {
-		if parsed, faults := policy.Parse(p.Spec, policy.HubDefaults); len(faults) == 0 {
-			o.Zone, o.Prices, o.Promised = parsed.Zone, parsed.Limits.Prices, parsed.Objective.Share
+		if parsed, faults := policy.Parse(p.Spec, policy.HubDefaults.WithEstimate(p.Status.EstimatedPrices)); len(faults) == 0 {
+			o.Zone, o.Prices, o.Promised, o.Estimate = parsed.Zone, parsed.Limits.Prices, parsed.Objective.Share, parsed.Estimate
 		}
 	}
 	return page.NewHistory(r, o, now), nil

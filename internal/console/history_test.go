@@ -106,6 +106,30 @@ func TestAPoolHasCharts(t *testing.T) {
 	wantWellFormed(t, html)
 }
 
+func TestEstimatedCostsAreMarkedInWords(t *testing.T) {
+	objects := newHistoryObjects(t)
+	policy := objects[1].(*v1alpha1.PoolPolicy) //nolint:forcetypeassert // see newHistoryObjects
+	policy.Spec.Prices = nil
+	policy.Status.EstimatedPrices = &v1alpha1.EstimatedPrices{Running: "1", Hibernating: "0.1", Currency: "USD", Basis: "6 machines: an estimate"}
+	html, err := look(t, nil, "/pools/team/ci", objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"hibernating cluster-hours; prices: 6 machines: an estimate", "Saved by hibernating 43.20 USD (estimated)",
+		"Recommended counts would save 43.20 USD (estimated)",
+	} {
+		if !strings.Contains(text(html), want) {
+			t.Errorf("the page lacks %q:\n%s", want, text(html))
+		}
+	}
+	policy.Status.EstimatedPrices = &v1alpha1.EstimatedPrices{Basis: "no estimate: platform vsphere has no list prices"}
+	html, err = look(t, nil, "/pools/team/ci", objects...)
+	if want := "set spec.prices of the PoolPolicy to see costs; no estimate: platform vsphere has no list prices"; err != nil || !strings.Contains(text(html), want) {
+		t.Errorf("without an estimate: %v, %s", err, text(html))
+	}
+}
+
 // wantWellFormed fails the test if the drawings of a page are not XML.
 func wantWellFormed(t *testing.T, html string) {
 	t.Helper()
@@ -164,6 +188,16 @@ func TestTheOverviewHasTheCostsOfTheMonth(t *testing.T) {
 		t.Errorf("the overview lacks %q: %s", want, text(html))
 	}
 	policy := objects[1].(*v1alpha1.PoolPolicy) //nolint:forcetypeassert // see newHistoryObjects
+	other := policy.DeepCopy()
+	other.Name = "other"
+	policy.Status.EstimatedPrices = &v1alpha1.EstimatedPrices{Running: "1", Hibernating: "0.1", Currency: "USD", Basis: "6 machines: an estimate"}
+	if html, err = look(t, nil, "/", objects...); err != nil || !strings.Contains(text(html), "This month 126 (estimated) 54.00 saved by hibernating") {
+		t.Errorf("with estimated prices: %v, %s", err, text(html))
+	}
+	if html, err = look(t, nil, "/", append(objects, other)...); err != nil || !strings.Contains(text(html), "This month 252 (estimated for 1 of 2 pools) 108 saved") {
+		t.Errorf("with estimated prices and others: %v, %s", err, text(html))
+	}
+	policy.Status.EstimatedPrices = nil
 	policy.Status.Month = &v1alpha1.PolicyMonth{Month: "2026-03", RunningHours: "120", HibernatingHours: "60"}
 	if html, err = look(t, nil, "/", objects...); err != nil || !strings.Contains(text(html), "This month 120 running cluster-hours 60 hibernating, 1 pool with a policy") {
 		t.Errorf("without prices: %v, %s", err, text(html))

@@ -168,9 +168,16 @@ hotspare_pool_month_cost`+of+`} 2.05
 hotspare_pool_month_saved{by="hibernating",clusterpool_name="dev",clusterpool_namespace="ci"} 0.45
 hotspare_pool_month_saved{by="policy",clusterpool_name="dev",clusterpool_namespace="ci"} 3
 hotspare_pool_month_saved{by="recommendation",clusterpool_name="dev",clusterpool_namespace="ci"} -1
+hotspare_pool_prices_estimated`+of+`} 0
 `)
+	estimated := policies[dev]
+	estimated.EstimatedPrices = &v1alpha1.EstimatedPrices{Running: "1", Hibernating: "0.1", Currency: "USD", Basis: "an estimate"}
+	policies[dev] = estimated
+	if got := series(t, reg); !slices.Contains(got, "hotspare_pool_prices_estimated"+of+"} 1") {
+		t.Errorf("with estimated prices: %v", got)
+	}
 	policies[dev].Month.Cost, policies[dev].Month.SavedByHibernating, policies[dev].Month.CouldSave, policies[dev].Month.SavedByPolicy = "", "", "", "many"
-	if got := strings.Join(series(t, reg), "\n"); strings.Contains(got, "month_cost") || strings.Contains(got, "month_saved") {
+	if got := strings.Join(series(t, reg), "\n"); strings.Contains(got, "month_cost") || strings.Contains(got, "month_saved") || strings.Contains(got, "estimated") {
 		t.Errorf("without prices: %s", got)
 	}
 	policies[dev] = v1alpha1.PoolPolicyStatus{}

@@ -34,6 +34,8 @@ var (
 		"Cluster-seconds of unclaimed clusters since the calendar month began in UTC, by state: running (all that do not hibernate) or hibernating.", "state")
 	monthCostDesc = newPoolDesc("hotspare_pool_month_cost",
 		"What the unclaimed clusters have cost since the calendar month began in UTC, in the currency of the prices; absent without prices.")
+	estimatedDesc = newPoolDesc("hotspare_pool_prices_estimated",
+		"1 while the costs of the pool are computed from prices that hotspare has estimated, 0 while from spec.prices of its PoolPolicy; absent without prices.")
 	monthSavedDesc = newPoolDesc("hotspare_pool_month_saved",
 		"What was saved since the calendar month began: by hibernating or by the counts of the policy, or what the recommendation would have saved.", "by")
 	seenDesc = newPoolDesc("hotspare_pool_coverage_seen_ratio", "Share of the last claims that were served in time.")
@@ -43,6 +45,7 @@ var (
 func (g *PolicyGauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		recommendedDesc, appliedDesc, autoDesc, expectedDesc, promisedDesc, seenDesc, bandDesc, withinDesc, monthSecondsDesc, monthCostDesc, monthSavedDesc,
+		estimatedDesc,
 	} {
 		ch <- d
 	}
@@ -90,6 +93,13 @@ func reportPolicyGauges(st *v1alpha1.PoolPolicyStatus, set func(d *prometheus.De
 	}
 	reportForecast(st.Forecast, set)
 	reportMonth(st.Month, set)
+	switch {
+	case st.Month == nil || st.Month.Cost == "":
+	case st.EstimatedPrices != nil:
+		set(estimatedDesc, 1)
+	default:
+		set(estimatedDesc, 0)
+	}
 }
 
 // reportForecast sets the gauges of forecasts.

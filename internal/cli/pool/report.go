@@ -29,8 +29,8 @@ demand was predicted.
 
 The numbers are from the record of claims, which the hub keeps of each pool that has a
 PoolPolicy: claims of two years, everything else of eight days. Without a PoolPolicy the report
-has the claims and clusters that exist now. Costs need prices: those of the PoolPolicy, or
---prices.`
+has the claims and clusters that exist now. Costs need prices: those of --prices, or of the
+PoolPolicy, or else those that hotspare has estimated, which the report says.`
 
 const reportExample = `  hotspare pool report
   hotspare pool report ci --since 1d
@@ -60,7 +60,7 @@ func (a commands) reportCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.since, "since", "7d", "how far the report goes back, such as 7d or 12h")
-	f.StringVar(&q.prices, "prices", "", "prices of a cluster-hour, such as running=1.2,hibernating=0.1,frozen=0.4 (default: those of the PoolPolicy)")
+	f.StringVar(&q.prices, "prices", "", "prices of a cluster-hour, such as running=1.2,hibernating=0.1,frozen=0.4 (default: those of the PoolPolicy, set or estimated)")
 	f.StringVar(&q.plot, "plot", "", "write charts of the pool to this .svg or .png file")
 	base.AddAllNamespacesFlag(cmd, &q.everywhere)
 	for _, name := range []string{"since", "prices"} {
@@ -122,6 +122,8 @@ type PoolReport struct {
 	report.Report
 	// Month is nil without a record.
 	Month *report.Month `json:"month,omitempty"`
+	// EstimatedPrices are set if the costs are computed from them.
+	EstimatedPrices *v1alpha1.EstimatedPrices `json:"estimatedPrices,omitempty"`
 	// Now has the clusters that exist now by state, Waiting the claims that wait for one.
 	Now     map[string]int `json:"now"`
 	Waiting int            `json:"waiting"`
@@ -130,6 +132,8 @@ type PoolReport struct {
 
 	record *record.Record
 	zone   *time.Location
+	// noEstimate says why hotspare has not estimated prices; empty if it has, or has not tried to.
+	noEstimate string
 }
 
 // ReportList is the output for programs.
@@ -192,7 +196,7 @@ func (a commands) newReport(ctx context.Context, h *base.Hub, q *reportOptions, 
 	out.record, err = base.ReadRecord(ctx, h, key, now)
 	switch {
 	case errors.Is(err, base.ErrNoRecord):
-		out.Source = "objects"
+		out.Source, out.EstimatedPrices = "objects", nil // it has no costs
 		out.Report = report.FromObjects(objects, o.From)
 		out.Missing = append(out.Missing, a.describeNoRecord(p.Name, hasPolicy))
 		return out, nil
@@ -203,7 +207,7 @@ func (a commands) newReport(ctx context.Context, h *base.Hub, q *reportOptions, 
 	month := report.NewMonth(&out.record.Details, o.Prices, now)
 	out.Month = &month
 	if o.Prices == (sizing.Prices{}) {
-		out.Missing = append(out.Missing, "costs: set spec.prices of the PoolPolicy, or use --prices running=1.2,hibernating=0.1")
+		out.Missing = append(out.Missing, out.describeNoPrices())
 	}
 	if kept := now.Add(-record.KeptSpan); out.From.Before(kept) {
 		out.Missing = append(out.Missing, "waits, cluster-hours and forecasts before "+kept.UTC().Format(time.DateOnly)+": they are kept for eight days")
@@ -213,6 +217,15 @@ func (a commands) newReport(ctx context.Context, h *base.Hub, q *reportOptions, 
 			" until then your own setting is recommended")
 	}
 	return out, nil
+}
+
+// describeNoPrices says that costs are missing, and why hotspare has not estimated prices if it has tried to.
+func (r *PoolReport) describeNoPrices() string {
+	text := "costs: set spec.prices of the PoolPolicy, or use --prices running=1.2,hibernating=0.1"
+	if r.noEstimate != "" {
+		text += "; " + r.noEstimate
+	}
+	return text
 }
 
 func (a commands) describeNoRecord(pool string, hasPolicy bool) string {
@@ -236,14 +249,21 @@ func (a commands) readReportPolicy(ctx context.Context, h *base.Hub, r *PoolRepo
 	case p.Unreadable != "":
 		return true, nil
 	}
-	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults)
+	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults.WithEstimate(p.Status.EstimatedPrices))
 	if len(faults) > 0 {
 		r.Missing = append(r.Missing, "the objective and the prices of the PoolPolicy: spec."+faults[0].Error())
 		return true, nil
 	}
 	r.zone, o.Promised = parsed.Zone, parsed.Objective.Share
-	if o.Prices == (sizing.Prices{}) {
-		o.Prices = parsed.Limits.Prices
+	if o.Prices != (sizing.Prices{}) {
+		return true, nil
+	}
+	o.Prices = parsed.Limits.Prices
+	switch {
+	case parsed.HasEstimatedPrices():
+		r.EstimatedPrices = parsed.Estimate
+	case parsed.Estimate != nil:
+		r.noEstimate = parsed.Estimate.Basis
 	}
 	return true, nil
 }

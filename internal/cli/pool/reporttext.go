@@ -32,7 +32,7 @@ func (a commands) writeReports(w io.Writer, list ReportList) error {
 func (a commands) writeReport(w io.Writer, r *PoolReport) error {
 	tables := []*base.Table{buildReportFacts(r)}
 	if r.Source == "record" {
-		tables = append(tables, buildHoursTable(&r.Report), buildCostTable(r))
+		tables = append(tables, buildHoursTable(r), buildCostTable(r))
 	}
 	if err := a.WriteSections(w, tables...); err != nil {
 		return err
@@ -62,6 +62,9 @@ func buildReportFacts(r *PoolReport) *base.Table {
 			f.Expected, f.Seen, poolcharts.FormatShare(f.WithinShare())))
 	}
 	t.AddRow("Now", describeNow(r))
+	if e := r.EstimatedPrices; e != nil {
+		t.AddRow("Prices", fmt.Sprintf("estimated: %s %s an hour for a cluster that runs, %s for one that hibernates; %s", e.Running, e.Currency, e.Hibernating, e.Basis))
+	}
 	return t
 }
 
@@ -102,8 +105,12 @@ func describeNow(r *PoolReport) string {
 }
 
 // buildHoursTable shows the hours of unclaimed clusters, and what each state costs.
-func buildHoursTable(r *report.Report) *base.Table {
-	t := base.NewTable("UNCLAIMED", "CLUSTER-HOURS", "SHARE", "COST")
+func buildHoursTable(r *PoolReport) *base.Table {
+	cost := "COST"
+	if r.EstimatedPrices != nil {
+		cost = "ESTIMATED COST"
+	}
+	t := base.NewTable("UNCLAIMED", "CLUSTER-HOURS", "SHARE", cost)
 	h := r.Hours
 	total := h.RunningIdle + h.Resuming + h.Hibernating + h.Installing + h.Other
 	for _, row := range []struct {
@@ -163,24 +170,32 @@ func buildCostTable(r *PoolReport) *base.Table {
 	if c == nil {
 		return t
 	}
-	t.AddRow("Saved by hibernating", poolcharts.FormatMoney(c.SavedByHibernating)+", compared with running all clusters")
+	t.AddRow("Saved by hibernating", r.formatMoney(c.SavedByHibernating)+", compared with running all clusters")
 	if r.ComputedHours > 0 {
-		t.AddRow("You could have saved", describeSaving(c.CouldSave, "with the counts recommended at each moment, according to the record;"+
+		t.AddRow("You could have saved", r.describeSaving(c.CouldSave, "with the counts recommended at each moment, according to the record;"+
 			" waits would have been different: to simulate them, run hotspare simulate --from-hub "+r.Pool))
 		if math.Abs(c.SavedByPolicy) > 0.005 {
-			t.AddRow("Saved by the policy", describeSaving(c.SavedByPolicy, "compared with the counts that a person has chosen last"))
+			t.AddRow("Saved by the policy", r.describeSaving(c.SavedByPolicy, "compared with the counts that a person has chosen last"))
 		}
 	}
 	if m := r.Month; m != nil && m.Costs != nil {
 		t.AddRow("This month", fmt.Sprintf("%s since %s-01, and %s saved by hibernating",
-			poolcharts.FormatMoney(m.Costs.Total), m.Month, poolcharts.FormatMoney(m.Costs.SavedByHibernating)))
+			r.formatMoney(m.Costs.Total), m.Month, r.formatMoney(m.Costs.SavedByHibernating)))
 	}
 	return t
 }
 
-func describeSaving(v float64, how string) string {
+func (r *PoolReport) describeSaving(v float64, how string) string {
 	if v < -0.005 {
-		return "nothing: it would have cost " + poolcharts.FormatMoney(-v) + " more, " + how
+		return "nothing: it would have cost " + r.formatMoney(-v) + " more, " + how
 	}
-	return poolcharts.FormatMoney(v) + ", " + how
+	return r.formatMoney(v) + ", " + how
+}
+
+// formatMoney writes an amount, and says if it is estimated, and in which currency.
+func (r *PoolReport) formatMoney(v float64) string {
+	if r.EstimatedPrices == nil {
+		return poolcharts.FormatMoney(v)
+	}
+	return poolcharts.FormatMoney(v) + " " + r.EstimatedPrices.Currency + " (estimated)"
 }

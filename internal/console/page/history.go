@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -49,8 +50,11 @@ type Figure struct{ Label, N, Small, Sub string }
 // HistoryOptions are what a history depends on besides the record.
 type HistoryOptions struct {
 	// Word selects the span; anything but a word of one selects the default.
-	Word     string
-	Prices   sizing.Prices
+	Word   string
+	Prices sizing.Prices
+	// Estimate is what hotspare has estimated for a policy without prices; nil for one that has some. If it has prices,
+	// they are Prices.
+	Estimate *v1alpha1.EstimatedPrices
 	Promised float64
 	Zone     *time.Location
 }
@@ -93,33 +97,49 @@ func historyFigures(r *record.Record, rep report.Report, o HistoryOptions, now t
 	}
 	idle := Figure{Label: "Ran idle", N: formatHours(rep.Hours.RunningIdle), Small: "hours", Sub: formatHours(rep.Hours.Hibernating) + " hibernating"}
 	out := []Figure{served, idle}
-	return append(out, monthFigures(report.NewMonth(&r.Details, o.Prices, now))...)
+	return append(out, monthFigures(report.NewMonth(&r.Details, o.Prices, now), o.Estimate)...)
 }
 
-// monthFigures returns what a month has cost, and what was saved.
-func monthFigures(m report.Month) []Figure {
+// monthFigures returns what a month has cost, and what was saved. If prices were estimated, each amount says so.
+func monthFigures(m report.Month, estimate *v1alpha1.EstimatedPrices) []Figure {
 	hours := fmt.Sprintf("%s running, %s hibernating cluster-hours", formatHours(m.RunningHours), formatHours(m.HibernatingHours))
 	if m.Costs == nil {
 		return []Figure{{
 			Label: "This month", N: formatHours(m.RunningHours), Small: "running cluster-hours",
-			Sub: formatHours(m.HibernatingHours) + " hibernating; set spec.prices of the PoolPolicy to see costs",
+			Sub: formatHours(m.HibernatingHours) + " hibernating; " + describeNoPrices(estimate),
 		}}
 	}
+	unit := ""
+	if estimate != nil {
+		unit = estimate.Currency + " (estimated)"
+		hours += "; prices: " + estimate.Basis
+	}
 	out := []Figure{
-		{Label: "Cost this month", N: poolcharts.FormatMoney(m.Costs.Total), Sub: hours},
-		{Label: "Saved by hibernating", N: poolcharts.FormatMoney(m.Costs.SavedByHibernating), Sub: "this month, compared with running all clusters"},
+		{Label: "Cost this month", N: poolcharts.FormatMoney(m.Costs.Total), Small: unit, Sub: hours},
+		{Label: "Saved by hibernating", N: poolcharts.FormatMoney(m.Costs.SavedByHibernating), Small: unit, Sub: "this month, compared with running all clusters"},
 	}
 	if m.ComparedSince.IsZero() {
 		return out
 	}
 	if saved := m.Costs.SavedByPolicy; math.Abs(saved) >= 0.005 {
-		out = append(out, Figure{Label: "Saved by the policy", N: poolcharts.FormatMoney(saved), Sub: "this month, compared with the counts that a person has chosen"})
+		out = append(out, Figure{
+			Label: "Saved by the policy", N: poolcharts.FormatMoney(saved), Small: unit, Sub: "this month, compared with the counts that a person has chosen",
+		})
 	}
-	could := Figure{Label: "Recommended counts would save", N: poolcharts.FormatMoney(m.Costs.CouldSave), Sub: "this month, compared with the counts of the pool"}
+	could := Figure{Label: "Recommended counts would save", N: poolcharts.FormatMoney(m.Costs.CouldSave), Small: unit, Sub: "this month, compared with the counts of the pool"}
 	if m.Costs.CouldSave < -0.005 {
-		could = Figure{Label: "Recommended counts would cost", N: poolcharts.FormatMoney(-m.Costs.CouldSave), Small: "more", Sub: could.Sub}
+		could.Label, could.N, could.Small = "Recommended counts would cost", poolcharts.FormatMoney(-m.Costs.CouldSave), strings.TrimSpace(unit+" more")
 	}
 	return append(out, could)
+}
+
+// describeNoPrices says how to get costs, and why hotspare has not estimated prices if it has tried to.
+func describeNoPrices(estimate *v1alpha1.EstimatedPrices) string {
+	const text = "set spec.prices of the PoolPolicy to see costs"
+	if estimate == nil {
+		return text
+	}
+	return text + "; " + estimate.Basis
 }
 
 func formatHours(h float64) string {
@@ -216,8 +236,9 @@ func layerClass(k plot.Kind, c plot.Color) string {
 
 // MonthOverview sums up what all pools with a policy have cost in this month.
 type MonthOverview struct {
-	// Pools is the number of pools with a policy, Priced how many of them have prices.
-	Pools, Priced                              int
+	// Pools is the number of pools with a policy, Priced how many of them have prices, and Estimated how many have
+	// estimated ones.
+	Pools, Priced, Estimated                   int
 	Cost, SavedByHibernating, Saved, CouldSave string
 	RunningHours, HibernatingHours             string
 	savedByPolicy, couldSave                   float64
@@ -240,6 +261,9 @@ func NewMonthOverview(policies []v1alpha1.PoolPolicy, now time.Time) *MonthOverv
 			continue
 		}
 		out.Priced++
+		if policies[i].Status.EstimatedPrices != nil {
+			out.Estimated++
+		}
 		cost += parseAmount(m.Cost)
 		hibernating += parseAmount(m.SavedByHibernating)
 		out.savedByPolicy += parseAmount(m.SavedByPolicy)
@@ -257,6 +281,18 @@ func NewMonthOverview(policies []v1alpha1.PoolPolicy, now time.Time) *MonthOverv
 		out.CouldSave = poolcharts.FormatMoney(out.couldSave)
 	}
 	return out
+}
+
+// EstimateNote says which of the costs are estimated; empty if none are.
+func (m MonthOverview) EstimateNote() string {
+	switch m.Estimated {
+	case 0:
+		return ""
+	case m.Priced:
+		return "estimated"
+	default:
+		return fmt.Sprintf("estimated for %d of %s", m.Estimated, humanize.FormatCount(m.Priced, "pool"))
+	}
 }
 
 // parseAmount returns a number of a status; 0 if it is none.
