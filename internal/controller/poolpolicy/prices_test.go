@@ -79,7 +79,7 @@ func TestWithoutPricesThePoolHasEstimatedOnes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newAWSPool(3, 8), newTemplate(oneNode), newPolicy(recommend), newCluster("a"))
 	h.work(1)
-	want(t, "the estimate", h.estimate(), "0.384 0.01315 USD "+oneNodeBasis)
+	want(t, "the estimate", h.estimate(), "0.39715 0.01315 USD "+oneNodeBasis)
 	m := h.policy().Status.Month
 	if m == nil || m.Cost == "" || m.Cost == "0" || m.SavedByHibernating == "" {
 		t.Errorf("month %+v", m)
@@ -89,7 +89,7 @@ func TestWithoutPricesThePoolHasEstimatedOnes(t *testing.T) {
 	want(t, "the estimate for a policy with prices", h.estimate(), "nothing")
 	h.edit(func(p *v1alpha1.PoolPolicy) { p.Spec.Prices = nil })
 	h.run(time.Minute)
-	want(t, "the estimate after that", h.estimate(), "0.384 0.01315 USD "+oneNodeBasis)
+	want(t, "the estimate after that", h.estimate(), "0.39715 0.01315 USD "+oneNodeBasis)
 }
 
 func TestChangesOfTheMachinesAndTheTableTakeEffect(t *testing.T) {
@@ -98,23 +98,23 @@ func TestChangesOfTheMachinesAndTheTableTakeEffect(t *testing.T) {
 	pool.Spec.InstallConfigSecretTemplateRef = nil
 	h := newHub(t, pool, newPolicy(recommend), newCluster("a"))
 	h.pass()
-	want(t, "without a template", h.estimate(), "1.152 0.0789 USD "+usualBasis)
+	want(t, "without a template", h.estimate(), "1.2309 0.0789 USD "+usualBasis)
 	before := maps.Clone(h.writes)
 	h.run(10 * time.Minute)
 	want(t, "writes of ten idle minutes", h.writes["*v1alpha1.PoolPolicy"], before["*v1alpha1.PoolPolicy"])
 
 	h.put(newPriceTable("platforms: {aws: {machines: {m6i.xlarge: 0.1}}}"))
 	h.run(time.Minute)
-	want(t, "with a table", h.estimate(), "0.6 0.0789 USD 3 × m6i.xlarge and 3 × m6i.xlarge on aws,"+
+	want(t, "with a table", h.estimate(), "0.6789 0.0789 USD 3 × m6i.xlarge and 3 × m6i.xlarge on aws,"+
 		" on-demand list prices of 2026-01 and prices of ConfigMap hotspare-prices in USD: an estimate")
 	h.put(newPriceTable("currency: EUR\nplatforms: {aws: {controlPlane: {disk: 0.01}, compute: {disk: 0.02}, machines: {m6i.xlarge: 0.1}}}"))
 	h.run(time.Minute)
-	want(t, "with another currency", h.estimate(), "0.6 0.09 EUR 3 × m6i.xlarge and 3 × m6i.xlarge on aws, prices of ConfigMap hotspare-prices in EUR: an estimate")
+	want(t, "with another currency", h.estimate(), "0.69 0.09 EUR 3 × m6i.xlarge and 3 × m6i.xlarge on aws, prices of ConfigMap hotspare-prices in EUR: an estimate")
 	if err := h.Delete(h.Context(), newPriceTable("")); err != nil {
 		t.Fatal(err)
 	}
 	h.run(time.Minute)
-	want(t, "without the table", h.estimate(), "1.152 0.0789 USD "+usualBasis)
+	want(t, "without the table", h.estimate(), "1.2309 0.0789 USD "+usualBasis)
 }
 
 func TestWhyThereIsNoEstimate(t *testing.T) {
@@ -181,11 +181,11 @@ func TestATableThatCannotBeUsedStopsNothing(t *testing.T) {
 	const notUsed = "; key prices.yaml of ConfigMap hotspare-system/hotspare-prices is not used: "
 	for name, c := range map[string]struct{ text, want string }{
 		"a negative price": {
-			"platforms: {aws: {machines: {m6i.xlarge: -1}}}", "1.152 0.0789 USD " + usualBasis + notUsed +
+			"platforms: {aws: {machines: {m6i.xlarge: -1}}}", "1.2309 0.0789 USD " + usualBasis + notUsed +
 				`platforms.aws.machines: the price of m6i.xlarge, "-1" is not a number from 0.000001 to 1000000: write the price of one hour, such as 0.192`,
 		},
 		"an unknown key": {
-			"aws: {}", "1.152 0.0789 USD " + usualBasis + notUsed + `"aws" is not a key of the table: use date, currency and platforms;` +
+			"aws: {}", "1.2309 0.0789 USD " + usualBasis + notUsed + `"aws" is not a key of the table: use date, currency and platforms;` +
 				" in a platform controlPlane, compute and machines; and in controlPlane and compute type and disk",
 		},
 		"mistakes in another currency": {
@@ -216,13 +216,13 @@ func TestAConfigMapWithoutTheKeyOfPricesIsReported(t *testing.T) {
 	cm.Data = map[string]string{"price.yaml": "currency: EUR"}
 	h := newHub(t, newAWSPool(3, 8), newTemplate("baseDomain: a"), newPolicy(), newCluster("a"), cm)
 	h.pass()
-	want(t, "the estimate", h.estimate(), "1.152 0.0789 USD "+usualBasis+
+	want(t, "the estimate", h.estimate(), "1.2309 0.0789 USD "+usualBasis+
 		"; ConfigMap hotspare-system/hotspare-prices has no key prices.yaml, so it is not used: add the key, or delete the ConfigMap")
 }
 
 func TestABudgetCanUseTheEstimate(t *testing.T) {
 	t.Parallel()
-	// At 0.384 and 0.01315 an hour, one cluster may run within the next hour, and the others hibernate.
+	// At 0.39715 and 0.01315 an hour, one cluster may run within the next hour, and the others hibernate.
 	h := newHub(t, newAWSPool(3, 8), newTemplate(oneNode), newPolicy(withBudget("1")), newCluster("a"))
 	h.run(time.Minute)
 	want(t, "Valid", h.says(v1alpha1.PolicyValid), "True Understood")

@@ -26,7 +26,7 @@ type Group struct {
 
 // An Estimate is what one cluster probably costs.
 type Estimate struct {
-	// Prices are those of one hour. Running is the sum of its machines, Hibernating the sum of their disks. All
+	// Prices are those of one hour. Running is the sum of its machines and their disks, Hibernating that of the disks. All
 	// depths of sleep have the price of Hibernating.
 	Prices   sizing.Prices
 	Currency string
@@ -96,7 +96,7 @@ func (s *sum) add(key string, r Role, g Group) error {
 	case r.Disk == nil:
 		return s.newMissingError("the price of the disk of a machine of "+key, key+".disk")
 	}
-	s.running += float64(g.Count) * price
+	s.running += float64(g.Count) * (price + *r.Disk)
 	s.disks += float64(g.Count) * *r.Disk
 	s.words = append(s.words, fmt.Sprintf("%d × %s", g.Count, name))
 	return nil
