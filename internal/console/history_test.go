@@ -116,8 +116,9 @@ func TestEstimatedCostsAreMarkedInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"hibernating cluster-hours; prices: 6 machines: an estimate", "Saved by hibernating 43.20 USD (estimated)",
-		"Recommended counts would save 43.20 USD (estimated)",
+		"hibernating cluster-hours; prices: 6 machines: an estimate", "Cost this month 25.20 USD (estimated)",
+		"Saved by hibernating 10.80 USD (estimated)", // 12 hours of the month, at 0.9 each
+		"Recommended counts would save 10.80 USD (estimated)",
 	} {
 		if !strings.Contains(text(html), want) {
 			t.Errorf("the page lacks %q:\n%s", want, text(html))
