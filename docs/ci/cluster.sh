@@ -150,10 +150,11 @@ get_cluster() {
   case ${HEARTBEAT_TIMEOUT%[sm]} in
   *[!0-9]* | '' | "$HEARTBEAT_TIMEOUT") fail "HEARTBEAT_TIMEOUT is $HEARTBEAT_TIMEOUT: write seconds or minutes, as in 90s or 2m" ;;
   esac
+  [ "$(seconds "$HEARTBEAT_TIMEOUT")" -ge 10 ] || fail "HEARTBEAT_TIMEOUT is $HEARTBEAT_TIMEOUT, and the hub ignores a heartbeat of less than 10s: set 10s or more"
   check_token
   # The claim names this account as a subject: that is its right to read the cluster's kubeconfig.
   me=$(hub auth whoami -o jsonpath='{.status.userInfo.username}') ||
-    fail "the hub${HUB:+ $HUB} does not accept the credentials of this job. Its token may be wrong, expired or for another hub: see docs/ci/README.md and docs/ci/tokens.md"
+    fail "kubectl cannot log in to the hub${HUB:+ $HUB}: see its error above. If the hub refuses the token, that may be wrong, expired or for another hub: see docs/ci/README.md and docs/ci/tokens.md"
   if [ -n "$HEARTBEAT_PID" ] && ! hub auth can-i patch clusterclaims.hive.openshift.io > /dev/null; then
     echo "cluster.sh: $me may not patch claims, so this claim has no heartbeat: if this job dies, hotspare releases it after ${LIFETIME:-2h}" >&2
     HEARTBEAT_PID=
@@ -177,7 +178,7 @@ spec:
 YAML
   ) || {
     case $answer in
-    *AlreadyExists*) trap - EXIT ;; # another job may use that claim
+    *AlreadyExists*) trap - EXIT && answer="$answer. Another job may use that claim: set CLAIM to a name that no other job has" ;;
     *Forbidden*) trap - EXIT && answer="$answer: if a right is missing, bind Role claims to User $me: see docs/ci/README.md" ;;
     esac
     fail "$answer"

@@ -219,7 +219,7 @@ func TestTheScriptSaysWhyTheClaimWaits(t *testing.T) {
 	for _, command := range []string{"claim", "run"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			s := newScript(t, []string{command, "true"}, "REPORT_INTERVAL=0.1", "HEARTBEAT_TIMEOUT=4s", "WAIT=trap 'echo it ends; exit' TERM; while :; do sleep 0.1; done")
+			s := newScript(t, []string{command, "true"}, "REPORT_INTERVAL=0.1", "HEARTBEAT_TIMEOUT=10s", "WAIT=trap 'echo it ends; exit' TERM; while :; do sleep 0.1; done")
 			s.start()
 			s.readUntil("claim c waits: there is no pool p")
 			if err := s.cmd.Process.Kill(); err != nil {
@@ -251,7 +251,7 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 		"claim: the hub does not know the job": {
 			[]string{"claim"},
 			"WHOAMI=echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1", 1, false,
-			"cluster.sh: the hub does not accept the credentials of this job. Its token may be wrong, expired or for another hub: see",
+			"cluster.sh: kubectl cannot log in to the hub: see its error above. If the hub refuses the token, that may be wrong, expired or for another hub: see",
 		},
 		"claim: the job may create no claims": {
 			[]string{"claim"},
@@ -259,9 +259,10 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 			"cannot create resource: if a right is missing, bind Role claims to User ci: see docs/ci/README.md",
 		},
 		"claim: the wait times out":                                   {[]string{"claim"}, "WAIT=exit 1", 1, true, "cluster.sh: claim c has no running cluster: there is no pool p"},
-		"claim: the claim is another job's":                           {[]string{"claim"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
+		"claim: the claim is another job's":                           {[]string{"claim"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, "exists. Another job may use that claim: set CLAIM"},
 		"claim: the hub may have created it":                          {[]string{"claim"}, "CREATE=echo 'Unable to connect' >&2; exit 1", 1, true, ""},
-		"claim: HEARTBEAT_TIMEOUT is not valid":                       {[]string{"claim"}, "HEARTBEAT_TIMEOUT=1m30s", 1, false, ""},
+		"claim: HEARTBEAT_TIMEOUT is not valid":                       {[]string{"claim"}, "HEARTBEAT_TIMEOUT=1m30s", 1, false, "write seconds or minutes"},
+		"claim: HEARTBEAT_TIMEOUT is too short for the hub":           {[]string{"claim"}, "HEARTBEAT_TIMEOUT=9s", 1, false, "the hub ignores a heartbeat of less than 10s"},
 		"claim: there is no pool, and the claim may be another job's": {[]string{"claim"}, "POOL=", 1, false, "cluster.sh: POOL is not set"},
 		"claim: there is no name":                                     {[]string{"claim"}, "CLAIM=", 1, false, "cluster.sh: CLAIM is not set"},
 		"run: there is no command":                                    {[]string{"run"}, "WAIT=", 1, false, "cluster.sh: run needs a command"},
@@ -301,7 +302,7 @@ func TestTheScriptReportsHeartbeatsThatFail(t *testing.T) {
 		"it is refused, which is reported once": {
 			"echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1",
 			"the heartbeat of claim c was not renewed: error: You must be logged in to the server (Unauthorized). " +
-				"hotspare destroys the cluster 4s after the last heartbeat. The token of this job may have expired: see docs/ci/tokens.md\n", 4, 1,
+				"hotspare destroys the cluster 10s after the last heartbeat. The token of this job may have expired: see docs/ci/tokens.md\n", 4, 1,
 		},
 		"the user loses a right":         {"echo 'Error from server (Forbidden): no' >&2; exit 1", "Error from server (Forbidden): no. hotspare destroys", 4, 1},
 		"the hub is away for a moment":   {`[ "$(grep -c annotate "$CALLS")" != 2 ]`, "", 4, 0},
@@ -315,7 +316,7 @@ func TestTheScriptReportsHeartbeatsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScript(t, []string{"run", "sh", "-c", untilRenewed}, "HEARTBEAT_TIMEOUT=4s", "ANNOTATE="+c.annotate, fmt.Sprintf("RENEWALS=%d", c.renewals))
+			s := newScript(t, []string{"run", "sh", "-c", untilRenewed}, "HEARTBEAT_TIMEOUT=10s", "ANNOTATE="+c.annotate, fmt.Sprintf("RENEWALS=%d", c.renewals))
 			s.start()
 			if c.want != "" {
 				s.readUntil(c.want)
@@ -335,7 +336,7 @@ func TestTheScriptReportsHeartbeatsThatFail(t *testing.T) {
 func TestTheReportsOfTheProcessThatOutlivesTheScript(t *testing.T) {
 	t.Parallel()
 	job := `HEARTBEAT_PID=$$ sh "$0" claim 2>&1 | cat; ` + untilRenewed + `; echo tests have ended; sh "$0" release`
-	s := newJob(t, []string{"-c", job, scriptPath(t)}, "HEARTBEAT_TIMEOUT=4s", "ANNOTATE=echo 'Error from server (Forbidden): no' >&2; exit 1", "RENEWALS=2")
+	s := newJob(t, []string{"-c", job, scriptPath(t)}, "HEARTBEAT_TIMEOUT=10s", "ANNOTATE=echo 'Error from server (Forbidden): no' >&2; exit 1", "RENEWALS=2")
 	if err := os.WriteFile(s.path("end"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
