@@ -183,7 +183,7 @@ bench: build ## Measure speed and memory, and print a table.
 	go run ./test/bench --binary bin/hotspare
 
 .PHONY: sizing-table
-sizing-table: ## Play the traces of SIZING_TRACES, a directory of CSV files, and synthetic ones, and print the table of docs/sizing.md.
+sizing-table: ## Replay the traces of SIZING_TRACES, a directory of CSV files, and synthetic ones, and print the table of docs/sizing.md.
 	go run ./test/sizing $(if $(SIZING_TRACES),--traces $(SIZING_TRACES)) --set $(or $(SIZING_SET),base)
 
 .PHONY: sizing-ablation

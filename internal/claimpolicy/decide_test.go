@@ -497,7 +497,7 @@ func TestLifetimesAreThoseOfTheStrictestPolicy(t *testing.T) {
 		"one that is not valid":      {[]Policy{with("p: u:alice", "soon", "1w")}, "1h", "2h", "1h", "2h"},
 		"a maximum of 0 is no limit": {[]Policy{with("p: u:alice", "", "0")}, "", "2h", "", "2h"},
 	} {
-		fallback, most := LimitLifetime(c.policies, Creator{User: "alice"}, "dev", span(c.fallback), span(c.most))
+		fallback, most := NarrowLifetimeBounds(c.policies, Creator{User: "alice"}, "dev", span(c.fallback), span(c.most))
 		text := func(d *hivev1.Duration) string {
 			if d == nil {
 				return ""

@@ -104,9 +104,9 @@ func (l PriorityLimit) Explain(c Claim) string {
 	return fmt.Sprintf("ClaimPolicy %s permits %s at most %d on pool %s", l.Policy, cmp.Or(c.Creator.User, "its unknown creator"), l.Most, c.Pool)
 }
 
-// LimitLifetime returns the default and the longest lifetime of a claim, given those of its pool; nil
+// NarrowLifetimeBounds returns the default and the longest lifetime of a claim, given those of its pool; nil
 // means none. It ignores durations that are not valid.
-func LimitLifetime(policies []Policy, who Creator, pool string, fallback, maximum *hivev1.Duration) (*hivev1.Duration, *hivev1.Duration) {
+func NarrowLifetimeBounds(policies []Policy, who Creator, pool string, fallback, maximum *hivev1.Duration) (*hivev1.Duration, *hivev1.Duration) {
 	var own *hivev1.Duration
 	for _, p := range policies {
 		if p.Spec.Lifetime == nil || !p.Applies(who, pool) {

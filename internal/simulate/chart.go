@@ -6,7 +6,7 @@ import (
 	"hotspare.io/hotspare/internal/plot"
 )
 
-// NewChart returns a chart of the state of a pool that was played: running clusters without a claim as an
+// NewChart returns a chart of the state of a pool that was replayed: running clusters without a claim as an
 // area, the wanted count as a line, and claims as bars.
 func NewChart(samples []Sample) plot.Chart {
 	n := len(samples)

@@ -34,8 +34,8 @@ type end struct {
 	what func(now int64)
 }
 
-// Play plays a trace on the pool's own decider.
-func Play(t Trace, p Policy, o Options, maxWait time.Duration) Result {
+// Replay replays a trace on the pool's own decider.
+func Replay(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	e := &exactPool{
 		recorder: newRecorder(o, p), rand: rand.New(rand.NewPCG(o.Seed, 1)),
 		ends: map[string]end{}, held: map[string]int64{}, recheck: never,
@@ -47,7 +47,7 @@ func Play(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	e.settings = pool.Settings{MaxSize: o.MaxSize, MaxConcurrent: o.MaxConcurrent, ResumeTimeout: 3 * o.Resume.P90(), Sleep: o.Sleep}
 	e.settings.Size, e.settings.RunningCount, e.wanted = s.Size, s.Running, s.Running
 	e.fillPool(start, s)
-	playTrace(t, p, e, e.recorder)
+	replayTrace(t, p, e, e.recorder)
 	return e.newResult(maxWait)
 }
 

@@ -81,8 +81,8 @@ func (q *queue) add(t transition) {
 	q.all = append(q.all, t)
 }
 
-// PlayFast plays a trace with constant durations, without limits and without failures.
-func PlayFast(t Trace, p Policy, o Options, maxWait time.Duration) Result {
+// ReplayFast replays a trace with constant durations, without limits and without failures.
+func ReplayFast(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	f := &fastPool{
 		recorder: newRecorder(o, p), resumeTakes: o.Resume.medianSeconds(), installTakes: o.Install.medianSeconds(),
 		members: make([]member, 1),
@@ -91,7 +91,7 @@ func PlayFast(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	f.last = start
 	f.setting = p.Begin(time.Unix(start, 0).UTC())
 	f.fillPool()
-	playTrace(t, p, f, f.recorder)
+	replayTrace(t, p, f, f.recorder)
 	return f.newResult(maxWait)
 }
 

@@ -39,7 +39,7 @@ func BestStatic(t Trace, o Options, share float64, maxWait time.Duration) (sizin
 	served := -1
 	var best Result // that of served
 	try := func(n int) bool {
-		r := PlayAny(t, Static(settingOf(n)), o, maxWait)
+		r := ReplayAny(t, Static(settingOf(n)), o, maxWait)
 		if r.Within < share {
 			return false
 		}
@@ -48,7 +48,7 @@ func BestStatic(t Trace, o Options, share float64, maxWait time.Duration) (sizin
 	}
 	n := searchFrom(usualStatic(t, o, share, maxWait), min(max(size, 1), maxStatic), try)
 	if served != n {
-		best = PlayAny(t, Static(settingOf(n)), o, maxWait)
+		best = ReplayAny(t, Static(settingOf(n)), o, maxWait)
 	}
 	return settingOf(n), best
 }
@@ -125,7 +125,7 @@ func BestWeekly(t Trace, o Options, share float64, maxWait time.Duration, zone *
 			missed -= saved
 		}
 		w.Size = max(w.Size, w.Most())
-		if best = PlayAny(t, w, o, maxWait); best.Within >= share {
+		if best = ReplayAny(t, w, o, maxWait); best.Within >= share {
 			break
 		}
 	}

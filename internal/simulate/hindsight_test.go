@@ -26,7 +26,7 @@ func TestTheBestStaticSettingIsTheSmallestThatServes(t *testing.T) {
 		}
 		less := s
 		less.Running--
-		if got := PlayAny(trace, Static(less), o, 0); got.Within >= 0.9 {
+		if got := ReplayAny(trace, Static(less), o, 0); got.Within >= 0.9 {
 			t.Errorf("%d serve %g as well, and %d were chosen", less.Running, got.Within, s.Running)
 		}
 		_, weekly := BestWeekly(trace, o, 0.9, 0, time.UTC)
@@ -41,7 +41,7 @@ func TestWhatIsCounted(t *testing.T) {
 	trace := Trace{Claims: []Claim{{Arrived: at}, {Arrived: at + 60}, {Arrived: at + 3600}}}
 	o := span(trace)
 	o.To = trace.Begin().Add(2 * time.Hour)
-	got := PlayAny(trace, Static{Running: 1, Size: 2}, o, 4*time.Minute)
+	got := ReplayAny(trace, Static{Running: 1, Size: 2}, o, 4*time.Minute)
 	// The second claim waits for the resume that the first one began; the install that replaces the
 	// first cluster is done by the time of the third.
 	want := Waits{P50: 0, P90: 240, P99: 240, Max: 240}
@@ -62,7 +62,7 @@ func TestAFailedResumeIsReplaced(t *testing.T) {
 	trace := randomTrace(r, 200, 1200)
 	o := span(trace)
 	o.FailedResumes, o.FailedInstalls, o.Seed = 0.2, 0.1, 3
-	got := PlayAny(trace, Static{Running: 3, Size: 8}, o, 0)
+	got := ReplayAny(trace, Static{Running: 3, Size: 8}, o, 0)
 	if got.Unserved > 0 || got.Immediate < 0.5 || got.Installs <= got.Claims {
 		t.Errorf("%+v", got)
 	}
@@ -74,7 +74,7 @@ func TestMaxSizeMakesClaimsWaitForReleases(t *testing.T) {
 	o, one := span(trace), 1
 	o.MaxSize = &one
 	o.To = trace.Begin().Add(5 * time.Hour)
-	got := PlayAny(trace, Static{Running: 1, Size: 1}, o, 0)
+	got := ReplayAny(trace, Static{Running: 1, Size: 1}, o, 0)
 	if want := 7200.0 - 60 + 40*60; got.Waits.Max != want || got.Unserved != 0 {
 		t.Errorf("waited %g, want %g: %+v", got.Waits.Max, want, got)
 	}
@@ -89,7 +89,7 @@ func TestALadderOfDepthsSavesRunningClusters(t *testing.T) {
 		at += r.ExpFloat64() * 900 // a burst within two seconds would need clusters that run
 		trace.Claims = append(trace.Claims, Claim{Arrived: int64(at)})
 	}
-	play := func(text string) Result {
+	replay := func(text string) Result {
 		o := span(trace)
 		frozen := 0.4
 		o.Prices.Frozen = &frozen
@@ -99,9 +99,9 @@ func TestALadderOfDepthsSavesRunningClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := &Auto{Given: sizing.Snapshot{Static: sizing.Setting{Running: 4, Size: 12}, Objective: sizing.Objective{Share: 0.98}, Durations: o.Durations()}}
-		return Play(trace, a, o, 0)
+		return Replay(trace, a, o, 0)
 	}
-	with, without := play("freeze:4,stop"), play("stop")
+	with, without := replay("freeze:4,stop"), replay("stop")
 	if with.Hours.RunningIdle > 0.8*without.Hours.RunningIdle || with.Immediate < 0.97 {
 		t.Errorf("freeze:4,stop: %.0f idle hours, %.4f at once; stop: %.0f, %.4f", with.Hours.RunningIdle, with.Immediate, without.Hours.RunningIdle, without.Immediate)
 	}
@@ -126,7 +126,7 @@ func TestAutoKeepsItsLimitsOnRandomTraces(t *testing.T) {
 			Durations: sizing.Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute},
 			Limits:    sizing.Limits{Running: sizing.Range{Min: r.IntN(2), Max: 5 + r.IntN(5)}, Size: sizing.Range{Min: 2, Max: 20}},
 		}}}
-		PlayAny(trace, w, span(trace), 0)
+		ReplayAny(trace, w, span(trace), 0)
 		if w.decisions < 1000 {
 			t.Errorf("only %d decisions", w.decisions)
 		}
@@ -142,7 +142,7 @@ func TestWhetherAClaimWasInTimeIsLearnedByTheObjective(t *testing.T) {
 		Durations: sizing.Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute},
 		Limits:    sizing.Limits{Size: sizing.Range{Min: 30}},
 	}}
-	got := PlayAny(trace, a, span(trace), maxWait)
+	got := ReplayAny(trace, a, span(trace), maxWait)
 	if seen := a.Last.Coverage.Seen; got.Immediate > 0.5 || got.Within < 0.95 || seen < 0.95 {
 		t.Errorf("%.3f of the claims were served at once, %.3f in time, and the policy has learned %.3f", got.Immediate, got.Within, seen)
 	}
@@ -150,16 +150,16 @@ func TestWhetherAClaimWasInTimeIsLearnedByTheObjective(t *testing.T) {
 
 func TestTheBudgetOfAPolicyIsSpentAtItsPrices(t *testing.T) {
 	trace := randomTrace(rand.New(rand.NewPCG(12, 0)), 500, 3600)
-	play := func(limit float64) Result {
+	replay := func(limit float64) Result {
 		o := span(trace)
 		o.Prices = sizing.Prices{}
 		a := &Auto{Given: sizing.Snapshot{
 			Static: sizing.Setting{Running: 5, Size: 10}, Objective: sizing.Objective{Share: 0.99},
 			Limits: sizing.Limits{Prices: sizing.Prices{Running: 1, Hibernating: 0.1}, Budget: sizing.Budget{Set: true, Limit: limit}},
 		}}
-		return PlayAny(trace, a, o, 0)
+		return ReplayAny(trace, a, o, 0)
 	}
-	poor, rich := play(200).Hours.RunningIdle, play(1e6).Hours.RunningIdle
+	poor, rich := replay(200).Hours.RunningIdle, replay(1e6).Hours.RunningIdle
 	if days := trace.Claims[len(trace.Claims)-1].Arrived - trace.Claims[0].Arrived; poor > 0.2*rich || poor > 260*(float64(days)/86400/28+1) {
 		t.Errorf("with a budget of 200 a month at 1 an hour, clusters ran for %.0f hours in %d days; without one for %.0f", poor, days/86400, rich)
 	}

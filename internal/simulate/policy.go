@@ -6,7 +6,7 @@ import (
 	"hotspare.io/hotspare/internal/sizing"
 )
 
-// A Policy chooses a pool's setting while a trace is played.
+// A Policy chooses a pool's setting while a trace is replayed.
 type Policy interface {
 	// Begin returns the setting that the pool has when the trace begins.
 	Begin(now time.Time) sizing.Setting

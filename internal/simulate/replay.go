@@ -14,7 +14,7 @@ const (
 	never = int64(math.MaxInt64)
 )
 
-// world is a pool that is played: by its own decider, or fast.
+// world is a pool that is replayed: by its own decider, or fast.
 type world interface {
 	nextEvent() int64
 	// completeTransitions lets happen what is due at now.
@@ -25,9 +25,9 @@ type world interface {
 	waitingClaims() int
 }
 
-// playTrace steps the clock from event to event until the end, and then until no claim waits any more, at
+// replayTrace steps the clock from event to event until the end, and then until no claim waits any more, at
 // most as long as a few installs take.
-func playTrace(t Trace, p Policy, w world, r *recorder) {
+func replayTrace(t Trace, p Policy, w world, r *recorder) {
 	next, tick := 0, r.last+pace
 	for {
 		arrival := never
@@ -74,10 +74,10 @@ func decideUntilSettled(w world, r *recorder) {
 	r.unserved = w.waitingClaims()
 }
 
-// PlayAny plays a trace in the fastest way that is equivalent to the pool's own decider.
-func PlayAny(t Trace, p Policy, o Options, maxWait time.Duration) Result {
+// ReplayAny replays a trace in the fastest way that is equivalent to the pool's own decider.
+func ReplayAny(t Trace, p Policy, o Options, maxWait time.Duration) Result {
 	if o.Exact || o.Resume.Spread > 0 || o.Install.Spread > 0 || o.FailedResumes > 0 || o.FailedInstalls > 0 || o.MaxSize != nil || o.MaxConcurrent != nil || len(o.Sleep) > 0 {
-		return Play(t, p, o, maxWait)
+		return Replay(t, p, o, maxWait)
 	}
-	return PlayFast(t, p, o, maxWait)
+	return ReplayFast(t, p, o, maxWait)
 }

@@ -54,7 +54,7 @@ func TestTheFastWayTakesTheStepsOfThePoolsDecider(t *testing.T) {
 		if round%3 == 0 {
 			policies = func() Policy { return Static{Running: int(round) % 4, Size: int(round) % 7} }
 		}
-		want, got := Play(trace, policies(), o, 0), PlayFast(trace, policies(), o, 0)
+		want, got := Replay(trace, policies(), o, 0), ReplayFast(trace, policies(), o, 0)
 		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Fatalf("seed %d round %d: the decider and the fast way differ:\n%s", seed, round, diff)
 		}

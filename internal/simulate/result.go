@@ -30,7 +30,7 @@ type Options struct {
 	Seed uint64
 	// Samples is the number of points in time at which the state is recorded for a chart.
 	Samples int
-	// Exact makes PlayAny ask the pool's own decider even where the fast way is equivalent.
+	// Exact makes ReplayAny ask the pool's own decider even where the fast way is equivalent.
 	Exact bool
 }
 

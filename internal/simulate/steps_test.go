@@ -88,7 +88,7 @@ func TestCountsFollowADemandThatStepsUpAndDown(t *testing.T) {
 	}}}
 	o := span(trace)
 	o.Resume.Median = resume
-	PlayAny(trace, n, o, 0)
+	ReplayAny(trace, n, o, 0)
 	before, average := steps[0], 0.0
 	for at, i := begin, 0; i < len(steps); i++ {
 		s := steps[i]

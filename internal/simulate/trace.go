@@ -22,7 +22,7 @@ type Claim struct {
 	Held int64
 }
 
-// A Trace is the arrivals that a simulation plays, oldest first.
+// A Trace is the arrivals that a simulation replays, oldest first.
 type Trace struct {
 	Claims []Claim
 	// Notes say what was done with lines that are unusual.

@@ -48,7 +48,7 @@ func TestTheCommandsOfTheDocsRun(t *testing.T) { //nolint:tparallel // see above
 			t.Parallel()
 			d := newDesk(t)
 			for _, p := range group {
-				n, ok := d.playPage(t, p, spared)
+				n, ok := d.typePage(t, p, spared)
 				ran.Add(n)
 				if !ok {
 					return // what follows would only fail for it
@@ -68,8 +68,8 @@ func TestTheCommandsOfTheDocsRun(t *testing.T) { //nolint:tparallel // see above
 	})
 }
 
-// playPage types the commands of a page, and returns how many, and whether all went well.
-func (d *desk) playPage(t *testing.T, p pages.Page, spared *spared) (ran int64, ok bool) {
+// typePage types the commands of a page, and returns how many, and whether all went well.
+func (d *desk) typePage(t *testing.T, p pages.Page, spared *spared) (ran int64, ok bool) {
 	t.Helper()
 	blocks := slices.DeleteFunc(slices.Clone(p.Blocks), func(b pages.Block) bool { return !typed(b) })
 	if len(blocks) == 0 {
@@ -91,7 +91,7 @@ func (d *desk) playPage(t *testing.T, p pages.Page, spared *spared) (ran int64, 
 		if len(commands) == 0 {
 			continue
 		}
-		if !d.play(t, b, script, commands) {
+		if !d.typeBlock(t, b, script, commands) {
 			return ran, false
 		}
 		ran += int64(len(commands))
@@ -286,9 +286,9 @@ func (d *desk) layOut(t *testing.T, p pages.Page) {
 // atMost bounds the commands of one block.
 const atMost = 8 * time.Minute
 
-// play types the commands of a block, after what is to be there before. It reports whether
+// typeBlock types the commands of a block, after what is to be there before. It reports whether
 // all went well.
-func (d *desk) play(t *testing.T, b pages.Block, before string, commands []pages.Line) bool {
+func (d *desk) typeBlock(t *testing.T, b pages.Block, before string, commands []pages.Line) bool {
 	t.Helper()
 	var s strings.Builder
 	s.WriteString("set -e -o pipefail\n. ./desk.sh\n")

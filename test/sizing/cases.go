@@ -14,8 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/sizing"
 )
 
-// A playCase is a trace and how long a resume takes.
-type playCase struct {
+// A replayCase is a trace and how long a resume takes.
+type replayCase struct {
 	name   string
 	trace  simulate.Trace
 	resume time.Duration
@@ -29,7 +29,7 @@ const (
 
 // options are those of the simulation: of a trace of half a year or more, the first twelve weeks are
 // only learned from, of a shorter one two weeks.
-func (c playCase) options() simulate.Options {
+func (c replayCase) options() simulate.Options {
 	begin, end := c.trace.Begin(), c.trace.End().Add(time.Second)
 	train := 14 * day
 	if end.Sub(begin) >= 180*day {
@@ -41,9 +41,9 @@ func (c playCase) options() simulate.Options {
 	}
 }
 
-// play plays the case on the policy auto. Its owner's setting is the best static one of the time that is
+// replay replays the case on the policy auto. Its owner's setting is the best static one of the time that is
 // only learned from.
-func (c playCase) play(m sizing.Method) simulate.Result {
+func (c replayCase) replay(m sizing.Method) simulate.Result {
 	o := c.options()
 	before := o
 	before.From, before.To = c.trace.Begin(), o.From
@@ -51,44 +51,44 @@ func (c playCase) play(m sizing.Method) simulate.Result {
 		Objective: sizing.Objective{Share: promise}, Durations: sizing.Durations{Resume: c.resume, Install: install},
 	}}
 	a.Given.Static, _ = simulate.BestStatic(c.trace, before, promise, 0)
-	return simulate.PlayAny(c.trace, a, o, 0)
+	return simulate.ReplayAny(c.trace, a, o, 0)
 }
 
-func baseCases(recorded map[string]simulate.Trace) []playCase {
-	var out []playCase
+func baseCases(recorded map[string]simulate.Trace) []replayCase {
+	var out []replayCase
 	for _, name := range slices.Sorted(maps.Keys(recorded)) {
-		out = append(out, playCase{name, recorded[name], usualResume})
+		out = append(out, replayCase{name, recorded[name], usualResume})
 	}
 	for _, s := range synthetics {
-		out = append(out, playCase{"syn-" + s.name, s.generate(1), usualResume})
+		out = append(out, replayCase{"syn-" + s.name, s.generate(1), usualResume})
 	}
 	return out
 }
 
 // variedCases are the traces at other resume times, thinned, begun later, with their weeks in reverse
 // order, and synthetic ones from other seeds.
-func variedCases(recorded map[string]simulate.Trace) []playCase {
-	var out []playCase
+func variedCases(recorded map[string]simulate.Trace) []replayCase {
+	var out []replayCase
 	for _, name := range slices.Sorted(maps.Keys(recorded)) {
 		t := recorded[name]
 		out = append(out,
-			playCase{name + " resume 1m", t, time.Minute},
-			playCase{name + " resume 15m", t, 15 * time.Minute},
-			playCase{name + " half", thin(t, 0.5, 1), usualResume},
-			playCase{name + " later", later(t, 0.15), usualResume},
-			playCase{name + " reversed weeks", reverseWeeks(t), usualResume})
+			replayCase{name + " resume 1m", t, time.Minute},
+			replayCase{name + " resume 15m", t, 15 * time.Minute},
+			replayCase{name + " half", thin(t, 0.5, 1), usualResume},
+			replayCase{name + " later", later(t, 0.15), usualResume},
+			replayCase{name + " reversed weeks", reverseWeeks(t), usualResume})
 	}
 	for _, s := range synthetics {
 		for seed := uint64(2); seed <= 3; seed++ {
-			out = append(out, playCase{fmt.Sprintf("syn-%s seed %d", s.name, seed), s.generate(seed), usualResume})
+			out = append(out, replayCase{fmt.Sprintf("syn-%s seed %d", s.name, seed), s.generate(seed), usualResume})
 		}
 	}
 	return out
 }
 
 // heldOutCases were not looked at while the method was chosen.
-func heldOutCases(recorded map[string]simulate.Trace) []playCase {
-	var out []playCase
+func heldOutCases(recorded map[string]simulate.Trace) []replayCase {
+	var out []replayCase
 	var merged simulate.Trace
 	for _, name := range slices.Sorted(maps.Keys(recorded)) {
 		t := recorded[name]
@@ -96,19 +96,19 @@ func heldOutCases(recorded map[string]simulate.Trace) []playCase {
 			merged.Claims = append(merged.Claims, t.Claims...)
 		}
 		out = append(out,
-			playCase{name + " resume 3m", t, 3 * time.Minute},
-			playCase{name + " resume 10m", t, 10 * time.Minute},
-			playCase{name + " two thirds", thin(t, 2.0/3, 7), usualResume},
-			playCase{name + " much later", later(t, 0.3), usualResume},
-			playCase{name + " last first", swapHalves(t), usualResume})
+			replayCase{name + " resume 3m", t, 3 * time.Minute},
+			replayCase{name + " resume 10m", t, 10 * time.Minute},
+			replayCase{name + " two thirds", thin(t, 2.0/3, 7), usualResume},
+			replayCase{name + " much later", later(t, 0.3), usualResume},
+			replayCase{name + " last first", swapHalves(t), usualResume})
 	}
 	if len(merged.Claims) > 0 {
 		sortClaims(&merged)
-		out = append(out, playCase{"all merges", merged, usualResume})
+		out = append(out, replayCase{"all merges", merged, usualResume})
 	}
 	for _, s := range append(slices.Clone(synthetics), heldOutSynthetics...) {
 		for seed := uint64(101); seed <= 102; seed++ {
-			out = append(out, playCase{fmt.Sprintf("syn-%s seed %d", s.name, seed), s.generate(seed), usualResume})
+			out = append(out, replayCase{fmt.Sprintf("syn-%s seed %d", s.name, seed), s.generate(seed), usualResume})
 		}
 	}
 	return out
@@ -135,12 +135,12 @@ func later(t simulate.Trace, share float64) simulate.Trace {
 
 const week = int64(7 * day / time.Second)
 
-// reverseWeeks plays the weeks in reverse order, each forward.
+// reverseWeeks replays the weeks in reverse order, each forward.
 func reverseWeeks(t simulate.Trace) simulate.Trace {
 	return mapClaims(t, func(at, first, last int64) int64 { return at + (last+first-2*(at/week))*week })
 }
 
-// swapHalves plays the second half of the weeks before the first.
+// swapHalves replays the second half of the weeks before the first.
 func swapHalves(t simulate.Trace) simulate.Trace {
 	return mapClaims(t, func(at, first, last int64) int64 {
 		middle := (first + last + 1) / 2
@@ -167,7 +167,7 @@ func sortClaims(t *simulate.Trace) {
 	slices.SortStableFunc(t.Claims, func(a, b simulate.Claim) int { return int(max(-1, min(1, a.Arrived-b.Arrived))) })
 }
 
-func writeTraces(dir string, cases []playCase) error {
+func writeTraces(dir string, cases []replayCase) error {
 	for _, c := range cases {
 		var b strings.Builder
 		b.WriteString("created\n")

@@ -1,4 +1,4 @@
-// Command sizing plays traces on the policies that hotspare simulate compares, and prints a table: the
+// Command sizing replays traces on the policies that hotspare simulate compares, and prints a table: the
 // one of docs/sizing.md, the variations of it, or what each part of the method contributes.
 package main
 
@@ -19,13 +19,13 @@ import (
 
 func main() {
 	e := evaluation{}
-	flag.StringVar(&e.traces, "traces", "", "directory of CSV files with recorded traces; without it, only synthetic ones are played")
+	flag.StringVar(&e.traces, "traces", "", "directory of CSV files with recorded traces; without it, only synthetic ones are replayed")
 	flag.StringVar(&e.cache, "cache", "", "file that keeps the results in hindsight, which do not change with the method")
-	flag.StringVar(&e.only, "only", "", "play only the cases whose name has one of these texts, separated by commas")
+	flag.StringVar(&e.only, "only", "", "replay only the cases whose name has one of these texts, separated by commas")
 	flag.StringVar(&e.set, "set", "base", "the cases: base, variations, held-out or all")
 	flag.StringVar(&e.method, "without", "", "parts of the method to leave out, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.BoolVar(&e.ablation, "ablation", false, "print what leaving out each part of the method changes")
-	write := flag.String("write", "", "write the traces as CSV files to this directory, and play nothing")
+	write := flag.String("write", "", "write the traces as CSV files to this directory, and replay nothing")
 	flag.Parse()
 	err := e.run(*write)
 	if err != nil {
@@ -69,18 +69,18 @@ func (e *evaluation) run(write string) error {
 		"| its waits p90, p99, max | cost: static, weekly, auto | gained of weekly |\n|---|---|---|---|---|---|---|---|")
 	for _, c := range cases {
 		h := e.hindsightOf(c)
-		fmt.Println(newRow(c, h, c.play(method)))
+		fmt.Println(newRow(c, h, c.replay(method)))
 	}
 	return e.writeCache()
 }
 
 // findCases returns the cases of the set.
-func (e *evaluation) findCases() ([]playCase, error) {
+func (e *evaluation) findCases() ([]replayCase, error) {
 	recorded, err := readTraces(e.traces)
 	if err != nil {
 		return nil, err
 	}
-	var cases []playCase
+	var cases []replayCase
 	switch e.set {
 	case "base":
 		cases = baseCases(recorded)
@@ -96,7 +96,7 @@ func (e *evaluation) findCases() ([]playCase, error) {
 	if e.only == "" {
 		return cases, nil
 	}
-	return slices.DeleteFunc(cases, func(c playCase) bool {
+	return slices.DeleteFunc(cases, func(c replayCase) bool {
 		return !slices.ContainsFunc(strings.Split(e.only, ","), func(text string) bool { return strings.Contains(c.name, text) })
 	}), nil
 }
@@ -151,7 +151,7 @@ func (e *evaluation) writeCache() error {
 }
 
 // hindsightOf returns what the best settings in hindsight give.
-func (e *evaluation) hindsightOf(c playCase) hindsight {
+func (e *evaluation) hindsightOf(c replayCase) hindsight {
 	if h, ok := e.known[c.name]; ok {
 		return h
 	}
@@ -167,7 +167,7 @@ func (e *evaluation) hindsightOf(c playCase) hindsight {
 const promise = 0.99
 
 // newRow returns a row of the table.
-func newRow(c playCase, h hindsight, auto simulate.Result) string {
+func newRow(c replayCase, h hindsight, auto simulate.Result) string {
 	idle := func(r simulate.Result) float64 { return r.Hours.RunningIdle }
 	change := func(r simulate.Result) float64 { return 100 * (idle(r)/idle(h.Static) - 1) }
 	gained := "-"
@@ -218,7 +218,7 @@ func parseMethod(names string) (sizing.Method, error) {
 	return sizing.Method{}, fmt.Errorf("--without %q is no part of the method: use one of %s", names, strings.Join(partNames(), ", "))
 }
 
-func (e *evaluation) printAblation(cases []playCase) error {
+func (e *evaluation) printAblation(cases []replayCase) error {
 	fmt.Print("| method |")
 	for _, c := range cases {
 		fmt.Printf(" %s |", c.name)
@@ -227,7 +227,7 @@ func (e *evaluation) printAblation(cases []playCase) error {
 	for _, p := range parts {
 		fmt.Printf("| %s |", p.about)
 		for _, c := range cases {
-			h, auto := e.hindsightOf(c), c.play(p.method)
+			h, auto := e.hindsightOf(c), c.replay(p.method)
 			fmt.Printf(" %.2f, %+.0f %% |", 100*auto.Immediate, 100*(auto.Hours.RunningIdle/h.Static.Hours.RunningIdle-1))
 		}
 		fmt.Println()

@@ -222,7 +222,7 @@ func (a commands) readTerm(ctx context.Context, h *base.Hub, c *hivev1.ClusterCl
 	if err != nil {
 		return term{}, err
 	}
-	limits.Default, limits.Maximum = claimpolicy.LimitLifetime(policies, claimpolicy.ReadCreator(c), c.Spec.ClusterPoolName, limits.Default, limits.Maximum)
+	limits.Default, limits.Maximum = claimpolicy.NarrowLifetimeBounds(policies, claimpolicy.ReadCreator(c), c.Spec.ClusterPoolName, limits.Default, limits.Maximum)
 	var t term
 	if t.lifetime, err = claim.EffectiveLifetime(c.Spec.Lifetime, limits.Default, limits.Maximum); err != nil {
 		return t, fmt.Errorf("claim %s: spec.lifetime: %w", c.Name, err)

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/sizing/record"
 )
 
-// runFromHub plays the record that the hub has of a pool.
+// runFromHub replays the record that the hub has of a pool.
 func (a commands) runFromHub(cmd *cobra.Command, q *options) error {
 	return a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
 		pool := base.StripKindPrefix(q.fromHub)

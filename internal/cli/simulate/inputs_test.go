@@ -178,12 +178,12 @@ func demandOf(r *rand.Rand, days int, rate func(at time.Time) float64) simulate.
 	return out
 }
 
-// playDemand plays days of a demand on auto, and returns what is counted on some of them.
-func playDemand(t simulate.Trace, from, days int, samples int) simulate.Result {
+// replayDemand replays days of a demand on auto, and returns what is counted on some of them.
+func replayDemand(t simulate.Trace, from, days int, samples int) simulate.Result {
 	o := simulate.Options{Resume: simulate.Duration{Median: 5 * time.Minute}, Install: simulate.Duration{Median: 40 * time.Minute}, Samples: samples}
 	o.From = time.Date(2026, 1, 5+from, 0, 0, 0, 0, time.UTC)
 	o.To = o.From.AddDate(0, 0, days)
-	return simulate.PlayAny(t, &simulate.Auto{Given: sizing.Snapshot{
+	return simulate.ReplayAny(t, &simulate.Auto{Given: sizing.Snapshot{
 		Static: sizing.Setting{Running: 3, Size: 8}, Objective: sizing.Objective{Share: 0.99},
 		Durations: sizing.Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute},
 	}}, o, 0)
@@ -205,7 +205,7 @@ func checkTenfold(t *testing.T) {
 		}
 		return 3
 	})
-	if got := playDemand(trace, jump, 1, 0); got.Immediate < 0.9 || got.Claims < 500 {
+	if got := replayDemand(trace, jump, 1, 0); got.Immediate < 0.9 || got.Claims < 500 {
 		t.Errorf("%d claims, %.3f at once", got.Claims, got.Immediate)
 	}
 }
@@ -218,16 +218,16 @@ func checkPause(t *testing.T) {
 		}
 		return 6
 	})
-	if got := playDemand(trace, 42+7, 23, 0); got.Hours.RunningIdle > 24 {
+	if got := replayDemand(trace, 42+7, 23, 0); got.Hours.RunningIdle > 24 {
 		t.Errorf("%.0f idle hours in the rest of a month without claims", got.Hours.RunningIdle)
 	}
-	if got := playDemand(trace, 42+31, 1, 0); got.Immediate < 0.85 || got.Claims < 80 {
+	if got := replayDemand(trace, 42+31, 1, 0); got.Immediate < 0.85 || got.Claims < 80 {
 		t.Errorf("the first day after it: %d claims, %.3f at once", got.Claims, got.Immediate)
 	}
 }
 
 func checkRandom(t *testing.T) {
-	got := playDemand(demandOf(newRand(t), 120, func(time.Time) float64 { return 1 }), 60, 60, 5000)
+	got := replayDemand(demandOf(newRand(t), 120, func(time.Time) float64 { return 1 }), 60, 60, 5000)
 	counts := map[int]int{}
 	for _, s := range got.Samples {
 		counts[s.Wanted]++

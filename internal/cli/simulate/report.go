@@ -46,7 +46,7 @@ type ScheduleEntry struct {
 	Running int    `json:"running"`
 }
 
-func (s *study) play(q *options) (Report, error) {
+func (s *study) replay(q *options) (Report, error) {
 	r := Report{
 		Trace: q.trace, From: s.options.From, To: s.options.To, Objective: s.share, MaxWaitSeconds: s.maxWait.Seconds(),
 		Hindsight: []Row{}, Notes: append(append([]string{}, s.trace.Notes...), s.notes...),
@@ -64,7 +64,7 @@ func (s *study) play(q *options) (Report, error) {
 		}
 	}
 	for i, p := range policies {
-		row := Row{Policy: q.policies[i], Result: simulate.PlayAny(s.trace, p, s.options, s.maxWait)}
+		row := Row{Policy: q.policies[i], Result: simulate.ReplayAny(s.trace, p, s.options, s.maxWait)}
 		if a, ok := p.(*simulate.Auto); ok {
 			row.FallbackHours = float64(a.Fallbacks) / 60
 			row.Static = &a.Given.Static

@@ -1,4 +1,4 @@
-// Package simulate contains the command that plays recorded claims on a pool, to compare settings.
+// Package simulate contains the command that replays recorded claims on a pool, to compare settings.
 package simulate
 
 import (
@@ -20,7 +20,7 @@ const long = `Replay recorded claims against a simulated pool, and print how lon
 clusters cost. The simulation runs the pool's own decider on a simulated clock: two years take
 seconds. It changes nothing, and needs no hub to replay a trace.
 
-With --from-hub it plays the claims that the hub has recorded of a pool with a PoolPolicy, with
+With --from-hub it replays the claims that the hub has recorded of a pool with a PoolPolicy, with
 the durations of resumes and installs that were measured there, unless you specify others.
 
 A trace is a CSV file. Its header names the columns: created is the time of each claim, and the
@@ -67,7 +67,7 @@ func NewCommand(app *base.App) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.trace, "trace", "", "CSV file of claims, or - for standard input")
-	f.StringVar(&q.fromHub, "from-hub", "", "play the record that the hub has of this pool, instead of --trace")
+	f.StringVar(&q.fromHub, "from-hub", "", "replay the record that the hub has of this pool, instead of --trace")
 	f.StringVar(&q.resume, "resume", "5m", "duration of a resume, or its median and 90th percentile: 5m,8m")
 	f.StringVar(&q.sleep, "sleep", "", "depths at which spare clusters sleep, such as freeze:1,stop (default: stop)")
 	f.StringVar(&q.resumeFreeze, "resume-freeze", "1s", "duration of a resume from depth freeze, as for --resume")
@@ -108,7 +108,7 @@ func NewCommand(app *base.App) *cobra.Command {
 	return cmd
 }
 
-// run plays the trace that read returns.
+// run replays the trace that read returns.
 func (a commands) run(q *options, read func() (simulate.Trace, error)) error {
 	if a.Flags.Output == base.AsName {
 		return base.NewUsageError(errors.New("a simulation has no name: omit -o name"))
@@ -123,7 +123,7 @@ func (a commands) run(q *options, read func() (simulate.Trace, error)) error {
 	if err := s.chooseSpan(q); err != nil {
 		return base.NewUsageError(err)
 	}
-	report, err := s.play(q)
+	report, err := s.replay(q)
 	if err != nil {
 		return err
 	}

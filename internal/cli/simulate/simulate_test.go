@@ -146,7 +146,7 @@ func TestBadInputIsExplained(t *testing.T) {
 	}
 }
 
-func TestUnusualTracesArePlayedAndReported(t *testing.T) {
+func TestUnusualTracesAreReplayedAndReported(t *testing.T) {
 	for want, in := range map[string]string{
 		"the trace has one claim":                 "created\n2026-01-01T00:00:00Z\n",
 		"1 lines were out of order":               "created\n2026-01-02T00:00:00Z\n2026-01-01T00:00:00Z\n2026-01-03T00:00:00Z\n",

@@ -90,8 +90,8 @@ func (s *Store) checkMemoryToFreeze(ms []observedMachine) error {
 	return errors.Join(errs...)
 }
 
-// needOfStopped returns what the machines in ms that are not running need.
-func needOfStopped(ms []observedMachine) need {
+// neededToStart returns what the machines in ms that are not running need.
+func neededToStart(ms []observedMachine) need {
 	var sum need
 	for _, m := range ms {
 		if m.phase == phaseAbsent {

@@ -203,7 +203,7 @@ func (s *Store) StartCluster(infraID string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkCapacity(infraID, needOfStopped(ms)); err != nil {
+	if err := s.checkCapacity(infraID, neededToStart(ms)); err != nil {
 		return err
 	}
 	return s.switchMachines(ms, switchOn)

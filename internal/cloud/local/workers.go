@@ -99,7 +99,7 @@ func lowestFreeIndex(ms []observedMachine) (int, error) {
 
 // needOfStarting returns what the machines in ms that are about to be started need.
 func needOfStarting(ms []observedMachine) need {
-	return needOfStopped(slices.DeleteFunc(slices.Clone(ms), func(m observedMachine) bool { return !m.wanted || !m.lastExit.isEmpty() }))
+	return neededToStart(slices.DeleteFunc(slices.Clone(ms), func(m observedMachine) bool { return !m.wanted || !m.lastExit.isEmpty() }))
 }
 
 func indexOfMachine(ms []observedMachine, name string) int {

@@ -104,7 +104,7 @@ func (r *Reconciler) observePolicies(ctx context.Context, s *observation) error 
 	if len(policies) > 0 && c.Admitted.Status == corev1.ConditionFalse {
 		s.Held = c.Admitted
 	}
-	s.DefaultLifetime, s.MaximumLifetime = claimpolicy.LimitLifetime(policies, c.Creator, c.Pool, s.DefaultLifetime, s.MaximumLifetime)
+	s.DefaultLifetime, s.MaximumLifetime = claimpolicy.NarrowLifetimeBounds(policies, c.Creator, c.Pool, s.DefaultLifetime, s.MaximumLifetime)
 	return nil
 }
 

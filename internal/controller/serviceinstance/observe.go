@@ -156,7 +156,7 @@ func (r *Reconciler) readAgentReport(ctx context.Context, p *instance.Plane, dp 
 	if report == nil || report.DataPlaneUID != string(dp.UID) {
 		return nil
 	}
-	p.APISilent = isPlaneSilent(report)
+	p.APISilent = isPlaneAPISilent(report)
 	for n := range report.Instances {
 		if e := &report.Instances[n]; !e.Reserved && e.UID == string(i.UID) && e.PlacementID == i.PlacementID() {
 			p.Report, p.Refusal = e, facts.BuildRefusal(dp.Name, report, i)
@@ -166,8 +166,8 @@ func (r *Reconciler) readAgentReport(ctx context.Context, p *instance.Plane, dp 
 	return nil
 }
 
-// isPlaneSilent reports whether the agent runs and the API of its data plane does not answer.
-func isPlaneSilent(r *v1alpha1.DataPlaneReport) bool {
+// isPlaneAPISilent reports whether the agent runs and the API of its data plane does not answer.
+func isPlaneAPISilent(r *v1alpha1.DataPlaneReport) bool {
 	return r != nil && !r.Ready && r.Reason == v1alpha1.ReasonPlaneSilent
 }
 

@@ -55,7 +55,7 @@ type Collector struct {
 // set.
 func (c *Collector) Bundle(ctx context.Context, cd *hivev1.ClusterDeployment, cause string, at time.Time) (*diagnostics.Bundle, error) {
 	subject := diagnostics.Subject{Namespace: cd.Namespace, Name: cd.Name, UID: string(cd.UID), Cause: cause, At: at}
-	logs := c.findLogs(ctx, cd) // first: they go with a cluster that is being deleted
+	logs := c.prepareLogs(ctx, cd) // first: they go with a cluster that is being deleted
 	related, problems := c.readRelated(ctx, cd)
 	secrets, problem := c.readSecrets(ctx, cd, related)
 	scrubber := diagnostics.NewScrubber(secrets...)
@@ -314,8 +314,8 @@ func (c *Collector) addEvents(ctx context.Context, b *diagnostics.Bundle, cd *hi
 	b.AddText(name, diagnostics.FormatEvents(events, maxEvents))
 }
 
-// findLogs finds the logs of the installer, the machines or the recipe, and returns a function that adds them.
-func (c *Collector) findLogs(ctx context.Context, cd *hivev1.ClusterDeployment) func(*diagnostics.Bundle) {
+// prepareLogs finds the logs of the installer, the machines or the recipe, and returns a function that adds them.
+func (c *Collector) prepareLogs(ctx context.Context, cd *hivev1.ClusterDeployment) func(*diagnostics.Bundle) {
 	if c.FindLogs == nil {
 		return func(*diagnostics.Bundle) {}
 	}

@@ -46,7 +46,7 @@ func ValidateReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (Report
 	case len(faults) > 0:
 		j.setInvalid(v1alpha1.ReasonReportInvalid, strings.Join(faults, "; ")+": the last valid report is used instead")
 		return j, true
-	case isStaleReport(dp, r):
+	case isReportSuperseded(dp, r):
 		j.setInvalid(v1alpha1.ReasonReportOutOfOrder, "the report is older than an earlier one, which is used instead: check the clock of the data plane")
 		return j, true
 	}
@@ -116,8 +116,8 @@ func listDuplicateVersions(all []v1alpha1.OperatorVersion) []string {
 	return nil
 }
 
-// isStaleReport reports whether a later report has already been accepted.
-func isStaleReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
+// isReportSuperseded reports whether a later report has already been accepted.
+func isReportSuperseded(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
 	for name := range r.Capacity {
 		if at := dp.Status.Capacity[name].ReportedAt; at != nil && r.At.Time.Before(at.Time) {
 			return true
