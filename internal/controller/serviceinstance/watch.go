@@ -111,7 +111,9 @@ func (r *Reconciler) onReport() handler.EventHandler {
 // longer listed.
 func changedInstances(before, after *v1alpha1.DataPlaneAgent) []string {
 	a, b := reportsByUID(before), reportsByUID(after)
-	other := before.Unreadable != after.Unreadable || reportedPlaneUID(before) != reportedPlaneUID(after) || isPlaneAPISilent(before.Status.Report) != isPlaneAPISilent(after.Status.Report)
+	other := before.Unreadable != after.Unreadable ||
+		reportedPlaneUID(before) != reportedPlaneUID(after) ||
+		isPlaneAPISilent(before.Status.Report) != isPlaneAPISilent(after.Status.Report)
 	found := map[string]bool{}
 	for uid, e := range b {
 		if old, there := a[uid]; !there || other || !equalReports(old, e) {
