@@ -59,7 +59,8 @@ func waitForMutations(ctx context.Context, c client.Client, objects []*unstructu
 	return deleteProbePolicy(ctx, c)
 }
 
-// waitForMutation waits until the probe policy changes an object of the kind.
+// waitForMutation waits until the probe policy changes an object of the kind. It applies the object: for two seconds, the
+// API server delays other creations of a new kind.
 func waitForMutation(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
 	answer := ""
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, mutationLimit, true, func(ctx context.Context) (bool, error) {
@@ -69,7 +70,7 @@ func waitForMutation(ctx context.Context, c client.Client, kind schema.GroupVers
 		probe.SetName(probeName)
 		probe.SetLabels(map[string]string{probeLabel: "sent"})
 		var applied bool
-		applied, answer = isPolicyApplied(c.Create(ctx, probe, client.DryRunAll))
+		applied, answer = isPolicyApplied(c.Apply(ctx, client.ApplyConfigurationFromUnstructured(probe), fieldOwner, client.DryRunAll))
 		return applied, nil
 	})
 	if err != nil {
@@ -111,6 +112,17 @@ func mutatedResources(objects []*unstructured.Unstructured) []schema.GroupVersio
 		}
 	}
 	slices.SortFunc(out, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
+// mutatedGroups returns the group versions, such as hive.openshift.io/v1, of the resources that
+// MutatingAdmissionPolicies among objects match, sorted.
+func mutatedGroups(objects []*unstructured.Unstructured) []string {
+	var out []string
+	for _, r := range mutatedResources(objects) {
+		out = append(out, r.GroupVersion().String())
+	}
+	slices.Sort(out)
 	return slices.Compact(out)
 }
 

@@ -36,6 +36,9 @@ func TestTheProbeAsksForEachKindThatAPolicyChanges(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("resources (-want +got): %s", diff)
 	}
+	if diff := cmp.Diff([]string{"hive.openshift.io/v1", "hotspare.io/v1alpha1"}, mutatedGroups(objects)); diff != "" {
+		t.Errorf("group versions (-want +got): %s", diff)
+	}
 }
 
 func TestTheAnswerToTheProbe(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,10 +27,20 @@ const fieldOwner = client.FieldOwner("hotspare-up")
 const establishLimit = 30 * time.Second
 
 // applyManifests applies the manifests that the controllers need, and waits until the kinds among
-// them are served.
+// them are served. It applies the admission policies first: they protect a kind from its first moment on.
 func applyManifests(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
-	if err := applyObjects(ctx, c, objects); err != nil {
-		return err
+	var policies, others []*unstructured.Unstructured
+	for _, o := range objects {
+		if o.GroupVersionKind().Group == admissionv1.GroupName {
+			policies = append(policies, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	for _, batch := range [][]*unstructured.Unstructured{policies, others} {
+		if err := applyObjects(ctx, c, batch); err != nil {
+			return err
+		}
 	}
 	for _, o := range objects {
 		if o.GetKind() != "CustomResourceDefinition" {
@@ -49,17 +61,26 @@ type applier interface {
 // optionalKinds are kinds that an older API server may not have; hotspare works without them.
 var optionalKinds = []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
 
+// appliers is how many objects are applied at a time: the API server compiles the rules of each.
+const appliers = 8
+
+// applyObjects applies objects in any order. It returns the first error.
 func applyObjects(ctx context.Context, c applier, objects []*unstructured.Unstructured) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(appliers)
 	for _, o := range objects {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
-		if meta.IsNoMatchError(err) && slices.Contains(optionalKinds, o.GetKind()) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
+		group.Go(func() error {
+			err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
+			if meta.IsNoMatchError(err) && slices.Contains(optionalKinds, o.GetKind()) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 // readManifests reads all objects of all files, in the order of their paths.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,7 +20,9 @@ import (
 // server is an API server that does not know some kinds.
 type server struct {
 	without string
-	applied []string
+
+	lock    sync.Mutex
+	applied []*unstructured.Unstructured
 }
 
 func (s *server) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
@@ -34,7 +37,9 @@ func (s *server) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...cli
 	if strings.HasPrefix(u.GetKind(), s.without) {
 		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: u.GetKind()}}
 	}
-	s.applied = append(s.applied, u.GetKind())
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.applied = append(s.applied, u)
 	return nil
 }
 

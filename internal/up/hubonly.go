@@ -22,7 +22,7 @@ func runHubOnly(ctx context.Context, o Options, h *hub.Hub, admin client.Client,
 	if err := prepareManager(ctx, admin, h, ManagerKubeconfigPath(o.Dir)); err != nil {
 		return err
 	}
-	if err := waitForMutations(ctx, admin, objects); err != nil {
+	if err := completeHub(ctx, admin, objects); err != nil {
 		return err
 	}
 	reportReady(o.Dir, h, ready)

@@ -34,6 +34,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -174,7 +175,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		defer func() { err = errors.Join(err, o.consoleStand.Close()) }()
 	}
 
-	h, err := startHub(ctx, o, log)
+	h, manifests, err := startHub(ctx, o, log)
 	if err != nil {
 		return explainStartError(o.Dir, err)
 	}
@@ -182,7 +183,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	if err := h.WriteKubeconfig(KubeconfigPath(o.Dir)); err != nil {
 		return err
 	}
-	return runOnHub(ctx, o, h, ready)
+	return runOnHub(ctx, o, h, manifests, ready)
 }
 
 // acquireDataDir locks the data folder for this process.
@@ -207,22 +208,29 @@ func acquireDataDir(dir string) (*flock.Lock, error) {
 	return lock, nil
 }
 
-func startHub(ctx context.Context, o Options, log io.Writer) (*hub.Hub, error) {
+// startHub starts the hub. It also returns the manifests of which the hub needs to know the mutated kinds; they are not
+// applied yet.
+func startHub(ctx context.Context, o Options, log io.Writer) (*hub.Hub, []*unstructured.Unstructured, error) {
 	o.Progress("starting the API server")
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	manifests, err := readManifests(config.Manifests)
+	if err != nil {
+		return nil, nil, err
+	}
 	has, err := local.MeasureResources(o.Dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	memory := has.Memory
 	if memory == local.Unlimited {
 		memory = 0
 	}
-	return hub.Start(ctx, hub.Options{
+	h, err := hub.Start(ctx, hub.Options{
 		Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Connections: o.connections.api, AvailableMemory: memory,
-		AuthenticationConfig: o.AuthenticationConfig, Log: log,
+		AuthenticationConfig: o.AuthenticationConfig, MutatedGroups: mutatedGroups(manifests), Log: log,
 	})
+	return h, manifests, err
 }
 
 // explainStartError adds a remedy to an error from starting the hub.
@@ -270,14 +278,14 @@ type storageLimitError struct{ error }
 func (e *storageLimitError) Unwrap() error { return e.error }
 
 // runOnHub runs the controllers and the local platform on a hub that is ready.
-func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
+func runOnHub(ctx context.Context, o Options, h *hub.Hub, manifests []*unstructured.Unstructured, ready func(url string)) error {
 	o.Progress("preparing the hub")
-	admin, objects, err := prepareHub(ctx, h)
+	admin, err := prepareHub(ctx, h, manifests)
 	if err != nil {
 		return err
 	}
 	if o.HubOnly {
-		return runHubOnly(ctx, o, h, admin, objects, ready)
+		return runHubOnly(ctx, o, h, admin, manifests, ready)
 	}
 	o.Progress("starting the local platform and the controllers")
 	store, err := local.Open(filepath.Join(o.Dir, "machines"), o.Machine, local.WithHeldConnections(o.connections.held))
@@ -297,7 +305,7 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)
 			return recordContainers(ctx, clock.RealClock{}, o.Dir, o.containersObstacle, sync.OnceFunc(func() { close(recorded) }))
 		},
 		func(ctx context.Context) error {
-			if err := waitForMutations(ctx, admin, objects); err != nil {
+			if err := completeHub(ctx, admin, manifests); err != nil {
 				return err
 			}
 			if waitForAll(ctx, started, recorded) {
@@ -312,25 +320,26 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)
 	)
 }
 
-// prepareHub applies hotspare's manifests to the hub. It returns an administrator's client, and the
-// objects of the manifests.
-func prepareHub(ctx context.Context, h *hub.Hub) (client.Client, []*unstructured.Unstructured, error) {
+// prepareHub applies hotspare's manifests to the hub. It returns an administrator's client.
+func prepareHub(ctx context.Context, h *hub.Hub, manifests []*unstructured.Unstructured) (client.Client, error) {
 	scheme := manager.Scheme()
 	if err := admissionv1.AddToScheme(scheme); err != nil {
-		return nil, nil, fmt.Errorf("adding kinds to a scheme: %w", err)
+		return nil, fmt.Errorf("adding kinds to a scheme: %w", err)
 	}
 	admin, err := client.New(h.AdminConfig(), client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the hub: %w", err)
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
 	}
-	objects, err := readManifests(config.Manifests)
-	if err != nil {
-		return nil, nil, err
+	return admin, applyManifests(ctx, admin, manifests)
+}
+
+// completeHub returns when the API server applies the policies among manifests, and the default
+// ClusterImageSet exists.
+func completeHub(ctx context.Context, admin client.Client, manifests []*unstructured.Unstructured) error {
+	if err := waitForMutations(ctx, admin, manifests); err != nil {
+		return err
 	}
-	if err := applyManifests(ctx, admin, objects); err != nil {
-		return nil, nil, err
-	}
-	return admin, objects, createDefaultImageSet(ctx, admin)
+	return createDefaultImageSet(ctx, admin)
 }
 
 // reportReady writes the ready file and calls ready.
@@ -389,11 +398,20 @@ func runUntilOneEnds(ctx context.Context, parts ...func(context.Context) error) 
 // Kubernetes.
 const DefaultImageSet = "kubernetes"
 
+// createDefaultImageSet creates the ClusterImageSet, and leaves one that exists as it is. It applies the object: for two
+// seconds, the API server delays other creations of a new kind.
 func createDefaultImageSet(ctx context.Context, c client.Client) error {
-	set := &hivev1.ClusterImageSet{Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "hotspare.io/local/kubernetes"}}
-	set.Name = DefaultImageSet
-	if err := c.Create(ctx, set); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("creating ClusterImageSet %s: %w", set.Name, err)
+	switch err := c.Get(ctx, client.ObjectKey{Name: DefaultImageSet}, &hivev1.ClusterImageSet{}); {
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading ClusterImageSet %s: %w", DefaultImageSet, err)
+	}
+	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"releaseImage": "hotspare.io/local/kubernetes"}}}
+	set.SetGroupVersionKind(hivev1.GroupVersion.WithKind("ClusterImageSet"))
+	set.SetName(DefaultImageSet)
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(set), fieldOwner); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("creating ClusterImageSet %s: %w", DefaultImageSet, err)
 	}
 	return nil
 }

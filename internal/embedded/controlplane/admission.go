@@ -21,11 +21,11 @@ import (
 )
 
 // admissionPlugins returns the admission plugins of kube-apiserver. The plugin that applies
-// MutatingAdmissionPolicies reads the schema of the group version gv when it needs it.
+// MutatingAdmissionPolicies reads the schemas of the given group versions when it needs them.
 //
 // The unmodified plugin lists the schemas when it is created and then every five seconds, and
 // rejects writes that a policy would change while the schema of their kind is not in its list.
-func admissionPlugins(gv string) *admission.Plugins {
+func admissionPlugins(groupVersions []string) *admission.Plugins {
 	plugins := admission.NewPlugins()
 	kubeoptions.RegisterAllAdmissionPlugins(plugins)
 	lifecycle.Register(plugins)
@@ -34,7 +34,7 @@ func admissionPlugins(gv string) *admission.Plugins {
 	validating.Register(plugins)
 	plugins.Register(mutating.PluginName, func(config io.Reader) (admission.Interface, error) {
 		plugin, err := mutating.NewPlugin(config)
-		return mutatingPlugin{plugin, gv}, err
+		return mutatingPlugin{plugin, groupVersions}, err
 	})
 	return plugins
 }
@@ -42,12 +42,12 @@ func admissionPlugins(gv string) *admission.Plugins {
 // mutatingPlugin replaces the client with which its plugin reads schemas.
 type mutatingPlugin struct {
 	*mutating.Plugin
-	gv string
+	groupVersions []string
 }
 
-// SetExternalKubeClientSet passes the plugin a client whose schemas include those of gv.
+// SetExternalKubeClientSet passes the plugin a client whose schemas include those of its group versions.
 func (p mutatingPlugin) SetExternalKubeClientSet(c kubernetes.Interface) {
-	p.Plugin.SetExternalKubeClientSet(schemaClientset{c, p.gv})
+	p.Plugin.SetExternalKubeClientSet(schemaClientset{c, p.groupVersions})
 }
 
 // SetRESTMapper passes the plugin a mapper that finds a kind as soon as the API server serves it.
@@ -69,50 +69,57 @@ func (m currentMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*
 
 type schemaClientset struct {
 	kubernetes.Interface
-	gv string
+	groupVersions []string
 }
 
-// Discovery returns the discovery client whose schemas include those of gv.
+// Discovery returns the discovery client whose schemas include those of its group versions.
 func (c schemaClientset) Discovery() discovery.DiscoveryInterface {
-	return schemaDiscovery{c.Interface.Discovery(), c.gv}
+	return schemaDiscovery{c.Interface.Discovery(), c.groupVersions}
 }
 
 type schemaDiscovery struct {
 	discovery.DiscoveryInterface
-	gv string
+	groupVersions []string
 }
 
-// OpenAPIV3 returns a client whose schemas include those of gv.
+// OpenAPIV3 returns a client whose schemas include those of its group versions.
 func (d schemaDiscovery) OpenAPIV3() openapi.Client {
-	return &schemaClient{Client: d.DiscoveryInterface.OpenAPIV3(), path: "apis/" + d.gv}
+	c := &schemaClient{Client: d.DiscoveryInterface.OpenAPIV3(), last: map[string]string{}}
+	for _, gv := range d.groupVersions {
+		c.last["apis/"+gv] = ""
+	}
+	return c
 }
 
-// schemaClient lists schemas. The list always contains the schema of path, which is read again at
+// schemaClient lists schemas. The list always contains the schemas of some paths. Each of these is read again at
 // each use until two consecutive lists return the same URL for it: the schema grows with each kind
 // that is created.
 type schemaClient struct {
 	openapi.Client
-	path string
-	last string // the URL of the schema in the last list
+	last   map[string]string // by path, the URL of the schema in the last list; "" if it was not in the list
+	listed bool              // whether the API server has listed schemas
 }
 
 // Paths lists the schemas. It is not safe for concurrent use.
 func (c *schemaClient) Paths() (map[string]openapi.GroupVersion, error) {
 	paths, err := c.Client.Paths()
-	if err != nil && c.last != "" {
+	if err != nil && c.listed {
 		return nil, err
 	}
+	c.listed = err == nil
 	if err != nil || paths == nil { // the API server is not listening yet
 		paths = map[string]openapi.GroupVersion{}
 	}
-	url := ""
-	if listed, found := paths[c.path]; found {
-		url = listed.ServerRelativeURL()
+	for path, last := range c.last {
+		url := ""
+		if listed, found := paths[path]; found {
+			url = listed.ServerRelativeURL()
+		}
+		if url == "" || url != last {
+			paths[path] = &currentSchema{client: c.Client, path: path}
+		}
+		c.last[path] = url
 	}
-	if url == "" || url != c.last {
-		paths[c.path] = &currentSchema{client: c.Client, path: c.path}
-	}
-	c.last = url
 	return paths, nil
 }
 

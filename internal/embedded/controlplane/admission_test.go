@@ -12,7 +12,7 @@ import (
 
 func TestTheAdmissionPluginsAreThoseOfTheAPIServer(t *testing.T) {
 	want := options.NewServerRunOptions().Admission.GenericAdmission.Plugins.Registered()
-	got := admissionPlugins("example.com/v1").Registered()
+	got := admissionPlugins([]string{"example.com/v1"}).Registered()
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
@@ -46,7 +46,7 @@ func TestTheSchemaIsReadAtEachUseUntilItNoLongerChanges(t *testing.T) {
 		want          string
 		current       bool // read at each use
 	}
-	c := &schemaClient{path: path}
+	c := &schemaClient{last: map[string]string{path: "", "apis/example.com/v2": ""}}
 	for _, l := range []list{
 		{served: nil, later: schemas{path: "one kind"}, want: "one kind", current: true},
 		{served: schemas{"apis/apps/v1": ""}, later: schemas{path: "one kind"}, want: "one kind", current: true},

@@ -96,8 +96,8 @@ func countRequests(aggregator *genericapiserver.Config, requests *requestcounter
 
 func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL string) (options.CompletedOptions, error) {
 	o := options.NewServerRunOptions()
-	if wanted.MutatedGroup != "" {
-		o.Admission.GenericAdmission.Plugins = admissionPlugins(wanted.MutatedGroup)
+	if len(wanted.MutatedGroups) > 0 {
+		o.Admission.GenericAdmission.Plugins = admissionPlugins(wanted.MutatedGroups)
 	}
 	flags := apiServerFlags(f, etcdURL)
 	if wanted.DialCluster != nil {

@@ -64,10 +64,10 @@ type Options struct {
 	// Untracked, if not nil, reports which new custom resources are stored without a record of
 	// field ownership (metadata.managedFields) until they are first applied server-side.
 	Untracked func(*unstructured.Unstructured) bool
-	// MutatedGroup, if not empty, is the group version of custom resources that
-	// MutatingAdmissionPolicies match. The API server applies the policies as soon as it serves the
-	// group version.
-	MutatedGroup string
+	// MutatedGroups are the group versions of custom resources that MutatingAdmissionPolicies match,
+	// such as hive.openshift.io/v1. The API server applies the policies as soon as it serves a
+	// group version; those of others up to five seconds later.
+	MutatedGroups []string
 	// DialCluster, if not nil, connects the API server to nodes, pods and Services: with the address
 	// of an endpoint, which is an IP address and a port. Otherwise, the API server connects to them
 	// as this process does.

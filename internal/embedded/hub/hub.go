@@ -67,6 +67,8 @@ type Options struct {
 	// AuthenticationConfig is the path of an AuthenticationConfiguration, see
 	// controlplane.Options.AuthenticationConfig.
 	AuthenticationConfig string
+	// MutatedGroups are the group versions of controlplane.Options.MutatedGroups.
+	MutatedGroups []string
 	// Log receives the log of the Kubernetes components.
 	Log io.Writer
 }
@@ -133,7 +135,7 @@ func (h *Hub) startControlPlane(ctx context.Context, o Options) error {
 			"--cluster-signing-key-file=" + filepath.Join(keys, pki.ClusterCA+".key"),
 		},
 		Untracked:            isPoolCluster,
-		MutatedGroup:         hivev1.GroupVersion.String(),
+		MutatedGroups:        o.MutatedGroups,
 		AuthenticationConfig: o.AuthenticationConfig,
 		Log:                  o.Log,
 	})
