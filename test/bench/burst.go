@@ -71,36 +71,52 @@ func (b *bench) measureClaims(ctx context.Context, prefix string, u burst) ([]ro
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := b.createClaimPairs(ctx, prefix+"-bare", u.claims)
-	if err != nil {
-		return nil, err
+	var all []round
+	for n := range b.rounds {
+		one, err := b.measureClaimRound(ctx, fmt.Sprintf("%s-%d", prefix, n), u)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
 	}
-	if err := b.waitForNoWrites(ctx); err != nil {
-		return nil, err
-	}
-	bare, err := b.measureCost(ctx, func() error { return b.writeClaimPairs(ctx, pairs, u.subjects > 0) })
-	if err != nil {
-		return nil, err
-	}
-	if err := b.waitForNoWrites(ctx); err != nil {
-		return nil, err
-	}
-	var waits map[string]time.Duration
-	served, err := b.measureCost(ctx, func() (err error) {
-		waits, err = b.createAndTimeClaims(ctx, u.newClaims(prefix), writers, nil)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return u.formatRows(filled, served, bare, sortedDurations(waits)), nil
+	return u.formatRows(filled, all), nil
 }
 
-func (u burst) newClaims(prefix string) []*hivev1.ClusterClaim {
-	out := make([]*hivev1.ClusterClaim, u.claims)
+// measureClaimRound measures the bare loop and then the claims. It leaves the pools as it found them.
+func (b *bench) measureClaimRound(ctx context.Context, prefix string, u burst) (round, error) {
+	pairs, err := b.createClaimPairs(ctx, prefix+"-bare", u.claims)
+	if err != nil {
+		return round{}, err
+	}
+	if err := b.waitForNoWrites(ctx); err != nil {
+		return round{}, err
+	}
+	var r round
+	if r.bare, err = b.measureCost(ctx, func() error { return b.writeClaimPairs(ctx, pairs, u.subjects > 0) }); err != nil {
+		return round{}, err
+	}
+	if err := b.waitForNoWrites(ctx); err != nil {
+		return round{}, err
+	}
+	claims := u.newClaims(prefix)
+	if r.served, err = b.measureCost(ctx, func() error {
+		waits, err := b.createAndTimeClaims(ctx, claims, writers, nil)
+		r.waits = sortedDurations(waits)
+		return err
+	}); err != nil {
+		return round{}, err
+	}
+	if err := b.releaseClaims(ctx, claims); err != nil {
+		return round{}, err
+	}
+	return r, runConcurrently(len(u.pools), len(u.pools), func(i int) error { return b.waitForFullPool(ctx, u.pools[i], u.clusters) })
+}
+
+func (b burst) newClaims(prefix string) []*hivev1.ClusterClaim {
+	out := make([]*hivev1.ClusterClaim, b.claims)
 	for i := range out {
-		out[i] = newClaim(u.pools[i%len(u.pools)], fmt.Sprintf("%s-%d", prefix, i))
-		for n := range u.subjects {
+		out[i] = newClaim(b.pools[i%len(b.pools)], fmt.Sprintf("%s-%d", prefix, i))
+		for n := range b.subjects {
 			out[i].Spec.Subjects = append(out[i].Spec.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprintf("user-%d", n)})
 		}
 	}
@@ -110,27 +126,31 @@ func (u burst) newClaims(prefix string) []*hivev1.ClusterClaim {
 // ratePerSecond returns how many of n were done in a second.
 func (c cost) ratePerSecond(n int) float64 { return float64(n) / c.took.Seconds() }
 
-func (u burst) formatRows(filled, served, bare cost, waits []time.Duration) []row {
-	filledWhat, claimsWhat := fmt.Sprintf("pool of %d fake clusters filled", u.clusters), fmt.Sprintf("burst of %d claims on it", u.claims)
+func (b burst) formatRows(filled cost, rounds []round) []row {
+	filledWhat, claimsWhat := fmt.Sprintf("pool of %d fake clusters filled", b.clusters), fmt.Sprintf("burst of %d claims on it", b.claims)
 	loopWhat := "bare loop of the same three writes"
-	if len(u.pools) > 1 {
-		filledWhat, claimsWhat = fmt.Sprintf("%d pools of %d fake clusters filled", len(u.pools), u.clusters), fmt.Sprintf("burst of %d claims on them", u.claims)
+	if len(b.pools) > 1 {
+		filledWhat, claimsWhat = fmt.Sprintf("%d pools of %d fake clusters filled", len(b.pools), b.clusters), fmt.Sprintf("burst of %d claims on them", b.claims)
 	}
-	if u.subjects > 0 {
-		claimsWhat, loopWhat = fmt.Sprintf("burst of %d claims with a subject on it", u.claims), "bare loop of the same five writes"
+	if b.subjects > 0 {
+		claimsWhat, loopWhat = fmt.Sprintf("burst of %d claims with a subject on it", b.claims), "bare loop of the same five writes"
 	}
-	all := len(u.pools) * u.clusters
+	all := len(b.pools) * b.clusters
 	return []row{
 		{filledWhat, fmt.Sprintf("%s, %.0f clusters/s", formatSeconds(filled.took), filled.ratePerSecond(all)), ""},
 		{"… requests per cluster", filled.asked.formatRequestsPer(all), ""},
 		{"… processor time of the hub per cluster", filled.formatProcessorTime(all), ""},
-		{claimsWhat, fmt.Sprintf("%s, %.0f claims/s", formatSeconds(served.took), served.ratePerSecond(u.claims)), ""},
-		{"… wait of a claim, median and 99th percentile", formatMillis(quantileOf(waits, 0.5)) + ", " + formatMillis(quantileOf(waits, 0.99)), ""},
-		{"… requests per claim, its creation counted", served.asked.formatRequestsPer(u.claims), ""},
-		{"… processor time of the hub per claim", served.formatProcessorTime(u.claims), ""},
-		{loopWhat, fmt.Sprintf("%s, %.0f claims/s", formatSeconds(bare.took), bare.ratePerSecond(u.claims)), ""},
-		{"… processor time of the hub per claim", bare.formatProcessorTime(u.claims), ""},
-		{"… ratio", fmt.Sprintf("%.2f", served.ratePerSecond(u.claims)/bare.ratePerSecond(u.claims)), u.aim},
+		{claimsWhat, formatRange(rounds, "%.0f claims/s", func(r round) float64 { return r.served.ratePerSecond(b.claims) }), ""},
+		{
+			"… wait of a claim, median and 99th percentile",
+			formatMillis(medianOf(rounds, func(r round) time.Duration { return quantileOf(r.waits, 0.5) })) + ", " +
+				formatMillis(medianOf(rounds, func(r round) time.Duration { return quantileOf(r.waits, 0.99) })), "",
+		},
+		{"… requests per claim, its creation counted", rounds[0].served.asked.formatRequestsPer(b.claims), ""},
+		{"… processor time of the hub per claim", formatRange(rounds, "%.1f ms", func(r round) float64 { return r.served.millisPer(b.claims) }), ""},
+		{loopWhat, formatRange(rounds, "%.0f claims/s", func(r round) float64 { return r.bare.ratePerSecond(b.claims) }), ""},
+		{"… processor time of the hub per claim", formatRange(rounds, "%.1f ms", func(r round) float64 { return r.bare.millisPer(b.claims) }), ""},
+		{"… ratio", formatRange(rounds, "%.2f", func(r round) float64 { return r.served.ratePerSecond(b.claims) / r.bare.ratePerSecond(b.claims) }), b.aim},
 	}
 }
 
@@ -141,9 +161,10 @@ type cost struct {
 	asked  requestCounts
 }
 
-func (c cost) formatProcessorTime(n int) string {
-	return fmt.Sprintf("%.1f ms", c.worked.Seconds()*1000/float64(n))
-}
+// millisPer returns the milliseconds of processor time for each of n.
+func (c cost) millisPer(n int) float64 { return c.worked.Seconds() * 1000 / float64(n) }
+
+func (c cost) formatProcessorTime(n int) string { return fmt.Sprintf("%.1f ms", c.millisPer(n)) }
 
 func (b *bench) measureCost(ctx context.Context, do func() error) (cost, error) {
 	before, err := b.readRequests(ctx)

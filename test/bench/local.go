@@ -32,8 +32,10 @@ const (
 // bench is the hub that is measured.
 type bench struct {
 	binary, dir string
-	hub         client.WithWatch
-	rest        rest.Interface
+	// rounds is how often claims are measured.
+	rounds int
+	hub    client.WithWatch
+	rest   rest.Interface
 }
 
 // runHotspare runs the hotspare binary.

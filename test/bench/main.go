@@ -25,9 +25,14 @@ func main() {
 	claims := flag.Int("claims", 200, "how many claims the burst has")
 	only := flag.String("only", "decide,up,claim,sleep,freeze,memory,burst,steady,sizes",
 		"parts to run, in their order; there are also: bursts (with subjects, on several pools), release, fleet (100 pools of 100 clusters)")
+	rounds := flag.Int("rounds", 3, "how often claims are measured; the table has medians, and the range")
 	flag.Parse()
+	if *rounds < 1 {
+		fmt.Fprintf(os.Stderr, "error: --rounds is %d: it must be at least 1\n", *rounds)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *binary, strings.Split(*only, ","), *clusters, *claims)
+	err := run(ctx, &bench{binary: *binary, rounds: *rounds}, strings.Split(*only, ","), *clusters, *claims)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -35,13 +40,13 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, binary string, only []string, clusters, claims int) (err error) {
+func run(ctx context.Context, b *bench, only []string, clusters, claims int) (err error) {
 	dir, err := os.MkdirTemp("", "hotspare-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{binary: binary, dir: dir}
+	b.dir = dir
 	var rows []row
 	defer func() { err = errors.Join(err, b.stopHub(context.WithoutCancel(ctx))) }()
 	for _, part := range []struct {

@@ -41,10 +41,7 @@ func (b *bench) measureRelease(ctx context.Context, clusters, claims int) ([]row
 		return nil, err
 	}
 	released, err := b.measureCost(ctx, func() error {
-		if err := runConcurrently(len(held), writers, func(i int) error { return b.hub.Delete(ctx, held[i]) }); err != nil {
-			return err
-		}
-		return b.waitForReleased(ctx, held)
+		return b.releaseClaims(ctx, held)
 	})
 	if err != nil {
 		return nil, err
@@ -59,6 +56,14 @@ func (b *bench) measureRelease(ctx context.Context, clusters, claims int) ([]row
 		{"bare loop of the same four writes", fmt.Sprintf("%s, %.0f claims/s", formatSeconds(bare.took), bare.ratePerSecond(claims)), ""},
 		{"… ratio", fmt.Sprintf("%.2f", released.ratePerSecond(claims)/bare.ratePerSecond(claims)), ""},
 	}, nil
+}
+
+// releaseClaims deletes claims and waits until they and their clusters are gone.
+func (b *bench) releaseClaims(ctx context.Context, claims []*hivev1.ClusterClaim) error {
+	if err := runConcurrently(len(claims), writers, func(i int) error { return b.hub.Delete(ctx, claims[i]) }); err != nil {
+		return err
+	}
+	return b.waitForReleased(ctx, claims)
 }
 
 // deleteClaimPairs makes, for each pair, the writes that a release takes.
