@@ -10,8 +10,8 @@ func retryUnavailable(next http.RoundTripper) http.RoundTripper { return retryTr
 type retryTransport struct{ next http.RoundTripper }
 
 // RoundTrip adds the header Retry-After.
-func (p retryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := p.next.RoundTrip(r)
+func (t retryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(r)
 	if err == nil && res.StatusCode == http.StatusServiceUnavailable && r.Method == http.MethodGet && res.Header.Get("Retry-After") == "" {
 		res.Header.Set("Retry-After", "1")
 	}

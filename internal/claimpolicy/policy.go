@@ -125,9 +125,9 @@ func NarrowLifetimeBounds(policies []Policy, who Creator, pool string, fallback,
 // nothing.
 func shorter(a, b *hivev1.Duration) *hivev1.Duration {
 	switch {
-	case !limits(b):
+	case !isLimited(b):
 		return a
-	case !limits(a):
+	case !isLimited(a):
 		return b
 	}
 	x, _ := a.Parse() // it limits, so it is valid
@@ -138,7 +138,7 @@ func shorter(a, b *hivev1.Duration) *hivev1.Duration {
 	return a
 }
 
-func limits(d *hivev1.Duration) bool {
+func isLimited(d *hivev1.Duration) bool {
 	if d == nil {
 		return false
 	}

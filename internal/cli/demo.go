@@ -73,14 +73,14 @@ func (a commands) runDemo(ctx context.Context) (err error) {
 }
 
 // suggestCommands returns commands to try after the demo.
-func (s *demoRunner) suggestCommands() string {
+func (r *demoRunner) suggestCommands() string {
 	commands := []string{
-		"pool create dev --size 3 --running 1", "claim run dev -- " + s.Name + " kubectl get nodes", "pool watch dev", "explain pool dev",
+		"pool create dev --size 3 --running 1", "claim run dev -- " + r.Name + " kubectl get nodes", "pool watch dev", "explain pool dev",
 	}
-	if s.hubProcess != nil {
+	if r.hubProcess != nil {
 		commands = append([]string{"up --detach"}, commands...)
 	}
-	return "  " + s.Name + " " + strings.Join(commands, "\n  "+s.Name+" ")
+	return "  " + r.Name + " " + strings.Join(commands, "\n  "+r.Name+" ")
 }
 
 // demoRunner runs the steps of the demo on a hub.
@@ -128,11 +128,11 @@ func (a commands) newDemoRunner(ctx context.Context) (*demoRunner, error) {
 }
 
 // isHubReachable reports whether a hub is running on the demo's data folder.
-func (s *demoRunner) isHubReachable(ctx context.Context) bool {
-	if _, err := os.Stat(filepath.Join(s.Flags.DataDir, "ready")); err != nil {
+func (r *demoRunner) isHubReachable(ctx context.Context) bool {
+	if _, err := os.Stat(filepath.Join(r.Flags.DataDir, "ready")); err != nil {
 		return false
 	}
-	h, err := s.ConnectToHub()
+	h, err := r.ConnectToHub()
 	if err != nil {
 		return false
 	}
@@ -147,37 +147,37 @@ const readyPrefix = "ready in "
 
 // startHub runs hotspare up on the demo's data folder. It exits with this process in any case,
 // because its standard input is then closed.
-func (s *demoRunner) startHub(ctx context.Context) error {
-	s.printLine("No hub is running on this machine, so the demo starts one with a temporary data folder.\n")
-	fmt.Fprintf(s.Stdout, "%s$ %s up --data-dir %s\n", indent, s.Name, remedy.QuoteForShell(s.Flags.DataDir))
-	s.hubProcess = exec.CommandContext(context.WithoutCancel(ctx), s.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", s.Flags.DataDir)
-	s.hubProcess.Env = s.childEnvironment()
-	stdin, err := s.hubProcess.StdinPipe()
+func (r *demoRunner) startHub(ctx context.Context) error {
+	r.printLine("No hub is running on this machine, so the demo starts one with a temporary data folder.\n")
+	fmt.Fprintf(r.Stdout, "%s$ %s up --data-dir %s\n", indent, r.Name, remedy.QuoteForShell(r.Flags.DataDir))
+	r.hubProcess = exec.CommandContext(context.WithoutCancel(ctx), r.self, "up", "--until-eof", "--metrics-address", "0", "--data-dir", r.Flags.DataDir)
+	r.hubProcess.Env = r.childEnvironment()
+	stdin, err := r.hubProcess.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("starting a hub: %w", err)
 	}
-	said, err := s.hubProcess.StdoutPipe()
+	said, err := r.hubProcess.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("starting a hub: %w", err)
 	}
 	var wrong strings.Builder
-	s.hubProcess.Stderr = &wrong
-	if err := s.hubProcess.Start(); err != nil {
+	r.hubProcess.Stderr = &wrong
+	if err := r.hubProcess.Start(); err != nil {
 		return fmt.Errorf("starting a hub: %w", err)
 	}
-	s.stdin, s.hubExited = stdin, make(chan struct{})
+	r.stdin, r.hubExited = stdin, make(chan struct{})
 	ready := make(chan struct{})
 	go func() {
-		defer close(s.hubExited)
-		scanForPrefix(said, readyPrefix, func(line string) { s.printLine(indent + "  " + line); close(ready) })
-		_ = s.hubProcess.Wait() // how it ended is in ProcessState
+		defer close(r.hubExited)
+		scanForPrefix(said, readyPrefix, func(line string) { r.printLine(indent + "  " + line); close(ready) })
+		_ = r.hubProcess.Wait() // how it ended is in ProcessState
 	}()
 	select {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.hubExited: // possibly by the same Ctrl-C that interrupts this process
+	case <-r.hubExited: // possibly by the same Ctrl-C that interrupts this process
 		return cmp.Or(context.Cause(ctx), fmt.Errorf("the hub exited: %s", strings.TrimSpace(wrong.String())))
 	}
 }
@@ -194,34 +194,34 @@ func scanForPrefix(output io.Reader, prefix string, report func(line string)) {
 }
 
 // childEnvironment returns the environment of this process with the demo's hub.
-func (s *demoRunner) childEnvironment(more ...string) []string {
+func (r *demoRunner) childEnvironment(more ...string) []string {
 	var out []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "KUBECONFIG=") && !strings.HasPrefix(v, "HOTSPARE_DATA_DIR=") {
 			out = append(out, v)
 		}
 	}
-	return append(append(out, "HOTSPARE_DATA_DIR="+s.Flags.DataDir), more...)
+	return append(append(out, "HOTSPARE_DATA_DIR="+r.Flags.DataDir), more...)
 }
 
 // connectAndCheckNamespace connects to the hub and checks that the demo's namespace is empty.
-func (s *demoRunner) connectAndCheckNamespace(ctx context.Context) error {
+func (r *demoRunner) connectAndCheckNamespace(ctx context.Context) error {
 	var err error
-	if s.hub, err = s.ConnectToHub(); err != nil {
+	if r.hub, err = r.ConnectToHub(); err != nil {
 		return err
 	}
-	if s.hubProcess != nil {
+	if r.hubProcess != nil {
 		return nil
 	}
-	s.printLine(fmt.Sprintf("The demo uses the hub that is running on %s, in namespace %s.", s.Flags.DataDir, demoNamespace))
-	sc, err := s.hub.ReadSnapshot(ctx, demoNamespace)
+	r.printLine(fmt.Sprintf("The demo uses the hub that is running on %s, in namespace %s.", r.Flags.DataDir, demoNamespace))
+	sc, err := r.hub.ReadSnapshot(ctx, demoNamespace)
 	if err != nil {
-		return s.hub.ExplainAPIError(err)
+		return r.hub.ExplainAPIError(err)
 	}
 	if len(sc.Pools.Items)+len(sc.Claims.Items) > 0 {
-		s.hub = nil // the objects are not the demo's, so it must not delete them
+		r.hub = nil // the objects are not the demo's, so it must not delete them
 		return base.WithRemedy(fmt.Errorf("namespace %s is in use: another demo is running, or was killed", demoNamespace),
-			"to delete the objects of a killed demo: "+s.FormatCommandIn("", "kubectl delete namespace "+demoNamespace))
+			"to delete the objects of a killed demo: "+r.FormatCommandIn("", "kubectl delete namespace "+demoNamespace))
 	}
 	return nil
 }
@@ -233,47 +233,47 @@ const (
 )
 
 // cleanUpDemo deletes everything that the demo created; why is the error that ended it, if any.
-func (s *demoRunner) cleanUpDemo(ctx context.Context, why error) error {
+func (r *demoRunner) cleanUpDemo(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCleanupTimeout)
 	defer cancel()
-	err := s.deletePrivateDir()
-	if s.hubProcess != nil {
-		return errors.Join(err, s.stopHub(ctx, why))
+	err := r.deletePrivateDir()
+	if r.hubProcess != nil {
+		return errors.Join(err, r.stopHub(ctx, why))
 	}
-	if s.hub == nil {
+	if r.hub == nil {
 		return err
 	}
-	s.printLine("\nDeleting everything that the demo created.")
-	return errors.Join(err, s.deleteDemoImage(ctx), s.deleteDemoNamespace(ctx))
+	r.printLine("\nDeleting everything that the demo created.")
+	return errors.Join(err, r.deleteDemoImage(ctx), r.deleteDemoNamespace(ctx))
 }
 
-func (s *demoRunner) deletePrivateDir() error {
-	if s.privateDir == "" {
+func (r *demoRunner) deletePrivateDir() error {
+	if r.privateDir == "" {
 		return nil
 	}
-	return os.RemoveAll(s.privateDir)
+	return os.RemoveAll(r.privateDir)
 }
 
 // stopHub stops the hub that the demo started. It keeps the data folder only after an error, for
 // debugging.
-func (s *demoRunner) stopHub(ctx context.Context, why error) error {
-	if s.hubExited == nil {
-		return os.RemoveAll(s.Flags.DataDir)
+func (r *demoRunner) stopHub(ctx context.Context, why error) error {
+	if r.hubExited == nil {
+		return os.RemoveAll(r.Flags.DataDir)
 	}
-	s.printLine("\nStopping the hub and all its clusters.")
-	err := s.stdin.Close()
+	r.printLine("\nStopping the hub and all its clusters.")
+	err := r.stdin.Close()
 	select {
-	case <-s.hubExited:
+	case <-r.hubExited:
 	case <-ctx.Done():
-		err = errors.Join(err, s.hubProcess.Process.Signal(syscall.SIGKILL))
-		<-s.hubExited
+		err = errors.Join(err, r.hubProcess.Process.Signal(syscall.SIGKILL))
+		<-r.hubExited
 	}
 	var by base.InterruptError
 	if why != nil && !errors.As(why, &by) && !errors.Is(why, context.Canceled) {
-		s.printLine("See " + filepath.Join(s.Flags.DataDir, "hotspare.log") + " for the cause, then delete that folder.")
+		r.printLine("See " + filepath.Join(r.Flags.DataDir, "hotspare.log") + " for the cause, then delete that folder.")
 		return err
 	}
-	return errors.Join(err, usernamespace.Remover{Command: []string{s.self}}.RemoveAll(ctx, s.Flags.DataDir))
+	return errors.Join(err, usernamespace.Remover{Command: []string{r.self}}.RemoveAll(ctx, r.Flags.DataDir))
 }
 
-func (s *demoRunner) printLine(text string) { fmt.Fprintln(s.Stdout, text) }
+func (r *demoRunner) printLine(text string) { fmt.Fprintln(r.Stdout, text) }

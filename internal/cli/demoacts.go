@@ -77,63 +77,63 @@ var demoSteps = []demoStep{
 }
 
 // runStep prints the description of a step, runs it, and prints how long it took.
-func (s *demoRunner) runStep(ctx context.Context, number int, a demoStep) error {
+func (r *demoRunner) runStep(ctx context.Context, number int, a demoStep) error {
 	title := fmt.Sprintf("%d. %s", number, a.title)
-	if s.PaletteFor(s.Stdout) != nil {
+	if r.PaletteFor(r.Stdout) != nil {
 		title = "\x1b[1m" + title + "\x1b[0m"
 	}
-	s.printLine("\n" + title)
-	s.printLine(indent + strings.ReplaceAll(a.description, "\n", "\n"+indent))
-	began := s.Clock.Now()
-	if err := a.run(s, ctx); err != nil {
+	r.printLine("\n" + title)
+	r.printLine(indent + strings.ReplaceAll(a.description, "\n", "\n"+indent))
+	began := r.Clock.Now()
+	if err := a.run(r, ctx); err != nil {
 		return err
 	}
-	s.printLine(fmt.Sprintf("%s(%.1f s)", indent, s.Clock.Since(began).Seconds()))
+	r.printLine(fmt.Sprintf("%s(%.1f s)", indent, r.Clock.Since(began).Seconds()))
 	return nil
 }
 
-func (s *demoRunner) createPool(ctx context.Context) error {
-	if s.hubProcess == nil {
+func (r *demoRunner) createPool(ctx context.Context) error {
+	if r.hubProcess == nil {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: demoNamespace}}
-		if err := s.hub.Create(ctx, ns); client.IgnoreAlreadyExists(err) != nil {
+		if err := r.hub.Create(ctx, ns); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating namespace %s: %w", demoNamespace, err)
 		}
 	}
-	if err := s.runCommand(ctx, "pool create demo --size 2 --running 1"); err != nil {
+	if err := r.runCommand(ctx, "pool create demo --size 2 --running 1"); err != nil {
 		return err
 	}
-	return s.waitUntilSettled(ctx)
+	return r.waitUntilSettled(ctx)
 }
 
-func (s *demoRunner) waitUntilSettled(ctx context.Context) error {
-	return s.runCommand(ctx, "pool watch demo --until-settled --timeout 10m")
+func (r *demoRunner) waitUntilSettled(ctx context.Context) error {
+	return r.runCommand(ctx, "pool watch demo --until-settled --timeout 10m")
 }
 
-func (s *demoRunner) claimFirstCluster(ctx context.Context) error {
-	if err := s.runCommand(ctx, "claim create demo --name first --wait --timeout 5m --lifetime 1h"); err != nil {
+func (r *demoRunner) claimFirstCluster(ctx context.Context) error {
+	if err := r.runCommand(ctx, "claim create demo --name first --wait --timeout 5m --lifetime 1h"); err != nil {
 		return err
 	}
 	var err error
-	if s.privateDir, err = os.MkdirTemp("", "hotspare-demo-"); err != nil {
+	if r.privateDir, err = os.MkdirTemp("", "hotspare-demo-"); err != nil {
 		return fmt.Errorf("creating a private folder: %w", err)
 	}
-	_, file, _ := strings.Cut(s.firstKubeconfig(), "=")
-	if err := s.runWords(ctx, []string{"cluster", "kubeconfig", "first", "-o", file}); err != nil {
+	_, file, _ := strings.Cut(r.firstKubeconfig(), "=")
+	if err := r.runWords(ctx, []string{"cluster", "kubeconfig", "first", "-o", file}); err != nil {
 		return err
 	}
-	return s.runCommand(ctx, "kubectl get nodes", s.firstKubeconfig())
+	return r.runCommand(ctx, "kubectl get nodes", r.firstKubeconfig())
 }
 
-func (s *demoRunner) releaseFirstClaim(ctx context.Context) error {
+func (r *demoRunner) releaseFirstClaim(ctx context.Context) error {
 	for _, command := range []string{"claim release first --wait --timeout 5m", "pool scale demo --running 0"} {
-		if err := s.runCommand(ctx, command); err != nil {
+		if err := r.runCommand(ctx, command); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := base.WithWaitTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	var asleep []hivev1.ClusterDeployment
-	err := s.waitForSnapshot(ctx, func(sc *base.HubSnapshot) bool {
+	err := r.waitForSnapshot(ctx, func(sc *base.HubSnapshot) bool {
 		asleep = slices.DeleteFunc(sc.Clusters.Items, func(cd hivev1.ClusterDeployment) bool {
 			return clusterstate.OfCluster(&cd) != clusterstate.Hibernating
 		})
@@ -142,37 +142,37 @@ func (s *demoRunner) releaseFirstClaim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.standbyName = slices.MinFunc(asleep, func(a, b hivev1.ClusterDeployment) int {
+	r.standbyName = slices.MinFunc(asleep, func(a, b hivev1.ClusterDeployment) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}).Name
-	return s.runCommand(ctx, "cluster list")
+	return r.runCommand(ctx, "cluster list")
 }
 
-func (s *demoRunner) breakStandby(ctx context.Context) error {
-	return s.runCommand(ctx, "local break "+s.standbyName+" disk-lost")
+func (r *demoRunner) breakStandby(ctx context.Context) error {
+	return r.runCommand(ctx, "local break "+r.standbyName+" disk-lost")
 }
 
-func (s *demoRunner) claimSecondCluster(ctx context.Context) error {
-	if err := s.runCommand(ctx, "claim create demo --name second --wait --timeout 5m --lifetime 1h"); err != nil {
+func (r *demoRunner) claimSecondCluster(ctx context.Context) error {
+	if err := r.runCommand(ctx, "claim create demo --name second --wait --timeout 5m --lifetime 1h"); err != nil {
 		return err
 	}
-	return s.runCommand(ctx, "explain pool demo")
+	return r.runCommand(ctx, "explain pool demo")
 }
 
-func (s *demoRunner) hibernateAndResume(ctx context.Context) error {
-	if err := s.runCommand(ctx, "cluster hibernate second --wait --timeout 5m"); err != nil {
+func (r *demoRunner) hibernateAndResume(ctx context.Context) error {
+	if err := r.runCommand(ctx, "cluster hibernate second --wait --timeout 5m"); err != nil {
 		return err
 	}
-	return s.runCommand(ctx, "cluster resume second --wait --timeout 5m")
+	return r.runCommand(ctx, "cluster resume second --wait --timeout 5m")
 }
 
 // waitForSnapshot reads the objects in the demo's namespace until done returns true.
-func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*base.HubSnapshot) bool) error {
-	news := s.WatchForChanges(ctx, s.hub, &hivev1.ClusterPoolList{}, &hivev1.ClusterDeploymentList{})
-	ticker := s.Clock.NewTicker(base.RedrawInterval)
+func (r *demoRunner) waitForSnapshot(ctx context.Context, done func(*base.HubSnapshot) bool) error {
+	news := r.WatchForChanges(ctx, r.hub, &hivev1.ClusterPoolList{}, &hivev1.ClusterDeploymentList{})
+	ticker := r.Clock.NewTicker(base.RedrawInterval)
 	defer ticker.Stop()
 	for {
-		sc, err := s.hub.ReadSnapshot(ctx, s.hub.Namespace) // ignore errors: the next read may succeed
+		sc, err := r.hub.ReadSnapshot(ctx, r.hub.Namespace) // ignore errors: the next read may succeed
 		if err == nil && done(sc) {
 			return nil
 		}
@@ -187,21 +187,21 @@ func (s *demoRunner) waitForSnapshot(ctx context.Context, done func(*base.HubSna
 
 // runCommand runs a hotspare command as a user would, and prints the command and its output. No word of
 // the command contains a blank.
-func (s *demoRunner) runCommand(ctx context.Context, command string, env ...string) error {
-	return s.runWords(ctx, strings.Fields(command), env...)
+func (r *demoRunner) runCommand(ctx context.Context, command string, env ...string) error {
+	return r.runWords(ctx, strings.Fields(command), env...)
 }
 
 // runWords is runCommand for a command whose words may contain blanks.
-func (s *demoRunner) runWords(ctx context.Context, words []string, env ...string) error {
-	if s.Flags.Namespace != "" && !slices.Contains(env, "KUBECONFIG") && words[0] != "kubectl" {
-		words = append(words, "-n", s.Flags.Namespace)
+func (r *demoRunner) runWords(ctx context.Context, words []string, env ...string) error {
+	if r.Flags.Namespace != "" && !slices.Contains(env, "KUBECONFIG") && words[0] != "kubectl" {
+		words = append(words, "-n", r.Flags.Namespace)
 	}
-	fmt.Fprintf(s.Stdout, "\n%s$ %s\n", indent, formatCommandLine(s.Name, words, env))
-	child := exec.CommandContext(ctx, s.self, words...)
+	fmt.Fprintf(r.Stdout, "\n%s$ %s\n", indent, formatCommandLine(r.Name, words, env))
+	child := exec.CommandContext(ctx, r.self, words...)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGINT) }
 	child.WaitDelay = 10 * time.Second
-	child.Env = s.childEnvironment(env...)
-	out := &indentWriter{to: s.commands}
+	child.Env = r.childEnvironment(env...)
+	out := &indentWriter{to: r.commands}
 	child.Stdout, child.Stderr = out, out
 	err := child.Run()
 	out.flushLine()
@@ -209,7 +209,7 @@ func (s *demoRunner) runWords(ctx context.Context, words []string, env ...string
 		return nil
 	}
 	if child.ProcessState != nil && child.ProcessState.ExitCode() == base.ExitSignal+int(syscall.SIGINT) {
-		s.waitForInterrupt(ctx)
+		r.waitForInterrupt(ctx)
 	}
 	return cmp.Or(context.Cause(ctx), fmt.Errorf("the command above: %w", err))
 }
@@ -239,8 +239,8 @@ func quoteForShell(word string) string {
 
 // waitForInterrupt waits a second for a Ctrl-C that a command has received: this process receives
 // it too.
-func (s *demoRunner) waitForInterrupt(ctx context.Context) {
-	moment := s.Clock.NewTimer(time.Second)
+func (r *demoRunner) waitForInterrupt(ctx context.Context) {
+	moment := r.Clock.NewTimer(time.Second)
 	defer moment.Stop()
 	select {
 	case <-ctx.Done():
@@ -282,30 +282,30 @@ func (w *indentWriter) printIndented(line []byte) {
 }
 
 // deleteDemoNamespace deletes the claims and pools of the demo, and then its namespace.
-func (s *demoRunner) deleteDemoNamespace(ctx context.Context) error {
-	sc, err := s.hub.ReadSnapshot(ctx, demoNamespace)
+func (r *demoRunner) deleteDemoNamespace(ctx context.Context) error {
+	sc, err := r.hub.ReadSnapshot(ctx, demoNamespace)
 	if err != nil {
-		return s.hub.ExplainAPIError(err)
+		return r.hub.ExplainAPIError(err)
 	}
 	for i := range sc.Claims.Items {
-		if err := s.hub.Delete(ctx, &sc.Claims.Items[i]); client.IgnoreNotFound(err) != nil {
+		if err := r.hub.Delete(ctx, &sc.Claims.Items[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing claim %s: %w", sc.Claims.Items[i].Name, err)
 		}
 	}
 	for i := range sc.Pools.Items {
-		if err := s.hub.Delete(ctx, &sc.Pools.Items[i]); client.IgnoreNotFound(err) != nil {
+		if err := r.hub.Delete(ctx, &sc.Pools.Items[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting pool %s: %w", sc.Pools.Items[i].Name, err)
 		}
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: demoNamespace}}
-	if err := s.hub.Delete(ctx, ns); client.IgnoreNotFound(err) != nil {
+	if err := r.hub.Delete(ctx, ns); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %s: %w", demoNamespace, err)
 	}
-	err = s.waitForSnapshot(ctx, func(sc *base.HubSnapshot) bool {
+	err = r.waitForSnapshot(ctx, func(sc *base.HubSnapshot) bool {
 		return len(sc.Pools.Items)+len(sc.Claims.Items)+len(sc.Clusters.Items) == 0
 	})
 	if err != nil {
-		s.printLine("The hub is still destroying the demo's clusters.")
+		r.printLine("The hub is still destroying the demo's clusters.")
 	}
 	return nil
 }

@@ -26,35 +26,35 @@ const (
 
 // runWebServer runs a web server in the first cluster and reads a page from it. If nodes of the cluster
 // only report that pods run, it says why.
-func (s *demoRunner) runWebServer(ctx context.Context) error {
-	obstacle, err := s.findContainersObstacle(ctx)
+func (r *demoRunner) runWebServer(ctx context.Context) error {
+	obstacle, err := r.findContainersObstacle(ctx)
 	if err != nil {
 		return err
 	}
 	if obstacle != "" {
-		s.printLine("\n" + indent + "Skipped: " + obstacle)
+		r.printLine("\n" + indent + "Skipped: " + obstacle)
 		return nil
 	}
-	s.imageLoaded = true
-	if err := s.runWords(ctx, []string{"image", "load", s.self, "--name", demoImage}); err != nil {
+	r.imageLoaded = true
+	if err := r.runWords(ctx, []string{"image", "load", r.self, "--name", demoImage}); err != nil {
 		return err
 	}
 	create := strings.Fields("kubectl create deployment web --image " + demoImage + " --")
-	create = append(create, "/"+filepath.Base(s.self), "demo", "web-server", "--address", ":"+demoPort)
-	if err := s.runWords(ctx, create, s.firstKubeconfig()); err != nil {
+	create = append(create, "/"+filepath.Base(r.self), "demo", "web-server", "--address", ":"+demoPort)
+	if err := r.runWords(ctx, create, r.firstKubeconfig()); err != nil {
 		return err
 	}
-	if err := s.runCommand(ctx, "kubectl rollout status deployment web --timeout "+demoTimeout, s.firstKubeconfig()); err != nil {
+	if err := r.runCommand(ctx, "kubectl rollout status deployment web --timeout "+demoTimeout, r.firstKubeconfig()); err != nil {
 		return err
 	}
-	return s.fetchForwardedPage(ctx)
+	return r.fetchForwardedPage(ctx)
 }
 
 // findContainersObstacle returns why the containers of pods do not run in the first cluster; "" if they
 // do.
-func (s *demoRunner) findContainersObstacle(ctx context.Context) (string, error) {
-	child := exec.CommandContext(ctx, s.self, "kubectl", "get", "nodes", "-o", "json")
-	child.Env = s.childEnvironment(s.firstKubeconfig())
+func (r *demoRunner) findContainersObstacle(ctx context.Context) (string, error) {
+	child := exec.CommandContext(ctx, r.self, "kubectl", "get", "nodes", "-o", "json")
+	child.Env = r.childEnvironment(r.firstKubeconfig())
 	raw, err := child.Output()
 	if err != nil {
 		return "", fmt.Errorf("listing the nodes of the claimed cluster: %w", err)
@@ -84,16 +84,16 @@ func simulationCause(nodes []corev1.Node) string {
 
 // fetchForwardedPage forwards a local port to the web server, reads its page and prints it. The server may
 // still be starting: its Deployment has no probe.
-func (s *demoRunner) fetchForwardedPage(ctx context.Context) error {
-	fmt.Fprintf(s.Stdout, "\n%s$ %s &\n", indent, formatCommandLine(s.Name, forwardArguments, []string{s.firstKubeconfig()}))
+func (r *demoRunner) fetchForwardedPage(ctx context.Context) error {
+	fmt.Fprintf(r.Stdout, "\n%s$ %s &\n", indent, formatCommandLine(r.Name, forwardArguments, []string{r.firstKubeconfig()}))
 	ctx, cancel := context.WithTimeout(ctx, demoPageTimeout)
 	defer cancel()
-	ticker := s.Clock.NewTicker(demoPageInterval)
+	ticker := r.Clock.NewTicker(demoPageInterval)
 	defer ticker.Stop()
 	for {
-		address, page, err := s.forwardAndFetch(ctx)
+		address, page, err := r.forwardAndFetch(ctx)
 		if err == nil {
-			fmt.Fprintf(s.Stdout, "%s$ curl http://%s/\n%s  %s\n", indent, address, indent, strings.TrimSpace(page))
+			fmt.Fprintf(r.Stdout, "%s$ curl http://%s/\n%s  %s\n", indent, address, indent, strings.TrimSpace(page))
 			return nil
 		}
 		select {
@@ -114,11 +114,11 @@ var forwardArguments = []string{"kubectl", "port-forward", "deployment/web", ":"
 
 // forwardAndFetch forwards a local port to the web server until it has read the page. It returns the
 // local address.
-func (s *demoRunner) forwardAndFetch(ctx context.Context) (address, page string, err error) {
+func (r *demoRunner) forwardAndFetch(ctx context.Context) (address, page string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	child := exec.CommandContext(ctx, s.self, forwardArguments...)
-	child.Env = s.childEnvironment(s.firstKubeconfig())
+	child := exec.CommandContext(ctx, r.self, forwardArguments...)
+	child.Env = r.childEnvironment(r.firstKubeconfig())
 	child.WaitDelay = time.Second
 	output, err := child.StdoutPipe()
 	if err != nil {
@@ -188,20 +188,20 @@ func fetchPage(ctx context.Context, url string) (string, error) {
 }
 
 // firstKubeconfig returns the environment variable with the kubeconfig of the first claim.
-func (s *demoRunner) firstKubeconfig() string {
-	return "KUBECONFIG=" + filepath.Join(s.privateDir, "first.kubeconfig")
+func (r *demoRunner) firstKubeconfig() string {
+	return "KUBECONFIG=" + filepath.Join(r.privateDir, "first.kubeconfig")
 }
 
 // deleteDemoImage deletes the image of the web server, if the demo has loaded it.
-func (s *demoRunner) deleteDemoImage(ctx context.Context) error {
-	if !s.imageLoaded {
+func (r *demoRunner) deleteDemoImage(ctx context.Context) error {
+	if !r.imageLoaded {
 		return nil
 	}
-	child := exec.CommandContext(ctx, s.self, "image", "delete", demoImage)
-	child.Env = s.childEnvironment()
+	child := exec.CommandContext(ctx, r.self, "image", "delete", demoImage)
+	child.Env = r.childEnvironment()
 	if output, err := child.CombinedOutput(); err != nil {
 		return base.WithRemedy(fmt.Errorf("deleting image %s: %w: %s", demoImage, err, strings.TrimSpace(string(output))),
-			"delete it with: "+s.FormatCommand("image delete "+demoImage))
+			"delete it with: "+r.FormatCommand("image delete "+demoImage))
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/cli/pool"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/poolplan"
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
@@ -62,7 +62,7 @@ func (a commands) explainPoolCommand() *cobra.Command {
 	}
 }
 
-func (a commands) printPoolExplanation(f poolforecast.Forecast) error {
+func (a commands) printPoolExplanation(f poolplan.Evaluation) error {
 	v := f.BuildView(a.Clock.Now(), a.FormatCommandIn)
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
@@ -89,7 +89,7 @@ func (a commands) printPoolExplanation(f poolforecast.Forecast) error {
 }
 
 // writeExplanation writes tables that fit into the terminal, and the actions for the user.
-func (a commands) writeExplanation(w io.Writer, duties []poolforecast.Action, tables ...*base.Table) error {
+func (a commands) writeExplanation(w io.Writer, duties []poolplan.Action, tables ...*base.Table) error {
 	var list remedy.TaskList
 	for _, d := range duties {
 		list.AddRemedy(d.Of, &d.Remedy)
@@ -101,7 +101,7 @@ func (a commands) writeExplanation(w io.Writer, duties []poolforecast.Action, ta
 }
 
 // buildClusterReasonTable lists the phase and the next step of each cluster.
-func (a commands) buildClusterReasonTable(clusters []poolforecast.Cluster) *base.Table {
+func (a commands) buildClusterReasonTable(clusters []poolplan.Cluster) *base.Table {
 	t := base.NewTable("CLUSTER", "PHASE", "AGE", "WHY")
 	for _, c := range clusters {
 		t.AddRow(c.Name, string(c.Phase), a.FormatAge(c.Created), c.Message)
@@ -110,7 +110,7 @@ func (a commands) buildClusterReasonTable(clusters []poolforecast.Cluster) *base
 }
 
 // buildClaimReasonTable lists what each claim waits for.
-func (a commands) buildClaimReasonTable(claims []poolforecast.Claim, now time.Time) *base.Table {
+func (a commands) buildClaimReasonTable(claims []poolplan.Claim, now time.Time) *base.Table {
 	t := base.NewTable("CLAIM", "STATE", "AGE", "PLACE", "EXPECTED", "WHY")
 	for _, c := range claims {
 		t.AddRow(c.Name, c.State, a.FormatAge(c.Created), formatPosition(c), formatExpectedTime(c, now), c.Message)
@@ -118,21 +118,21 @@ func (a commands) buildClaimReasonTable(claims []poolforecast.Claim, now time.Ti
 	return t
 }
 
-func formatPosition(v poolforecast.Claim) string {
+func formatPosition(v poolplan.Claim) string {
 	if v.Position == 0 {
 		return base.None
 	}
 	return base.FormatNumber(v.Position)
 }
 
-func formatClaimPriority(v poolforecast.Claim) string {
+func formatClaimPriority(v poolplan.Claim) string {
 	if v.Priority == 0 {
 		return base.None
 	}
 	return base.FormatNumber(v.Priority)
 }
 
-func formatExpectedTime(v poolforecast.Claim, now time.Time) string {
+func formatExpectedTime(v poolplan.Claim, now time.Time) string {
 	switch {
 	case v.Ready == nil:
 		return base.None

@@ -13,20 +13,20 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/poolplan"
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
 // objectExplanation explains one claim or one cluster. It is the output of explain -o json and a
 // public interface: docs/cli.md describes it. Fields may be added, but never changed or removed.
 type objectExplanation struct {
-	Now       time.Time             `json:"now"`
-	Namespace string                `json:"namespace"`
-	Pool      string                `json:"pool,omitempty"`
-	Claim     *poolforecast.Claim   `json:"claim,omitempty"`
-	Cluster   *poolforecast.Cluster `json:"cluster,omitempty"`
-	Amiss     []hivev1.Condition    `json:"conditions"`
-	ToDo      []poolforecast.Action `json:"toDo"`
+	Now       time.Time          `json:"now"`
+	Namespace string             `json:"namespace"`
+	Pool      string             `json:"pool,omitempty"`
+	Claim     *poolplan.Claim    `json:"claim,omitempty"`
+	Cluster   *poolplan.Cluster  `json:"cluster,omitempty"`
+	Amiss     []hivev1.Condition `json:"conditions"`
+	ToDo      []poolplan.Action  `json:"toDo"`
 	// NextAttempt is when the next attempt of a cluster's install starts, after one that has failed.
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
 	// Use is when a claimed cluster was used, if its pool hibernates clusters that nobody uses.
@@ -126,15 +126,15 @@ func (a commands) writeObjectExplanation(t objectExplanation, head func(*base.Ta
 	return a.writeExplanation(a.Stdout, t.ToDo, about, conditions)
 }
 
-func (t *objectExplanation) appendRemedy(name string, do *remedy.Remedy) {
+func (e *objectExplanation) appendRemedy(name string, do *remedy.Remedy) {
 	if do != nil {
-		t.ToDo = append(t.ToDo, poolforecast.Action{Of: name, Remedy: *do})
+		e.ToDo = append(e.ToDo, poolplan.Action{Of: name, Remedy: *do})
 	}
 }
 
 func (a commands) explainClaim(ctx context.Context, h *base.Hub, c *hivev1.ClusterClaim) (objectExplanation, error) {
 	t := objectExplanation{
-		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []poolforecast.Action{},
+		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []poolplan.Action{},
 		expires: clusterstate.DescribeExpiry(c, a.Clock.Now()),
 	}
 	p, err := findPool(ctx, h, c.Namespace, c.Spec.ClusterPoolName)
@@ -166,21 +166,21 @@ func (a commands) explainClaim(ctx context.Context, h *base.Hub, c *hivev1.Clust
 }
 
 // explainOrphanedClaim explains a claim whose pool does not exist.
-func (t *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, formatCommand remedy.CommandFormatter) {
-	t.Claim = &poolforecast.Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
-	if t.Claim.State != clusterstate.Waiting {
-		t.Claim.Message = "its pool was deleted"
+func (e *objectExplanation) explainOrphanedClaim(c *hivev1.ClusterClaim, formatCommand remedy.CommandFormatter) {
+	e.Claim = &poolplan.Claim{Name: c.Name, State: clusterstate.OfClaim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	if e.Claim.State != clusterstate.Waiting {
+		e.Claim.Message = "its pool was deleted"
 		return
 	}
-	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
-	t.appendRemedy(c.Name, remedy.New("Create the pool, or release the claim.", formatCommand(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+	e.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
+	e.appendRemedy(c.Name, remedy.New("Create the pool, or release the claim.", formatCommand(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
 }
 
 func (a commands) explainCluster(ctx context.Context, h *base.Hub, cd *hivev1.ClusterDeployment) (objectExplanation, error) {
 	ref := clusterstate.PoolReference(cd)
 	t := objectExplanation{
 		Now: a.Clock.Now(), Namespace: clusterstate.HomeNamespace(cd), Pool: ref.PoolName,
-		Amiss: base.EmptyIfNil(listUnhealthyConditions(cd)), ToDo: []poolforecast.Action{},
+		Amiss: base.EmptyIfNil(listUnhealthyConditions(cd)), ToDo: []poolplan.Action{},
 	}
 	next, err := h.FindNextAttempt(ctx, cd)
 	if err != nil {
@@ -222,15 +222,15 @@ func findInactivityLimit(ctx context.Context, h *base.Hub, ref hivev1.ClusterPoo
 }
 
 // explainMember explains the phase of a cluster in its pool.
-func (t *objectExplanation) explainMember(f poolforecast.Forecast, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) {
-	i := slices.IndexFunc(f.PlannedClusters(), func(c poolforecast.PlannedCluster) bool { return c.Name == cd.Name })
+func (e *objectExplanation) explainMember(f poolplan.Evaluation, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) {
+	i := slices.IndexFunc(f.PlannedClusters(), func(c poolplan.PlannedCluster) bool { return c.Name == cd.Name })
 	if i < 0 {
 		return
 	}
 	v := f.ExplainCluster(f.PlannedClusters()[i], formatCommand)
-	t.Cluster = &v
-	t.Amiss = base.EmptyIfNil(listUnhealthyConditions(cd))
-	t.appendRemedy(cd.Name, v.ToDo)
+	e.Cluster = &v
+	e.Amiss = base.EmptyIfNil(listUnhealthyConditions(cd))
+	e.appendRemedy(cd.Name, v.ToDo)
 }
 
 // badConditionStatus maps the conditions of a cluster that can report a problem to the status that

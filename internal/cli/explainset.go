@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/claimset"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/poolplan"
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
@@ -29,8 +29,8 @@ type setExplanation struct {
 	Size      int                      `json:"size"`
 	Assigned  int                      `json:"assigned"`
 	Claims    []v1alpha1.ClaimSetClaim `json:"claims"`
-	poolforecast.Set
-	ToDo []poolforecast.Action `json:"toDo"`
+	poolplan.Set
+	ToDo []poolplan.Action `json:"toDo"`
 }
 
 func (a commands) explainSetCommand() *cobra.Command {
@@ -62,7 +62,7 @@ func (a commands) explainSetCommand() *cobra.Command {
 func (a commands) explainSet(ctx context.Context, h *base.Hub, set *v1alpha1.ClaimSet) (setExplanation, error) {
 	t := setExplanation{
 		Now: a.Clock.Now(), Namespace: set.Namespace, Name: set.Name, Pool: set.Status.ClusterPoolName, Size: int(set.Spec.Size),
-		Assigned: int(set.Status.Assigned), Claims: base.EmptyIfNil(set.Status.Claims), ToDo: []poolforecast.Action{},
+		Assigned: int(set.Status.Assigned), Claims: base.EmptyIfNil(set.Status.Claims), ToDo: []poolplan.Action{},
 	}
 	t.Message = base.DescribeClaimSet(set)
 	pending := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ClaimSetPending)
@@ -81,7 +81,7 @@ func (a commands) explainSet(ctx context.Context, h *base.Hub, set *v1alpha1.Cla
 	if meta.IsStatusConditionTrue(set.Status.Conditions, hivev1.ConditionStalled) {
 		do = remedy.New("Correct what the message says, or release it.", a.FormatCommandIn(set.Namespace, "claimset release %s", set.Name))
 	}
-	t.ToDo = append(t.ToDo, poolforecast.Action{Of: set.Name, Remedy: *do})
+	t.ToDo = append(t.ToDo, poolplan.Action{Of: set.Name, Remedy: *do})
 	return t, nil
 }
 
@@ -125,7 +125,7 @@ func (a commands) writeSetExplanation(set *v1alpha1.ClaimSet, t setExplanation) 
 		about.AddRow("Place", base.FormatNumber(t.Position))
 	}
 	if t.Ready != nil {
-		about.AddRow("Expected", formatExpectedTime(poolforecast.Claim{Ready: t.Ready}, t.Now))
+		about.AddRow("Expected", formatExpectedTime(poolplan.Claim{Ready: t.Ready}, t.Now))
 	}
 	about.AddRow("Why", t.Message)
 	claims := base.NewTable("CLAIM", "CLUSTER")

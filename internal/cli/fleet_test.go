@@ -23,7 +23,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
@@ -132,7 +132,7 @@ func TestEveryWaitHasARemedy(t *testing.T) {
 	if code := r.run("fleet", "explain", "-A", "-o", "json"); code != 0 {
 		t.Fatal(r.stderr.String())
 	}
-	var v fleetforecast.Fleet
+	var v fleetplan.Fleet
 	if err := json.Unmarshal(r.stdout.Bytes(), &v); err != nil {
 		t.Fatal(err)
 	}

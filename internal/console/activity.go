@@ -45,13 +45,13 @@ func listEvents(ctx context.Context, l *PageReader) ([]corev1.Event, error) {
 }
 
 // canWatchAll reports whether the viewer may list and watch the kinds in all namespaces.
-func (l *PageReader) canWatchAll(ctx context.Context, lists ...client.ObjectList) (bool, error) {
+func (r *PageReader) canWatchAll(ctx context.Context, lists ...client.ObjectList) (bool, error) {
 	for _, list := range lists {
 		mapping, err := restMapping(list)
 		if err != nil {
 			return false, err
 		}
-		if seen, err := l.canWatch(ctx, mapping, ""); err != nil || !seen {
+		if seen, err := r.canWatch(ctx, mapping, ""); err != nil || !seen {
 			return false, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/console/page"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 )
 
 // buildFleetPage builds the page of all regions.
@@ -57,7 +57,7 @@ func buildRegionPage(ctx context.Context, l *PageReader, now time.Time, r *http.
 // readFleet reads the objects of fleets. whole is true if the viewer may read everything that
 // decisions depend on: the regions, types and instances of all namespaces, and the data planes of
 // the page's namespace.
-func readFleet(ctx context.Context, l *PageReader) (h *fleetforecast.Hub, whole bool, err error) {
+func readFleet(ctx context.Context, l *PageReader) (h *fleetplan.Hub, whole bool, err error) {
 	var (
 		regions   v1alpha1.FleetRegionList
 		types     v1alpha1.InstanceTypeList
@@ -85,17 +85,17 @@ func readFleet(ctx context.Context, l *PageReader) (h *fleetforecast.Hub, whole 
 	if err != nil {
 		return nil, false, err
 	}
-	return &fleetforecast.Hub{
+	return &fleetplan.Hub{
 		Regions: pointersTo(regions.Items), Types: pointersTo(types.Items), Planes: pointersTo(planes.Items),
 		Instances: pointersTo(instances.Items), Pools: pointersTo(pools.Items), PoolsAssumed: !poolsSeen,
 	}, whole, nil
 }
 
 // listVisible lists a kind with List or ListAll and reports whether the viewer may see it.
-func (l *PageReader) listVisible(ctx context.Context, list client.ObjectList, by func(context.Context, client.ObjectList, ...client.ListOption) error) (bool, error) {
-	missing := len(l.Missing)
+func (r *PageReader) listVisible(ctx context.Context, list client.ObjectList, by func(context.Context, client.ObjectList, ...client.ListOption) error) (bool, error) {
+	missing := len(r.Missing)
 	err := by(ctx, list)
-	return err == nil && len(l.Missing) == missing, err
+	return err == nil && len(r.Missing) == missing, err
 }
 
 func pointersTo[T any](items []T) []*T {

@@ -170,15 +170,15 @@ type eventStream struct {
 }
 
 // sendHeader sends the headers of the stream.
-func (o *eventStream) sendHeader() {
-	head := o.w.Header()
+func (s *eventStream) sendHeader() {
+	head := s.w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("X-Accel-Buffering", "no") // a proxy that buffers responses would delay every event
-	o.sendComment("live")
+	s.sendComment("live")
 }
 
 // sendEvent sends an event.
-func (o *eventStream) sendEvent(event, id string, data []byte) {
+func (s *eventStream) sendEvent(event, id string, data []byte) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "event: %s\n", event)
 	if id != "" {
@@ -188,26 +188,26 @@ func (o *eventStream) sendEvent(event, id string, data []byte) {
 		fmt.Fprintf(&b, "data: %s\n", line)
 	}
 	b.WriteByte('\n')
-	o.sendBytes(b.Bytes())
+	s.sendBytes(b.Bytes())
 }
 
 // sendComment sends a comment, which browsers ignore.
-func (o *eventStream) sendComment(text string) { o.sendBytes([]byte(": " + text + "\n\n")) }
+func (s *eventStream) sendComment(text string) { s.sendBytes([]byte(": " + text + "\n\n")) }
 
-func (o *eventStream) sendBytes(raw []byte) {
-	if o.err != nil {
+func (s *eventStream) sendBytes(raw []byte) {
+	if s.err != nil {
 		return
 	}
 	// The server's write timeout is for a whole response, and this one has no end.
-	if err := o.ctl.SetWriteDeadline(o.clock.Now().Add(clientTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		o.err = err
+	if err := s.ctl.SetWriteDeadline(s.clock.Now().Add(clientTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.err = err
 		return
 	}
-	if _, err := o.w.Write(raw); err != nil {
-		o.err = err
+	if _, err := s.w.Write(raw); err != nil {
+		s.err = err
 		return
 	}
-	if err := o.ctl.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		o.err = err
+	if err := s.ctl.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.err = err
 	}
 }

@@ -27,36 +27,36 @@ var restMapper = userclient.NewRESTMapper()
 
 // List lists the objects of a kind that the viewer may see in the page's namespace, in no order. If
 // the viewer may not list the kind, List adds a sentence to Missing and returns no error.
-func (l *PageReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return l.listFrom(ctx, l.Namespace, list, opts...)
+func (r *PageReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.listFrom(ctx, r.Namespace, list, opts...)
 }
 
 // ListAll is like List but lists all namespaces, whichever namespace the page shows: each cluster
 // of a pool has a namespace of its own.
-func (l *PageReader) ListAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return l.listFrom(ctx, "", list, opts...)
+func (r *PageReader) ListAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.listFrom(ctx, "", list, opts...)
 }
 
-func (l *PageReader) listFrom(ctx context.Context, namespace string, list client.ObjectList, opts ...client.ListOption) error {
+func (r *PageReader) listFrom(ctx context.Context, namespace string, list client.ObjectList, opts ...client.ListOption) error {
 	mapping, err := restMapping(list)
 	if err != nil {
 		return err
 	}
 	kind := mapping.GroupVersionKind.Kind
 	from := ""
-	seen, err := l.canWatch(ctx, mapping, "")
+	seen, err := r.canWatch(ctx, mapping, "")
 	if err == nil && !seen && namespace != "" {
 		from = namespace
-		seen, err = l.canWatch(ctx, mapping, namespace)
+		seen, err = r.canWatch(ctx, mapping, namespace)
 	}
 	if err != nil {
 		return err
 	}
 	if !seen {
-		l.recordMissing(mapping, namespace)
+		r.recordMissing(mapping, namespace)
 		return nil
 	}
-	reader, err := l.ReaderFor(from)
+	reader, err := r.ReaderFor(from)
 	if err != nil {
 		return err
 	}
@@ -83,9 +83,9 @@ func restMapping(list client.ObjectList) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-func (l *PageReader) canWatch(ctx context.Context, m *meta.RESTMapping, namespace string) (bool, error) {
+func (r *PageReader) canWatch(ctx context.Context, m *meta.RESTMapping, namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
-		yes, err := l.IsAllowed(ctx, userclient.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace})
+		yes, err := r.IsAllowed(ctx, userclient.Permission{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace})
 		if err != nil || !yes {
 			return false, err
 		}
@@ -94,21 +94,21 @@ func (l *PageReader) canWatch(ctx context.Context, m *meta.RESTMapping, namespac
 }
 
 // recordMissing adds a sentence about a kind that the viewer may not list.
-func (l *PageReader) recordMissing(m *meta.RESTMapping, namespace string) {
+func (r *PageReader) recordMissing(m *meta.RESTMapping, namespace string) {
 	where := "in all namespaces"
 	if namespace != "" {
 		where = "in namespace " + namespace
 	}
 	what := fmt.Sprintf("You do not have permission to list %ss %s.", m.GroupVersionKind.Kind, where)
-	if !slices.Contains(l.Missing, what) {
-		l.Missing = append(l.Missing, what)
+	if !slices.Contains(r.Missing, what) {
+		r.Missing = append(r.Missing, what)
 	}
 }
 
 // IsAllowedIn reports whether the viewer may do something in a namespace. It returns false if the
 // hub cannot be asked, so that the page does not offer the action.
-func (l *PageReader) IsAllowedIn(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
-	yes, err := l.IsAllowed(ctx, userclient.Permission{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
+func (r *PageReader) IsAllowedIn(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
+	yes, err := r.IsAllowed(ctx, userclient.Permission{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
 	if errors.Is(err, userclient.ErrUnknown) {
 		return false, err
 	}

@@ -9,7 +9,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/console/page"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/poolplan"
 )
 
 // poolsPage is the content of the page of all pools.
@@ -60,7 +60,7 @@ func buildPoolPage(ctx context.Context, l *PageReader, now time.Time, r *http.Re
 	if err != nil {
 		return nil, err
 	}
-	p.Policy = poolforecast.DescribePolicy(policy)
+	p.Policy = poolplan.DescribePoolPolicy(policy)
 	history, err := readHistory(ctx, l, name, policy, r.URL.Query().Get("span"), now)
 	if err != nil {
 		return nil, err

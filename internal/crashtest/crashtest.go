@@ -103,51 +103,51 @@ func (s Scenario) runScenarioOnce(t *testing.T, m mode) int {
 	return writes
 }
 
-func (r *attempt) runActs(t *testing.T) {
+func (a *attempt) runActs(t *testing.T) {
 	t.Helper()
-	ctx, controllers := t.Context(), r.startControllers()
-	for i, act := range r.Acts {
-		if err := act(ctx, r.store.NewClient()); err != nil {
+	ctx, controllers := t.Context(), a.startControllers()
+	for i, act := range a.Acts {
+		if err := act(ctx, a.store.NewClient()); err != nil {
 			t.Fatalf("act %d: %v", i+1, err)
 		}
-		controllers = r.runUntilSettled(ctx, t, controllers)
+		controllers = a.runUntilSettled(ctx, t, controllers)
 	}
-	if err := r.Finally(ctx, r.store.NewClient()); err != nil {
+	if err := a.Finally(ctx, a.store.NewClient()); err != nil {
 		t.Errorf("in the end: %v", err)
 	}
 }
 
 // startControllers starts a process. It reuses the cache of the previous process, which is
 // equivalent to a new one.
-func (r *attempt) startControllers() []Controller {
-	r.process = &chaos.Process{}
-	return r.Start(r.cache.NewClient(), r.store.NewClient())
+func (a *attempt) startControllers() []Controller {
+	a.process = &chaos.Process{}
+	return a.Start(a.cache.NewClient(), a.store.NewClient())
 }
 
 // runUntilSettled runs everything in rounds until nothing changes; it restarts stopped controllers.
-func (r *attempt) runUntilSettled(ctx context.Context, t *testing.T, controllers []Controller) []Controller {
+func (a *attempt) runUntilSettled(ctx context.Context, t *testing.T, controllers []Controller) []Controller {
 	t.Helper()
 	var last error
 	for range maxRounds {
-		before := r.writes
-		changed, err := r.World(ctx, r.store.NewClient())
+		before := a.writes
+		changed, err := a.World(ctx, a.store.NewClient())
 		if err != nil {
 			t.Fatalf("the world: %v", err)
 		}
-		changed = r.sweepNamespaces(ctx) || changed
-		last = r.runControllers(ctx, t, controllers)
-		if r.violation != nil {
-			t.Fatalf("after write %d: %v", r.writes, r.violation)
+		changed = a.sweepNamespaces(ctx) || changed
+		last = a.runControllers(ctx, t, controllers)
+		if a.violation != nil {
+			t.Fatalf("after write %d: %v", a.writes, a.violation)
 		}
 		if errors.Is(last, chaos.ErrPanic) {
 			t.Fatal(last)
 		}
-		if r.stopAfter > 0 && r.writes >= r.stopAfter {
-			r.stopAfter = 0
-			controllers = r.startControllers()
+		if a.stopAfter > 0 && a.writes >= a.stopAfter {
+			a.stopAfter = 0
+			controllers = a.startControllers()
 			continue
 		}
-		if changed || r.writes != before || r.showHiddenWrites() {
+		if changed || a.writes != before || a.showHiddenWrites() {
 			continue
 		}
 		if last == nil {
@@ -159,29 +159,29 @@ func (r *attempt) runUntilSettled(ctx context.Context, t *testing.T, controllers
 }
 
 // sweepNamespaces deletes the namespaces that are being deleted, with their contents.
-func (r *attempt) sweepNamespaces(ctx context.Context) bool {
+func (a *attempt) sweepNamespaces(ctx context.Context) bool {
 	changed := false
-	for _, space := range r.store.ListSharedObjects(&corev1.Namespace{}) {
-		changed = r.store.SweepNamespace(ctx, space.GetName()) || changed
+	for _, space := range a.store.ListSharedObjects(&corev1.Namespace{}) {
+		changed = a.store.SweepNamespace(ctx, space.GetName()) || changed
 	}
 	return changed
 }
 
 // runControllers runs each controller until it returns, one call at a time.
-func (r *attempt) runControllers(ctx context.Context, t *testing.T, controllers []Controller) error {
+func (a *attempt) runControllers(ctx context.Context, t *testing.T, controllers []Controller) error {
 	t.Helper()
 	var errs []error
 	for _, c := range controllers {
-		task := r.scheduler.StartTask(ctx, r.process, "", c)
+		task := a.scheduler.StartTask(ctx, a.process, "", c)
 		for {
-			waiting, ended := r.scheduler.WaitForCalls()
+			waiting, ended := a.scheduler.WaitForCalls()
 			if len(ended) > 0 {
 				break
 			}
 			if len(waiting) == 0 {
 				t.Fatal("a controller waits for something that is not the API")
 			}
-			r.scheduler.ReleaseCall(waiting[0])
+			a.scheduler.ReleaseCall(waiting[0])
 		}
 		errs = append(errs, task.Err)
 	}
@@ -190,32 +190,32 @@ func (r *attempt) runControllers(ctx context.Context, t *testing.T, controllers 
 
 // observeWrite is called after every write. Writes of users and other controllers are not counted,
 // and are shown to the cache at once, unless an earlier write is hidden.
-func (r *attempt) observeWrite(ctx context.Context, w chaos.Write) {
+func (a *attempt) observeWrite(ctx context.Context, w chaos.Write) {
 	if chaos.TaskFromContext(ctx) == nil {
-		if !r.hidden {
-			r.cache.ShowAllWrites()
+		if !a.hidden {
+			a.cache.ShowAllWrites()
 		}
 		return
 	}
-	r.writes++
-	r.hidden = r.hideAll || r.writes == r.hide
-	for _, like := range r.Kinds {
-		n := r.cache.CountUnseenWrites(like)
-		if r.hidden && reflect.TypeOf(like) == reflect.TypeOf(w.After) {
+	a.writes++
+	a.hidden = a.hideAll || a.writes == a.hide
+	for _, like := range a.Kinds {
+		n := a.cache.CountUnseenWrites(like)
+		if a.hidden && reflect.TypeOf(like) == reflect.TypeOf(w.After) {
 			n--
 		}
-		r.cache.ShowNextWrites(like, n)
+		a.cache.ShowNextWrites(like, n)
 	}
-	if r.Always != nil {
-		r.violation = r.Always(chaos.WithoutTask(ctx), r.store.NewClient())
+	if a.Always != nil {
+		a.violation = a.Always(chaos.WithoutTask(ctx), a.store.NewClient())
 	}
-	if r.writes == r.stopAfter || r.violation != nil {
-		r.scheduler.KillProcess(r.process)
+	if a.writes == a.stopAfter || a.violation != nil {
+		a.scheduler.KillProcess(a.process)
 	}
 }
 
 // showHiddenWrites shows the hidden writes to the cache. It reports whether there were any.
-func (r *attempt) showHiddenWrites() bool {
-	r.hidden = false
-	return r.cache.ShowAllWrites()
+func (a *attempt) showHiddenWrites() bool {
+	a.hidden = false
+	return a.cache.ShowAllWrites()
 }

@@ -48,8 +48,8 @@ type kindError struct {
 	err   error
 }
 
-func (f *kindError) Error() string { return f.err.Error() }
-func (f *kindError) Unwrap() error { return f.err }
+func (e *kindError) Error() string { return e.err.Error() }
+func (e *kindError) Unwrap() error { return e.err }
 
 // New marks err as being of kind k. It returns nil if err is nil.
 func New(k Kind, err error) error {

@@ -148,32 +148,32 @@ func trueFirst(is bool) int {
 // still be made with it. It keeps one that is no longer listed too: another process may be creating
 // the cluster right now. If two are recorded for a name, it keeps the one whose lease that name
 // has.
-func (k *planner) retainRecorded() {
-	k.pending = map[string]string{}
-	holds := func(name string) bool { return k.Customizations[name].Holder == k.Recorded[name].Cluster }
-	names := slices.Sorted(maps.Keys(k.Recorded))
+func (p *planner) retainRecorded() {
+	p.pending = map[string]string{}
+	holds := func(name string) bool { return p.Customizations[name].Holder == p.Recorded[name].Cluster }
+	names := slices.Sorted(maps.Keys(p.Recorded))
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(trueFirst(holds(a)), trueFirst(holds(b))) })
 	for _, name := range names {
-		e := k.Recorded[name]
-		if !slices.Contains(k.Pending, e.Cluster) || k.plan.Assigned[e.Cluster] != "" {
+		e := p.Recorded[name]
+		if !slices.Contains(p.Pending, e.Cluster) || p.plan.Assigned[e.Cluster] != "" {
 			continue
 		}
-		c, exists := k.Customizations[name]
-		if exists && !c.Deleting && c.Fault == "" && (c.Holder == "" || c.Holder == e.Cluster) && len(k.users[name]) == 0 {
-			k.pending[name] = e.Cluster
-			k.plan.Assigned[e.Cluster] = name
+		c, exists := p.Customizations[name]
+		if exists && !c.Deleting && c.Fault == "" && (c.Holder == "" || c.Holder == e.Cluster) && len(p.users[name]) == 0 {
+			p.pending[name] = e.Cluster
+			p.plan.Assigned[e.Cluster] = name
 		}
 	}
 }
 
 // customizationNames returns the customizations that the plan has entries for: those that are
 // listed or used.
-func (k *planner) customizationNames() []string {
-	out := slices.Clone(k.Listed)
-	for name := range k.users {
+func (p *planner) customizationNames() []string {
+	out := slices.Clone(p.Listed)
+	for name := range p.users {
 		out = append(out, name)
 	}
-	for name := range k.pending {
+	for name := range p.pending {
 		out = append(out, name)
 	}
 	slices.Sort(out)
@@ -181,17 +181,17 @@ func (k *planner) customizationNames() []string {
 }
 
 // decideEntry decides the entry of one customization.
-func (k *planner) decideEntry(name string) {
-	c, exists := k.Customizations[name]
-	e, known := k.Recorded[name]
+func (p *planner) decideEntry(name string) {
+	c, exists := p.Customizations[name]
+	e, known := p.Recorded[name]
 	e.Message = ""
 	if !known {
 		e = Entry{Attempts: MaxAttempts}
 	}
-	e.Cluster = k.pending[name]
+	e.Cluster = p.pending[name]
 	used := e.Cluster != ""
 	var user Cluster
-	if users := k.users[name]; len(users) > 0 {
+	if users := p.users[name]; len(users) > 0 {
 		user, used, e.Cluster = users[0], true, users[0].Name
 	}
 	e.countOutcome(user)
@@ -199,13 +199,13 @@ func (k *planner) decideEntry(name string) {
 	case user.Version != "":
 		e.Version = user.Version
 	case exists && !used:
-		if e.Version != c.Version || k.Recorded[name].Status == hivev1.InventoryMissing && !c.Deleting {
+		if e.Version != c.Version || p.Recorded[name].Status == hivev1.InventoryMissing && !c.Deleting {
 			e.restoreAttempts()
 		}
 		e.Version = c.Version
 	}
-	e.Status, e.Message = k.entryStatus(name, e, user, used)
-	k.plan.Entries[name] = e
+	e.Status, e.Message = p.entryStatus(name, e, user, used)
+	p.plan.Entries[name] = e
 }
 
 // countOutcome counts a success, or a failure that has not been counted yet.
@@ -220,12 +220,12 @@ func (e *Entry) countOutcome(user Cluster) {
 
 func (e *Entry) restoreAttempts() { e.Attempts, e.Failed, e.Failure = MaxAttempts, "", "" }
 
-func (k *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hivev1.InventoryStatus, string) {
-	c, exists := k.Customizations[name]
+func (p *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hivev1.InventoryStatus, string) {
+	c, exists := p.Customizations[name]
 	switch {
-	case !exists && k.listed[name]:
+	case !exists && p.listed[name]:
 		return hivev1.InventoryMissing, "it does not exist: create it, or remove it from the list"
-	case !k.listed[name]:
+	case !p.listed[name]:
 		return hivev1.InventoryToBeDeleted, "it is no longer in the pool's inventory"
 	case used && c.Deleting:
 		return hivev1.InventoryToBeDeleted, "it is being deleted"
@@ -273,59 +273,59 @@ func (e Entry) exhaustedMessage() string {
 // listFree lists the customizations that can be taken: those with the fewest failures first, so
 // that a customization that keeps failing does not starve one that works; then in the order of the
 // list.
-func (k *planner) listFree() {
-	for _, name := range k.Listed {
-		if k.plan.Entries[name].Status == hivev1.InventoryAvailable && !slices.Contains(k.plan.Free, name) {
-			k.plan.Free = append(k.plan.Free, name)
+func (p *planner) listFree() {
+	for _, name := range p.Listed {
+		if p.plan.Entries[name].Status == hivev1.InventoryAvailable && !slices.Contains(p.plan.Free, name) {
+			p.plan.Free = append(p.plan.Free, name)
 		}
 	}
-	slices.SortStableFunc(k.plan.Free, func(a, b string) int {
-		return cmp.Compare(k.plan.Entries[b].Attempts, k.plan.Entries[a].Attempts)
+	slices.SortStableFunc(p.plan.Free, func(a, b string) int {
+		return cmp.Compare(p.plan.Entries[b].Attempts, p.plan.Entries[a].Attempts)
 	})
 }
 
 // assignFree assigns a free customization to each pending name that has none.
-func (k *planner) assignFree() {
-	for _, name := range k.Pending {
-		if k.plan.Assigned[name] != "" {
+func (p *planner) assignFree() {
+	for _, name := range p.Pending {
+		if p.plan.Assigned[name] != "" {
 			continue
 		}
-		if len(k.plan.Free) == 0 {
-			k.plan.Unassigned = append(k.plan.Unassigned, name)
+		if len(p.plan.Free) == 0 {
+			p.plan.Unassigned = append(p.plan.Unassigned, name)
 			continue
 		}
-		k.plan.ReserveFor(name)
+		p.plan.ReserveFor(name)
 	}
 }
 
 // ReserveFor reserves the best free customization for the cluster of that name, which is about to
 // be created, and returns it. Free must not be empty.
-func (b *Plan) ReserveFor(cluster string) string {
-	name := b.Free[0]
-	b.Free = b.Free[1:]
-	e := b.Entries[name]
+func (p *Plan) ReserveFor(cluster string) string {
+	name := p.Free[0]
+	p.Free = p.Free[1:]
+	e := p.Entries[name]
 	e.Status, e.Cluster, e.Message = hivev1.InventoryReserved, cluster, ""
-	b.Entries[name], b.Assigned[cluster] = e, name
+	p.Entries[name], p.Assigned[cluster] = e, name
 	return name
 }
 
 // findReplacements finds the unclaimed clusters that must be replaced.
-func (k *planner) findReplacements() {
-	for name, users := range k.users {
-		c, exists := k.Customizations[name]
+func (p *planner) findReplacements() {
+	for name, users := range p.users {
+		c, exists := p.Customizations[name]
 		for _, u := range users {
 			switch {
 			case u.Claimed:
 			case exists && c.Holder != "" && c.Holder != u.Name:
-				k.plan.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
-			case len(k.Listed) == 0: // without an inventory all are stale, and are replaced one by one
-				k.plan.Outdated[u.Name] = "the pool no longer has an inventory, and it was created with customization " + name
-			case !k.listed[name]:
-				k.plan.Withdrawn[u.Name] = "its customization " + name + " is no longer in the inventory"
+				p.plan.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
+			case len(p.Listed) == 0: // without an inventory all are stale, and are replaced one by one
+				p.plan.Outdated[u.Name] = "the pool no longer has an inventory, and it was created with customization " + name
+			case !p.listed[name]:
+				p.plan.Withdrawn[u.Name] = "its customization " + name + " is no longer in the inventory"
 			case exists && c.Deleting:
-				k.plan.Withdrawn[u.Name] = "its customization " + name + " is being deleted"
+				p.plan.Withdrawn[u.Name] = "its customization " + name + " is being deleted"
 			case exists && u.Version != "" && u.Version != c.Version:
-				k.plan.Outdated[u.Name] = "its customization " + name + " was changed"
+				p.plan.Outdated[u.Name] = "its customization " + name + " was changed"
 			}
 		}
 	}

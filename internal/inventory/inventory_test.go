@@ -11,10 +11,10 @@ import (
 )
 
 // books reads "a Available 3, b Reserved 2 by p-1" and so on.
-func (b Plan) String() string {
+func (p Plan) String() string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(b.Entries)) {
-		e := b.Entries[name]
+	for _, name := range slices.Sorted(maps.Keys(p.Entries)) {
+		e := p.Entries[name]
 		words := fmt.Sprintf("%s %s %d", name, e.Status, e.Attempts)
 		if e.Cluster != "" {
 			words += " by " + e.Cluster
@@ -26,13 +26,13 @@ func (b Plan) String() string {
 			parts = append(parts, what+" "+strings.Join(names, " "))
 		}
 	}
-	add("free", b.Free)
-	add("outdated", slices.Sorted(maps.Keys(b.Outdated)))
-	add("withdrawn", slices.Sorted(maps.Keys(b.Withdrawn)))
-	add("displaced", slices.Sorted(maps.Keys(b.Displaced)))
-	add("homeless", b.Unassigned)
-	for _, name := range slices.Sorted(maps.Keys(b.Assigned)) {
-		parts = append(parts, name+" in "+b.Assigned[name])
+	add("free", p.Free)
+	add("outdated", slices.Sorted(maps.Keys(p.Outdated)))
+	add("withdrawn", slices.Sorted(maps.Keys(p.Withdrawn)))
+	add("displaced", slices.Sorted(maps.Keys(p.Displaced)))
+	add("homeless", p.Unassigned)
+	for _, name := range slices.Sorted(maps.Keys(p.Assigned)) {
+		parts = append(parts, name+" in "+p.Assigned[name])
 	}
 	return strings.Join(parts, ", ")
 }

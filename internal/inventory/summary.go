@@ -12,13 +12,13 @@ import (
 // ValidCondition returns the reason and the message of the pool's condition InventoryValid for the
 // listed customizations. If all of them can be used, reason and message are about those whose last
 // cluster failed to install; they are empty if there are none.
-func (b Plan) ValidCondition(listed []string, size int) (reason, message string) {
+func (p Plan) ValidCondition(listed []string, size int) (reason, message string) {
 	names := slices.Compact(slices.Sorted(slices.Values(listed)))
 	usable := 0
 	var tried []string
 	wrong := map[hivev1.InventoryStatus][]string{}
 	for _, name := range names {
-		e := b.Entries[name]
+		e := p.Entries[name]
 		switch e.Status {
 		case hivev1.InventoryAvailable, hivev1.InventoryReserved, hivev1.InventoryToBeUpdated:
 			usable++

@@ -25,35 +25,35 @@ type limitedListener struct {
 }
 
 // Accept returns the next connection that fits within the limit.
-func (b *limitedListener) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
-		c, err := b.Listener.Accept()
+		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if admitted := b.admitConnection(c); admitted != nil {
+		if admitted := l.admitConnection(c); admitted != nil {
 			return admitted, nil
 		}
 		_ = c.Close() // the limit is reached: the error does not matter
 	}
 }
 
-func (b *limitedListener) admitConnection(c net.Conn) net.Conn {
-	b.mu.Lock()
+func (l *limitedListener) admitConnection(c net.Conn) net.Conn {
+	l.mu.Lock()
 	var displaced *limitedConn
-	if b.open >= b.limit {
-		oldest := b.silent.Front()
+	if l.open >= l.limit {
+		oldest := l.silent.Front()
 		if oldest == nil {
-			b.mu.Unlock()
+			l.mu.Unlock()
 			return nil
 		}
 		displaced = oldest.Value.(*limitedConn)
-		b.releaseSlot(displaced)
+		l.releaseSlot(displaced)
 	}
-	out := &limitedConn{Conn: c, owner: b}
-	out.silentElement = b.silent.PushBack(out)
-	b.open++
-	b.mu.Unlock()
+	out := &limitedConn{Conn: c, owner: l}
+	out.silentElement = l.silent.PushBack(out)
+	l.open++
+	l.mu.Unlock()
 	if displaced != nil {
 		_ = displaced.Conn.Close() // the connection was displaced
 	}
@@ -61,20 +61,20 @@ func (b *limitedListener) admitConnection(c net.Conn) net.Conn {
 }
 
 // releaseSlot frees the slot of a connection. The caller must hold the lock.
-func (b *limitedListener) releaseSlot(c *limitedConn) {
+func (l *limitedListener) releaseSlot(c *limitedConn) {
 	if c.released {
 		return
 	}
 	c.released = true
-	b.open--
-	b.markActive(c)
+	l.open--
+	l.markActive(c)
 }
 
 // markActive removes a connection from the list of connections that have sent nothing. The caller
 // must hold the lock.
-func (b *limitedListener) markActive(c *limitedConn) {
+func (l *limitedListener) markActive(c *limitedConn) {
 	if c.silentElement != nil {
-		b.silent.Remove(c.silentElement)
+		l.silent.Remove(c.silentElement)
 		c.silentElement = nil
 	}
 }

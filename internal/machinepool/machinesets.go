@@ -91,10 +91,10 @@ func DecideMachineSets(f MachineSetSnapshot) Plan {
 }
 
 // planNoChanges returns a plan that changes nothing and reports the current state.
-func (f MachineSetSnapshot) planNoChanges(d Plan, mine []MachineSet, unsupported, short condition.Value) Plan {
+func (m MachineSetSnapshot) planNoChanges(d Plan, mine []MachineSet, unsupported, short condition.Value) Plan {
 	d.Unsupported, d.NotEnough = unsupported, short
-	d.Replicas, d.Sets = f.machineSetStatuses(mine)
-	d.Owned = f.Pool.Owned
+	d.Replicas, d.Sets = m.machineSetStatuses(mine)
+	d.Owned = m.Pool.Owned
 	return d
 }
 
@@ -102,10 +102,10 @@ func (f MachineSetSnapshot) planNoChanges(d Plan, mine []MachineSet, unsupported
 // pool label belongs to the pool if it has exactly the name that the pool's own would have there:
 // so the installer's workers become those of pool worker, and MachineSets that users created
 // remain theirs.
-func (f MachineSetSnapshot) poolMachineSets() []MachineSet {
+func (m MachineSetSnapshot) poolMachineSets() []MachineSet {
 	var out []MachineSet
-	for _, s := range f.Sets {
-		if s.Pool == f.Pool.Name || s.Pool == "" && s.Role == workerRole && f.isNamedForPool(s) {
+	for _, s := range m.Sets {
+		if s.Pool == m.Pool.Name || s.Pool == "" && s.Role == workerRole && m.isNamedForPool(s) {
 			out = append(out, s)
 		}
 	}
@@ -113,12 +113,12 @@ func (f MachineSetSnapshot) poolMachineSets() []MachineSet {
 	return out
 }
 
-func (f MachineSetSnapshot) isNamedForPool(s MachineSet) bool {
-	suffix, ok := strings.CutPrefix(s.Name, f.InfraID+"-"+f.Pool.Name)
+func (m MachineSetSnapshot) isNamedForPool(s MachineSet) bool {
+	suffix, ok := strings.CutPrefix(s.Name, m.InfraID+"-"+m.Pool.Name)
 	if !ok {
 		return false
 	}
-	p := platforms[f.Platform]
+	p := platforms[m.Platform]
 	if p.zone == nil {
 		return suffix == "" || parseOrdinal(strings.TrimPrefix(suffix, "-")) >= 0
 	}
@@ -128,29 +128,29 @@ func (f MachineSetSnapshot) isNamedForPool(s MachineSet) bool {
 
 // desiredMachineSets returns the MachineSets that the pool should have, sorted by name, without
 // their replicas.
-func (f MachineSetSnapshot) desiredMachineSets(mine []MachineSet) ([]MachineSet, *condition.Value) {
-	p, known := platforms[f.Platform]
+func (m MachineSetSnapshot) desiredMachineSets(mine []MachineSet) ([]MachineSet, *condition.Value) {
+	p, known := platforms[m.Platform]
 	if !known {
 		v := blockingCondition(hivev1.ReasonUnsupportedPlatform, "Platform %q of the cluster is not supported for MachinePools: supported are %s and local.",
-			f.Platform, strings.Join(SupportedPlatforms(), ", "))
+			m.Platform, strings.Join(SupportedPlatforms(), ", "))
 		return nil, &v
 	}
-	if len(f.Foreign) > 0 {
-		v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s is not the cluster's platform, which is %s: remove it.", f.Foreign[0], f.Platform)
+	if len(m.Foreign) > 0 {
+		v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s is not the cluster's platform, which is %s: remove it.", m.Foreign[0], m.Platform)
 		return nil, &v
 	}
-	if v := p.checkSettings(f.Platform, f.Settings); v != nil {
+	if v := p.checkSettings(m.Platform, m.Settings); v != nil {
 		return nil, v
 	}
-	zones, v := p.requestedZones(f.Settings)
+	zones, v := p.requestedZones(m.Settings)
 	if v != nil {
 		return nil, v
 	}
-	templates := f.findTemplates()
+	templates := m.findTemplates()
 	if len(zones) > 0 {
-		return f.desiredSetsInZones(p, zones, mine, templates)
+		return m.desiredSetsInZones(p, zones, mine, templates)
 	}
-	return f.desiredSetsLikeTemplates(p, mine, templates)
+	return m.desiredSetsLikeTemplates(p, mine, templates)
 }
 
 // template is a worker MachineSet from which the providerSpec can be copied, and the part of its
@@ -162,21 +162,21 @@ type template struct {
 
 // findTemplates returns the worker MachineSets: the installer's or, if none are left, those of
 // the first pool that has any.
-func (f MachineSetSnapshot) findTemplates() []template {
+func (m MachineSetSnapshot) findTemplates() []template {
 	byPool := map[string][]template{}
-	for _, s := range f.Sets {
+	for _, s := range m.Sets {
 		pool := cmp.Or(s.Pool, workerRole)
-		suffix, ok := strings.CutPrefix(s.Name, f.InfraID+"-"+pool)
+		suffix, ok := strings.CutPrefix(s.Name, m.InfraID+"-"+pool)
 		if s.Role != workerRole || s.Deleting || !ok || len(s.Provider) == 0 {
 			continue
 		}
-		if own := (MachineSetSnapshot{Pool: Pool{Name: pool}, InfraID: f.InfraID, Platform: f.Platform}); s.Pool == "" && !own.isNamedForPool(s) {
+		if own := (MachineSetSnapshot{Pool: Pool{Name: pool}, InfraID: m.InfraID, Platform: m.Platform}); s.Pool == "" && !own.isNamedForPool(s) {
 			continue
 		}
 		byPool[pool] = append(byPool[pool], template{s, suffix})
 	}
 	pools := slices.SortedFunc(maps.Keys(byPool), func(a, b string) int {
-		return cmp.Or(-compareBool(a == workerRole, b == workerRole), -compareBool(a == f.Pool.Name, b == f.Pool.Name), cmp.Compare(a, b))
+		return cmp.Or(-compareBool(a == workerRole, b == workerRole), -compareBool(a == m.Pool.Name, b == m.Pool.Name), cmp.Compare(a, b))
 	})
 	if len(pools) == 0 {
 		return nil
@@ -197,15 +197,15 @@ func compareBool(a, b bool) int {
 }
 
 // desiredSetsInZones returns one MachineSet for each zone.
-func (f MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
+func (m MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
 	var out []MachineSet
 	for _, zone := range zones {
 		if i := slices.IndexFunc(mine, func(s MachineSet) bool { return stringAt(s.Provider, p.zone) == zone }); i >= 0 {
-			out = append(out, f.desiredExistingSet(mine[i]))
+			out = append(out, m.desiredExistingSet(mine[i]))
 			continue
 		}
 		if len(templates) == 0 {
-			return nil, f.noTemplateCondition()
+			return nil, m.noTemplateCondition()
 		}
 		t := templates[0]
 		for _, other := range templates {
@@ -214,61 +214,61 @@ func (f MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine 
 				break
 			}
 		}
-		provider, err := p.buildProviderSpec(t.Provider, zone, f.Settings)
+		provider, err := p.buildProviderSpec(t.Provider, zone, m.Settings)
 		if err != nil {
 			v := blockingCondition(hivev1.ReasonNoTemplate, "zone %s: %s: remove the zone, or create a MachineSet %s there manually.", zone, err,
-				f.InfraID+"-"+f.Pool.Name+p.suffix(stringAt(t.Provider, p.region), zone))
+				m.InfraID+"-"+m.Pool.Name+p.suffix(stringAt(t.Provider, p.region), zone))
 			return nil, &v
 		}
-		out = append(out, f.desiredNewSet(p.suffix(stringAt(provider, p.region), zone), provider))
+		out = append(out, m.desiredNewSet(p.suffix(stringAt(provider, p.region), zone), provider))
 	}
 	return out, nil
 }
 
 // desiredSetsLikeTemplates returns one MachineSet for each template. It keeps the pool's existing
 // MachineSets even where no other workers are left, because no user asked to remove them.
-func (f MachineSetSnapshot) desiredSetsLikeTemplates(p platform, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
+func (m MachineSetSnapshot) desiredSetsLikeTemplates(p platform, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
 	if len(templates) == 0 && len(mine) == 0 {
-		return nil, f.noTemplateCondition()
+		return nil, m.noTemplateCondition()
 	}
 	var out []MachineSet
 	for _, s := range mine {
-		out = append(out, f.desiredExistingSet(s))
+		out = append(out, m.desiredExistingSet(s))
 	}
 	for _, t := range templates {
-		name := f.InfraID + "-" + f.Pool.Name + t.suffix
+		name := m.InfraID + "-" + m.Pool.Name + t.suffix
 		if slices.ContainsFunc(mine, func(s MachineSet) bool { return s.Name == name }) {
 			continue
 		}
-		provider, err := p.buildProviderSpec(t.Provider, "", f.Settings)
+		provider, err := p.buildProviderSpec(t.Provider, "", m.Settings)
 		if err != nil {
-			v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s cannot be applied: %s.", f.Platform, err)
+			v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s cannot be applied: %s.", m.Platform, err)
 			return nil, &v
 		}
-		out = append(out, f.desiredNewSet(t.suffix, provider))
+		out = append(out, m.desiredNewSet(t.suffix, provider))
 	}
 	return out, nil
 }
 
-func (f MachineSetSnapshot) noTemplateCondition() *condition.Value {
-	v := blockingCondition(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: create %s-worker manually, with replicas 0.", f.InfraID)
+func (m MachineSetSnapshot) noTemplateCondition() *condition.Value {
+	v := blockingCondition(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: create %s-worker manually, with replicas 0.", m.InfraID)
 	return &v
 }
 
 // desiredExistingSet returns an existing MachineSet of the pool as it should be. It keeps the
 // providerSpec.
-func (f MachineSetSnapshot) desiredExistingSet(s MachineSet) MachineSet {
-	s.Pool = f.Pool.Name
-	s.Labels = mergeLabels(s.Labels, f.Pool.Labels, f.Pool.Owned.Labels)
-	s.MachineLabels = mergeLabels(s.MachineLabels, f.Pool.MachineLabels, f.Pool.Owned.MachineLabels)
-	s.Taints = mergeTaints(s.Taints, f.Pool.Taints, f.Pool.Owned.Taints)
+func (m MachineSetSnapshot) desiredExistingSet(s MachineSet) MachineSet {
+	s.Pool = m.Pool.Name
+	s.Labels = mergeLabels(s.Labels, m.Pool.Labels, m.Pool.Owned.Labels)
+	s.MachineLabels = mergeLabels(s.MachineLabels, m.Pool.MachineLabels, m.Pool.Owned.MachineLabels)
+	s.Taints = mergeTaints(s.Taints, m.Pool.Taints, m.Pool.Owned.Taints)
 	return s
 }
 
-func (f MachineSetSnapshot) desiredNewSet(suffix string, provider map[string]any) MachineSet {
+func (m MachineSetSnapshot) desiredNewSet(suffix string, provider map[string]any) MachineSet {
 	return MachineSet{
-		Name: f.InfraID + "-" + f.Pool.Name + suffix, Pool: f.Pool.Name, Role: workerRole,
-		Labels: mergeLabels(nil, f.Pool.Labels, nil), MachineLabels: mergeLabels(nil, f.Pool.MachineLabels, nil), Taints: f.Pool.Taints,
+		Name: m.InfraID + "-" + m.Pool.Name + suffix, Pool: m.Pool.Name, Role: workerRole,
+		Labels: mergeLabels(nil, m.Pool.Labels, nil), MachineLabels: mergeLabels(nil, m.Pool.MachineLabels, nil), Taints: m.Pool.Taints,
 		Provider: provider,
 	}
 }
@@ -278,45 +278,45 @@ func (f MachineSetSnapshot) desiredNewSet(suffix string, provider map[string]any
 var scaleFromZeroPlatforms = []string{"aws", "azure", "gcp", "openstack"}
 
 // boundsCondition reports whether the autoscaling limits are too low for n MachineSets.
-func (f MachineSetSnapshot) boundsCondition(n int) condition.Value {
-	r := f.Pool.Range
+func (m MachineSetSnapshot) boundsCondition(n int) condition.Value {
+	r := m.Pool.Range
 	switch {
 	case r == nil:
 		return boundsSufficient
 	case r.Max < int64(n):
 		return blockingCondition(hivev1.ReasonMaxTooSmall, "The pool has %d MachineSets, and spec.autoscaling.maxReplicas is %d: set it to at least %d.", n, r.Max, n)
-	case r.Min < int64(n) && !slices.Contains(scaleFromZeroPlatforms, f.Platform):
+	case r.Min < int64(n) && !slices.Contains(scaleFromZeroPlatforms, m.Platform):
 		return blockingCondition(hivev1.ReasonMinTooSmall,
-			"The pool has %d MachineSets, and on %s each needs a machine: set spec.autoscaling.minReplicas to at least %d.", n, f.Platform, n)
+			"The pool has %d MachineSets, and on %s each needs a machine: set spec.autoscaling.minReplicas to at least %d.", n, m.Platform, n)
 	}
 	return boundsSufficient
 }
 
 // distributeReplicas sets the replicas of the MachineSets. An autoscaled MachineSet keeps its
 // replicas, within its range.
-func (f MachineSetSnapshot) distributeReplicas(want []MachineSet) {
+func (m MachineSetSnapshot) distributeReplicas(want []MachineSet) {
 	slices.SortFunc(want, func(a, b MachineSet) int { return cmp.Compare(a.Name, b.Name) })
-	if f.Pool.Range == nil {
-		for i, n := range SpreadReplicas(f.Pool.Replicas, len(want)) {
+	if m.Pool.Range == nil {
+		for i, n := range SpreadReplicas(m.Pool.Replicas, len(want)) {
 			want[i].Replicas = n
 		}
 		return
 	}
-	for i, r := range SpreadRange(*f.Pool.Range, len(want)) {
+	for i, r := range SpreadRange(*m.Pool.Range, len(want)) {
 		want[i].Replicas = r.clamp(want[i].Replicas)
 	}
 }
 
 // planSetChanges returns the steps that create or update the MachineSets.
-func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
+func (m MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 	var steps []Step
 	for _, w := range want {
-		i := slices.IndexFunc(f.Sets, func(s MachineSet) bool { return s.Name == w.Name })
+		i := slices.IndexFunc(m.Sets, func(s MachineSet) bool { return s.Name == w.Name })
 		if i < 0 {
 			steps = append(steps, Step{Verb: CreateSet, Name: w.Name, Set: &w, Why: fmt.Sprintf("the pool needs %d replicas there", w.Replicas)})
 			continue
 		}
-		have := f.Sets[i]
+		have := m.Sets[i]
 		if have.Deleting {
 			continue // it is re-created after its deletion
 		}
@@ -343,17 +343,17 @@ func describeDifference(have, want MachineSet) string {
 }
 
 // planAutoscalers returns the steps that create or update the MachineAutoscalers.
-func (f MachineSetSnapshot) planAutoscalers(want []MachineSet) []Step {
-	if f.Pool.Range == nil {
+func (m MachineSetSnapshot) planAutoscalers(want []MachineSet) []Step {
+	if m.Pool.Range == nil {
 		return nil
 	}
 	var steps []Step
-	if !f.Autoscaling {
+	if !m.Autoscaling {
 		steps = append(steps, Step{Verb: AddAutoscaling, Name: "default", Why: "the cluster does not autoscale without it"})
 	}
-	for i, r := range SpreadRange(*f.Pool.Range, len(want)) {
+	for i, r := range SpreadRange(*m.Pool.Range, len(want)) {
 		s := Step{Verb: PutAutoscaler, Name: want[i].Name, Range: r, Why: fmt.Sprintf("from %d to %d replicas", r.Min, r.Max)}
-		if !slices.ContainsFunc(f.Scalers, func(a MachineAutoscaler) bool { return a.Name == s.Name && a.Range == r }) {
+		if !slices.ContainsFunc(m.Scalers, func(a MachineAutoscaler) bool { return a.Name == s.Name && a.Range == r }) {
 			steps = append(steps, s)
 		}
 	}
@@ -361,14 +361,14 @@ func (f MachineSetSnapshot) planAutoscalers(want []MachineSet) []Step {
 }
 
 // planDeletions returns the steps that delete what the pool has and should not have.
-func (f MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
+func (m MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(want, func(s MachineSet) bool { return s.Name == name })
 	}
 	var steps []Step
-	for _, a := range f.Scalers {
-		is := a.Pool == f.Pool.Name || slices.ContainsFunc(mine, func(s MachineSet) bool { return s.Name == a.Name })
-		if is && !(wanted(a.Name) && f.Pool.Range != nil) {
+	for _, a := range m.Scalers {
+		is := a.Pool == m.Pool.Name || slices.ContainsFunc(mine, func(s MachineSet) bool { return s.Name == a.Name })
+		if is && !(wanted(a.Name) && m.Pool.Range != nil) {
 			steps = append(steps, Step{Verb: DeleteAutoscaler, Name: a.Name, Why: "the pool does not need it"})
 		}
 	}
@@ -381,12 +381,12 @@ func (f MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
 }
 
 // machineSetStatuses returns the replicas and the MachineSets for the status.
-func (f MachineSetSnapshot) machineSetStatuses(sets []MachineSet) (int64, []hivev1.MachineSetStatus) {
+func (m MachineSetSnapshot) machineSetStatuses(sets []MachineSet) (int64, []hivev1.MachineSetStatus) {
 	var sum int64
 	var out []hivev1.MachineSetStatus
 	var ranges []Range
-	if f.Pool.Range != nil {
-		ranges = SpreadRange(*f.Pool.Range, len(sets))
+	if m.Pool.Range != nil {
+		ranges = SpreadRange(*m.Pool.Range, len(sets))
 	}
 	for i, s := range sets {
 		sum += s.Replicas
@@ -408,13 +408,13 @@ func (f MachineSetSnapshot) machineSetStatuses(sets []MachineSet) (int64, []hive
 	return sum, out
 }
 
-func (f MachineSetSnapshot) ownedBySets(mine []MachineSet) OwnedMetadata {
+func (m MachineSetSnapshot) ownedBySets(mine []MachineSet) OwnedMetadata {
 	var labels, machines []map[string]string
 	var taints [][]corev1.Taint
 	for _, s := range mine {
 		labels, machines, taints = append(labels, s.Labels), append(machines, s.MachineLabels), append(taints, s.Taints)
 	}
-	return f.Pool.computeOwned(labels, machines, taints)
+	return m.Pool.computeOwned(labels, machines, taints)
 }
 
 func joinSetNames(sets []MachineSet) string {

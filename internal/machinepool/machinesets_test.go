@@ -307,23 +307,23 @@ func TestSetsConverge(t *testing.T) {
 	}
 }
 
-func (f MachineSetSnapshot) after(s Step) MachineSetSnapshot {
+func (m MachineSetSnapshot) after(s Step) MachineSetSnapshot {
 	named := func(x MachineSet) bool { return x.Name == s.Name }
-	f.Sets, f.Scalers = slices.Clone(f.Sets), slices.Clone(f.Scalers)
+	m.Sets, m.Scalers = slices.Clone(m.Sets), slices.Clone(m.Scalers)
 	switch s.Verb {
 	case CreateSet:
-		f.Sets = append(f.Sets, *s.Set)
+		m.Sets = append(m.Sets, *s.Set)
 	case UpdateSet:
-		f.Sets[slices.IndexFunc(f.Sets, named)] = *s.Set
+		m.Sets[slices.IndexFunc(m.Sets, named)] = *s.Set
 	case DeleteSet:
-		f.Sets = slices.DeleteFunc(f.Sets, named)
+		m.Sets = slices.DeleteFunc(m.Sets, named)
 	case AddAutoscaling:
-		f.Autoscaling = true
+		m.Autoscaling = true
 	case PutAutoscaler, DeleteAutoscaler:
-		f.Scalers = slices.DeleteFunc(f.Scalers, func(a MachineAutoscaler) bool { return a.Name == s.Name })
+		m.Scalers = slices.DeleteFunc(m.Scalers, func(a MachineAutoscaler) bool { return a.Name == s.Name })
 		if s.Verb == PutAutoscaler {
-			f.Scalers = append(f.Scalers, MachineAutoscaler{s.Name, f.Pool.Name, s.Range})
+			m.Scalers = append(m.Scalers, MachineAutoscaler{s.Name, m.Pool.Name, s.Range})
 		}
 	}
-	return f
+	return m
 }

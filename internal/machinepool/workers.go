@@ -114,18 +114,18 @@ func DecideWorkers(c WorkerSnapshot, now time.Time) Plan {
 }
 
 // unsupportedSettingCondition reports settings that the local platform does not support.
-func (c WorkerSnapshot) unsupportedSettingCondition() *condition.Value {
-	if len(c.PlatformSettings) == 0 {
+func (w WorkerSnapshot) unsupportedSettingCondition() *condition.Value {
+	if len(w.PlatformSettings) == 0 {
 		return nil
 	}
-	v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: workers of a local cluster take no platform settings: remove it.", c.PlatformSettings[0])
+	v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: workers of a local cluster take no platform settings: remove it.", w.PlatformSettings[0])
 	return &v
 }
 
 // machineNamePrefix returns the prefix of the names of the pool's machines. Only a number follows
 // it, so that machines of pool a-1 do not belong to pool a, and the installer's workers belong to
 // pool worker.
-func (c WorkerSnapshot) machineNamePrefix() string { return c.InfraID + "-" + c.Pool.Name + "-" }
+func (w WorkerSnapshot) machineNamePrefix() string { return w.InfraID + "-" + w.Pool.Name + "-" }
 
 // parseOrdinal parses the number at the end of a machine's name. It returns -1 if hotspare would
 // not write the number in this form.
@@ -137,8 +137,8 @@ func parseOrdinal(text string) int {
 	return n
 }
 
-func (c WorkerSnapshot) machineOrdinal(name string) int {
-	rest, ok := strings.CutPrefix(name, c.machineNamePrefix())
+func (w WorkerSnapshot) machineOrdinal(name string) int {
+	rest, ok := strings.CutPrefix(name, w.machineNamePrefix())
 	if !ok {
 		return -1
 	}
@@ -146,10 +146,10 @@ func (c WorkerSnapshot) machineOrdinal(name string) int {
 }
 
 // collectWorkers returns the pool's workers, sorted by their numbers.
-func (c WorkerSnapshot) collectWorkers() []poolWorker {
+func (w WorkerSnapshot) collectWorkers() []poolWorker {
 	byName := map[string]*poolWorker{}
 	at := func(name string) *poolWorker {
-		if c.machineOrdinal(name) < 0 {
+		if w.machineOrdinal(name) < 0 {
 			return &poolWorker{} // another pool's
 		}
 		if byName[name] == nil {
@@ -157,32 +157,32 @@ func (c WorkerSnapshot) collectWorkers() []poolWorker {
 		}
 		return byName[name]
 	}
-	for i := range c.Machines {
-		at(c.Machines[i].Name).machine = &c.Machines[i]
+	for i := range w.Machines {
+		at(w.Machines[i].Name).machine = &w.Machines[i]
 	}
-	for i := range c.Nodes {
-		at(c.Nodes[i].Name).node = &c.Nodes[i]
+	for i := range w.Nodes {
+		at(w.Nodes[i].Name).node = &w.Nodes[i]
 	}
-	for i := range c.Objects {
-		at(c.Objects[i].Name).object = &c.Objects[i]
+	for i := range w.Objects {
+		at(w.Objects[i].Name).object = &w.Objects[i]
 	}
 	out := make([]poolWorker, 0, len(byName))
 	for _, m := range byName {
 		out = append(out, *m)
 	}
-	slices.SortFunc(out, func(a, b poolWorker) int { return cmp.Compare(c.machineOrdinal(a.name), c.machineOrdinal(b.name)) })
+	slices.SortFunc(out, func(a, b poolWorker) int { return cmp.Compare(w.machineOrdinal(a.name), w.machineOrdinal(b.name)) })
 	return out
 }
 
 // desiredReplicas returns how many workers the pool should have.
-func (c WorkerSnapshot) desiredReplicas(have []poolWorker, now time.Time) int64 {
+func (w WorkerSnapshot) desiredReplicas(have []poolWorker, now time.Time) int64 {
 	switch {
-	case c.Pool.Deleted:
+	case w.Pool.Deleted:
 		return 0
-	case c.Pool.Range == nil:
-		return c.Pool.Replicas
+	case w.Pool.Range == nil:
+		return w.Pool.Replicas
 	}
-	l := PoolLoad{Nodes: int64(len(have)), Pending: c.Pending}
+	l := PoolLoad{Nodes: int64(len(have)), Pending: w.Pending}
 	for _, m := range have {
 		switch {
 		case m.node == nil || !m.node.Ready:
@@ -191,30 +191,30 @@ func (c WorkerSnapshot) desiredReplicas(have []poolWorker, now time.Time) int64 
 			l.Empty++
 		}
 	}
-	return DesiredNodes(*c.Pool.Range, l)
+	return DesiredNodes(*w.Pool.Range, l)
 }
 
 // isIdleTooLong reports whether the node has been empty for IdleTimeout.
-func (m poolWorker) isIdleTooLong(now time.Time) bool {
-	return m.node != nil && m.node.Pods == 0 && !m.node.EmptySince.IsZero() && now.Sub(m.node.EmptySince) >= IdleTimeout
+func (w poolWorker) isIdleTooLong(now time.Time) bool {
+	return w.node != nil && w.node.Pods == 0 && !w.node.EmptySince.IsZero() && now.Sub(w.node.EmptySince) >= IdleTimeout
 }
 
 // hasJoinTimedOut reports whether the machine has exceeded JoinTimeout without joining.
-func (c WorkerSnapshot) hasJoinTimedOut(m poolWorker, now time.Time) bool {
+func (w WorkerSnapshot) hasJoinTimedOut(m poolWorker, now time.Time) bool {
 	since := m.machine.Created
-	if c.Up.After(since) {
-		since = c.Up
+	if w.Up.After(since) {
+		since = w.Up
 	}
 	return m.node == nil && m.machine.Problem == "" && !since.IsZero() && now.Sub(since) >= JoinTimeout
 }
 
 // planRemovals returns the steps that remove workers: first those that never joined, then the
 // surplus. Workers with the fewest pods are removed first, and among those the newest.
-func (c WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Time) []Step {
+func (w WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Time) []Step {
 	var steps []Step
 	var rest []poolWorker
 	for _, m := range have {
-		if c.hasJoinTimedOut(m, now) {
+		if w.hasJoinTimedOut(m, now) {
 			steps = append(steps, Step{Verb: RemoveWorker, Name: m.name, Why: fmt.Sprintf("it has not joined within %s", JoinTimeout)})
 			continue
 		}
@@ -224,7 +224,7 @@ func (c WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Tim
 		return cmp.Or(
 			cmp.Compare(a.podsToMove(), b.podsToMove()),
 			b.machine.Created.Compare(a.machine.Created),
-			cmp.Compare(c.machineOrdinal(b.name), c.machineOrdinal(a.name)),
+			cmp.Compare(w.machineOrdinal(b.name), w.machineOrdinal(a.name)),
 		)
 	})
 	for i := int64(0); i < int64(len(rest))-want; i++ {
@@ -238,21 +238,21 @@ func (c WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Tim
 
 // podsToMove returns how many pods would have to move to another node. A worker that has not
 // joined yet, or whose removal has begun, sorts first.
-func (m poolWorker) podsToMove() int {
-	if m.node == nil {
+func (w poolWorker) podsToMove() int {
+	if w.node == nil {
 		return -1
 	}
-	if _, leaving := findTaint(m.node.Taints, taintIdentifier(LeavingTaint)); leaving {
+	if _, leaving := findTaint(w.node.Taints, taintIdentifier(LeavingTaint)); leaving {
 		return -1
 	}
-	return m.node.Pods
+	return w.node.Pods
 }
 
 // planAdditions returns the steps that add n workers. They get the lowest unused numbers.
-func (c WorkerSnapshot) planAdditions(all []poolWorker, n int64) []Step {
+func (w WorkerSnapshot) planAdditions(all []poolWorker, n int64) []Step {
 	var steps []Step
 	for i := 0; int64(len(steps)) < n; i++ {
-		name := c.machineNamePrefix() + strconv.Itoa(i)
+		name := w.machineNamePrefix() + strconv.Itoa(i)
 		if slices.ContainsFunc(all, func(m poolWorker) bool { return m.name == name }) {
 			continue
 		}
@@ -262,10 +262,10 @@ func (c WorkerSnapshot) planAdditions(all []poolWorker, n int64) []Step {
 }
 
 // planMarks returns the steps that set what the pool asks for on a worker's node and machine.
-func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
+func (w WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 	var steps []Step
 	if m.node != nil {
-		want := c.desiredNode(*m.node, now)
+		want := w.desiredNode(*m.node, now)
 		switch {
 		case !maps.Equal(want.Labels, m.node.Labels):
 			steps = append(steps, Step{Verb: UpdateNode, Name: m.name, Node: &want, Why: "its labels differ from the pool's"})
@@ -276,7 +276,7 @@ func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 		}
 	}
 	if m.object != nil {
-		labels := mergeLabels(m.object.Labels, c.machineLabels(), c.Pool.Owned.MachineLabels)
+		labels := mergeLabels(m.object.Labels, w.machineLabels(), w.Pool.Owned.MachineLabels)
 		if !maps.Equal(labels, m.object.Labels) {
 			steps = append(steps, Step{Verb: UpdateMachine, Name: m.name, Labels: labels, Why: "its labels differ from the pool's"})
 		}
@@ -286,16 +286,16 @@ func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 
 // machineLabels returns the pool's machine labels, and the label that identifies the machine's
 // pool.
-func (c WorkerSnapshot) machineLabels() map[string]string {
-	return mergeLabels(c.Pool.MachineLabels, map[string]string{hivev1.LabelMachinePool: c.Pool.Name}, nil)
+func (w WorkerSnapshot) machineLabels() map[string]string {
+	return mergeLabels(w.Pool.MachineLabels, map[string]string{hivev1.LabelMachinePool: w.Pool.Name}, nil)
 }
 
 // desiredNode returns a node of the pool as it should be.
-func (c WorkerSnapshot) desiredNode(n Node, now time.Time) Node {
-	n.Labels = mergeLabels(n.Labels, c.Pool.Labels, c.Pool.Owned.Labels)
-	n.Taints = mergeTaints(n.Taints, c.Pool.Taints, append([]hivev1.TaintIdentifier{taintIdentifier(LeavingTaint)}, c.Pool.Owned.Taints...))
+func (w WorkerSnapshot) desiredNode(n Node, now time.Time) Node {
+	n.Labels = mergeLabels(n.Labels, w.Pool.Labels, w.Pool.Owned.Labels)
+	n.Taints = mergeTaints(n.Taints, w.Pool.Taints, append([]hivev1.TaintIdentifier{taintIdentifier(LeavingTaint)}, w.Pool.Owned.Taints...))
 	switch {
-	case c.Pool.Range == nil || n.Pods > 0:
+	case w.Pool.Range == nil || n.Pods > 0:
 		n.EmptySince = time.Time{}
 	case n.EmptySince.IsZero() || n.EmptySince.After(now):
 		n.EmptySince = now.UTC().Truncate(time.Second)
@@ -304,19 +304,19 @@ func (c WorkerSnapshot) desiredNode(n Node, now time.Time) Node {
 }
 
 // notReadyReason returns why a worker of the pool is not ready.
-func (m poolWorker) notReadyReason() string {
+func (w poolWorker) notReadyReason() string {
 	switch {
-	case m.machine.Problem != "":
-		return fmt.Sprintf("machine %s does not run: %s", m.name, m.machine.Problem)
-	case m.node == nil:
-		return fmt.Sprintf("machine %s has not joined yet", m.name)
-	case !m.node.Ready:
-		return fmt.Sprintf("node %s is not ready", m.name)
+	case w.machine.Problem != "":
+		return fmt.Sprintf("machine %s does not run: %s", w.name, w.machine.Problem)
+	case w.node == nil:
+		return fmt.Sprintf("machine %s has not joined yet", w.name)
+	case !w.node.Ready:
+		return fmt.Sprintf("node %s is not ready", w.name)
 	}
 	return ""
 }
 
-func (c WorkerSnapshot) ownedByWorkers(all []poolWorker) OwnedMetadata {
+func (w WorkerSnapshot) ownedByWorkers(all []poolWorker) OwnedMetadata {
 	var labels, machines []map[string]string
 	var taints [][]corev1.Taint
 	for _, m := range all {
@@ -327,15 +327,15 @@ func (c WorkerSnapshot) ownedByWorkers(all []poolWorker) OwnedMetadata {
 			machines = append(machines, m.object.Labels)
 		}
 	}
-	return c.Pool.computeOwned(labels, machines, taints)
+	return w.Pool.computeOwned(labels, machines, taints)
 }
 
 // workerStatus returns the replicas and the status, in which one entry stands for all workers.
-func (c WorkerSnapshot) workerStatus(have []poolWorker, want int64) (int64, []hivev1.MachineSetStatus) {
+func (w WorkerSnapshot) workerStatus(have []poolWorker, want int64) (int64, []hivev1.MachineSetStatus) {
 	st := hivev1.MachineSetStatus{
-		Name: strings.TrimSuffix(c.machineNamePrefix(), "-"), Replicas: int32(want), MinReplicas: int32(want), MaxReplicas: int32(want),
+		Name: strings.TrimSuffix(w.machineNamePrefix(), "-"), Replicas: int32(want), MinReplicas: int32(want), MaxReplicas: int32(want),
 	}
-	if r := c.Pool.Range; r != nil {
+	if r := w.Pool.Range; r != nil {
 		st.MinReplicas, st.MaxReplicas = int32(r.Min), int32(r.Max)
 	}
 	for _, m := range have {

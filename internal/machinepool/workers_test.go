@@ -36,9 +36,9 @@ func at(names ...string) WorkerSnapshot {
 	return c
 }
 
-func (c WorkerSnapshot) with(edit func(c *WorkerSnapshot)) WorkerSnapshot {
-	edit(&c)
-	return c
+func (w WorkerSnapshot) with(edit func(c *WorkerSnapshot)) WorkerSnapshot {
+	edit(&w)
+	return w
 }
 
 func replicas(n int64) func(*WorkerSnapshot) { return func(c *WorkerSnapshot) { c.Pool.Replicas = n } }
@@ -215,7 +215,7 @@ func TestWorkersConverge(t *testing.T) {
 }
 
 // after does a step.
-func (c WorkerSnapshot) after(t *testing.T, s Step, at time.Time) WorkerSnapshot {
+func (w WorkerSnapshot) after(t *testing.T, s Step, at time.Time) WorkerSnapshot {
 	t.Helper()
 	if !strings.HasPrefix(s.Name, "c-p-") || strings.Contains(s.Name, "q") {
 		t.Fatalf("%s is not the pool's", s)
@@ -224,22 +224,22 @@ func (c WorkerSnapshot) after(t *testing.T, s Step, at time.Time) WorkerSnapshot
 	node := func(n Node) bool { return n.Name == s.Name }
 	switch s.Verb {
 	case AddWorker:
-		if slices.ContainsFunc(c.Machines, machine) || slices.ContainsFunc(c.Nodes, node) {
+		if slices.ContainsFunc(w.Machines, machine) || slices.ContainsFunc(w.Nodes, node) {
 			t.Fatalf("%s: there is one", s)
 		}
-		c.Machines = append(slices.Clone(c.Machines), Machine{Name: s.Name, Created: at})
+		w.Machines = append(slices.Clone(w.Machines), Machine{Name: s.Name, Created: at})
 	case RemoveWorker:
-		c.Machines = slices.DeleteFunc(slices.Clone(c.Machines), machine)
-		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), node)
+		w.Machines = slices.DeleteFunc(slices.Clone(w.Machines), machine)
+		w.Nodes = slices.DeleteFunc(slices.Clone(w.Nodes), node)
 	case DeleteNode:
-		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), node)
+		w.Nodes = slices.DeleteFunc(slices.Clone(w.Nodes), node)
 	case UpdateNode:
-		c.Nodes = slices.Clone(c.Nodes)
-		if i := slices.IndexFunc(c.Nodes, node); i >= 0 {
-			c.Nodes[i] = *s.Node
+		w.Nodes = slices.Clone(w.Nodes)
+		if i := slices.IndexFunc(w.Nodes, node); i >= 0 {
+			w.Nodes[i] = *s.Node
 		}
 	default:
 		t.Fatalf("unexpected: %s", s)
 	}
-	return c
+	return w
 }

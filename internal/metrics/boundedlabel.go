@@ -15,12 +15,12 @@ type boundedLabel struct {
 
 func newBoundedLabel() *boundedLabel { return &boundedLabel{seen: map[string]bool{}} }
 
-func (f *boundedLabel) limitValue(v string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.seen[v] && len(f.seen) >= maxLabelValues {
+func (l *boundedLabel) limitValue(v string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.seen[v] && len(l.seen) >= maxLabelValues {
 		return "other"
 	}
-	f.seen[v] = true
+	l.seen[v] = true
 	return v
 }

@@ -38,8 +38,8 @@ var functions = map[string]string{
 }
 
 // check returns the labels of the expression's value.
-func (q *promql) check(expr string) (labels map[string]bool, err error) {
-	q.rest, q.used = promToken.FindAllString(expr, -1), 0
+func (p *promql) check(expr string) (labels map[string]bool, err error) {
+	p.rest, p.used = promToken.FindAllString(expr, -1), 0
 	defer func() {
 		if r := recover(); r != nil {
 			fault, ours := r.(complaint)
@@ -49,11 +49,11 @@ func (q *promql) check(expr string) (labels map[string]bool, err error) {
 			err = fmt.Errorf("%s in %q", string(fault), expr)
 		}
 	}()
-	v := q.instant()
-	if len(q.rest) > 0 {
-		fail("%q is not understood", q.rest[0])
+	v := p.instant()
+	if len(p.rest) > 0 {
+		fail("%q is not understood", p.rest[0])
 	}
-	if q.used == 0 {
+	if p.used == 0 {
 		fail("there is no metric")
 	}
 	return v.labels, nil
@@ -64,24 +64,24 @@ type complaint string
 
 func fail(format string, args ...any) { panic(complaint(fmt.Sprintf(format, args...))) }
 
-func (q *promql) peek() string {
-	if len(q.rest) == 0 {
+func (p *promql) peek() string {
+	if len(p.rest) == 0 {
 		return ""
 	}
-	return q.rest[0]
+	return p.rest[0]
 }
 
-func (q *promql) next() string {
-	t := q.peek()
+func (p *promql) next() string {
+	t := p.peek()
 	if t == "" {
 		fail("the end comes too early")
 	}
-	q.rest = q.rest[1:]
+	p.rest = p.rest[1:]
 	return t
 }
 
-func (q *promql) want(token string) {
-	if t := q.next(); t != token {
+func (p *promql) want(token string) {
+	if t := p.next(); t != token {
 		fail("%q stands where %q should", t, token)
 	}
 }
@@ -89,19 +89,19 @@ func (q *promql) want(token string) {
 var operators = []string{"+", "-", "*", "/", "==", "!=", ">", "<", ">=", "<=", "and", "or", "unless"}
 
 // expression evaluates operators from left to right: precedence does not matter for labels.
-func (q *promql) expression() vector {
-	left := q.operand()
+func (p *promql) expression() vector {
+	left := p.operand()
 	if left.ranges != "" {
 		return left
 	}
-	for slices.Contains(operators, q.peek()) {
-		op := q.next()
+	for slices.Contains(operators, p.peek()) {
+		op := p.next()
 		var on []string
-		if q.peek() == "on" {
-			q.next()
-			on = q.names()
+		if p.peek() == "on" {
+			p.next()
+			on = p.names()
 		}
-		right := q.operand()
+		right := p.operand()
 		if right.ranges != "" {
 			fail("a range stands right of %s", op)
 		}
@@ -111,8 +111,8 @@ func (q *promql) expression() vector {
 }
 
 // instant parses an expression that is not a range.
-func (q *promql) instant() vector {
-	v := q.expression()
+func (p *promql) instant() vector {
+	v := p.expression()
 	if v.ranges != "" {
 		fail("a range of %s stands where values should", v.ranges)
 	}
@@ -140,61 +140,61 @@ func combine(op string, left, right vector, on []string) vector {
 func sorted(labels map[string]bool) []string { return slices.Sorted(maps.Keys(labels)) }
 
 // names parses (a, b).
-func (q *promql) names() []string {
+func (p *promql) names() []string {
 	out := []string{}
-	q.want("(")
-	for q.peek() != ")" {
-		out = append(out, q.next())
-		if q.peek() == "," {
-			q.next()
+	p.want("(")
+	for p.peek() != ")" {
+		out = append(out, p.next())
+		if p.peek() == "," {
+			p.next()
 		}
 	}
-	q.next()
+	p.next()
 	return out
 }
 
-func (q *promql) operand() vector {
-	t := q.next()
+func (p *promql) operand() vector {
+	t := p.next()
 	_, keeps := functions[t]
 	switch {
 	case t == "(":
-		v := q.instant()
-		q.want(")")
-		return q.subquery(v)
+		v := p.instant()
+		p.want(")")
+		return p.subquery(v)
 	case t[0] >= '0' && t[0] <= '9':
 		return vector{number: true}
 	case slices.Contains([]string{"sum", "max", "min", "avg", "count"}, t):
-		return q.aggregate(t)
+		return p.aggregate(t)
 	case t == "histogram_quantile", t == "absent", keeps:
-		return q.call(t)
+		return p.call(t)
 	default:
-		return q.selector(t)
+		return p.selector(t)
 	}
 }
 
-func (q *promql) aggregate(op string) vector {
+func (p *promql) aggregate(op string) vector {
 	out := vector{labels: map[string]bool{}}
 	var by []string
-	if q.peek() == "by" {
-		q.next()
-		by = q.names()
+	if p.peek() == "by" {
+		p.next()
+		by = p.names()
 	}
-	q.want("(")
-	in := q.instant()
-	q.want(")")
+	p.want("(")
+	in := p.instant()
+	p.want(")")
 	for _, l := range by {
 		if !in.labels[l] {
 			fail("%s by %s, which is not among the labels %v", op, l, sorted(in.labels))
 		}
 		out.labels[l] = true
 	}
-	return q.subquery(out)
+	return p.subquery(out)
 }
 
 // subquery treats the values of an expression over time as a gauge.
-func (q *promql) subquery(v vector) vector {
-	if strings.HasPrefix(q.peek(), "[") {
-		if !strings.Contains(q.next(), ":") {
+func (p *promql) subquery(v vector) vector {
+	if strings.HasPrefix(p.peek(), "[") {
+		if !strings.Contains(p.next(), ":") {
 			fail("the range of an expression needs a step")
 		}
 		v.ranges = "gauge"
@@ -202,16 +202,16 @@ func (q *promql) subquery(v vector) vector {
 	return v
 }
 
-func (q *promql) call(name string) vector {
-	q.want("(")
-	in := q.expression()
-	for q.peek() == "," {
-		q.next()
-		if more := q.expression(); in.number {
+func (p *promql) call(name string) vector {
+	p.want("(")
+	in := p.expression()
+	for p.peek() == "," {
+		p.next()
+		if more := p.expression(); in.number {
 			in = more
 		}
 	}
-	q.want(")")
+	p.want(")")
 	if kind := functions[name]; kind != in.ranges {
 		fail("%s takes a range of %q, and not of %q", name, kind, in.ranges)
 	}
@@ -228,35 +228,35 @@ func (q *promql) call(name string) vector {
 	return vector{labels: out}
 }
 
-func (q *promql) selector(name string) vector {
-	kind, exists := q.kinds[name]
+func (p *promql) selector(name string) vector {
+	kind, exists := p.kinds[name]
 	if !exists {
 		fail("there is no metric or function %s", name)
 	}
-	q.used++
-	if q.peek() == "{" {
-		q.matchers(name)
+	p.used++
+	if p.peek() == "{" {
+		p.matchers(name)
 	}
-	if strings.HasPrefix(q.peek(), "[") {
-		q.next()
-		return vector{labels: q.labels[name], ranges: kind}
+	if strings.HasPrefix(p.peek(), "[") {
+		p.next()
+		return vector{labels: p.labels[name], ranges: kind}
 	}
 	if kind == "counter" {
 		fail("%s is a counter: its rate or increase tells something, and its value nothing", name)
 	}
-	return vector{labels: q.labels[name]}
+	return vector{labels: p.labels[name]}
 }
 
-func (q *promql) matchers(name string) {
-	for q.next(); q.peek() != "}"; {
-		label, op, value := q.next(), q.next(), strings.Trim(q.next(), `"`)
-		if !q.labels[name][label] {
-			fail("%s has no label %s, but %v", name, label, sorted(q.labels[name]))
+func (p *promql) matchers(name string) {
+	for p.next(); p.peek() != "}"; {
+		label, op, value := p.next(), p.next(), strings.Trim(p.next(), `"`)
+		if !p.labels[name][label] {
+			fail("%s has no label %s, but %v", name, label, sorted(p.labels[name]))
 		}
-		if q.peek() == "," {
-			q.next()
+		if p.peek() == "," {
+			p.next()
 		}
-		known := q.values[name+" "+label]
+		known := p.values[name+" "+label]
 		if known == nil || strings.Contains(value, "$") {
 			continue
 		}
@@ -270,5 +270,5 @@ func (q *promql) matchers(name string) {
 			}
 		}
 	}
-	q.next()
+	p.next()
 }

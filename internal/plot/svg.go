@@ -39,24 +39,24 @@ func style() string {
 // svgCanvas writes elements.
 type svgCanvas struct{ strings.Builder }
 
-func (b *svgCanvas) polygons(c Color, parts [][]Point) {
-	fmt.Fprintf(b, `<path class="%s" d="%s"/>`+"\n", c, PathData(parts, true))
+func (s *svgCanvas) polygons(c Color, parts [][]Point) {
+	fmt.Fprintf(s, `<path class="%s" d="%s"/>`+"\n", c, PathData(parts, true))
 }
 
-func (b *svgCanvas) line(c Color, points []Point, width float64, dashed bool) {
+func (s *svgCanvas) line(c Color, points []Point, width float64, dashed bool) {
 	dash := ""
 	if dashed {
 		dash = ` stroke-dasharray="6 4"`
 	}
-	fmt.Fprintf(b, `<path class="line %s" stroke-width="%s"%s d="%s"/>`+"\n", c, number(width), dash, PathData([][]Point{points}, false))
+	fmt.Fprintf(s, `<path class="line %s" stroke-width="%s"%s d="%s"/>`+"\n", c, number(width), dash, PathData([][]Point{points}, false))
 }
 
-func (b *svgCanvas) text(at Point, a anchor, size float64, bold bool, text string) {
+func (s *svgCanvas) text(at Point, a anchor, size float64, bold bool, text string) {
 	weight := ""
 	if bold {
 		weight = ` font-weight="600"`
 	}
-	fmt.Fprintf(b, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`+"\n",
+	fmt.Fprintf(s, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`+"\n",
 		words, number(at.X), number(at.Y), number(size), []string{"start", "middle", "end"}[a], weight, html.EscapeString(text))
 }
 

@@ -15,7 +15,7 @@ func bootstrapped(size, running int, list, waiting string, change ...func(*pool.
 		c(&s.Settings)
 	}
 	for i := range s.Members {
-		s.Members[i].ApplySteps(&s.Settings)
+		s.Members[i].MarkUntakenSteps(&s.Settings)
 	}
 	return s
 }

@@ -2,9 +2,9 @@ package pool
 
 import "time"
 
-// ApplyGates changes m to what a pool with settings s sees: a spare that runs and has not passed the gates of the
+// MarkUnpassedGates changes m to what a pool with settings s sees: a spare that runs and has not passed the gates of the
 // pool in its current run is not usable. A claim keeps the cluster that it has.
-func (m *Member) ApplyGates(s *Settings) {
+func (m *Member) MarkUnpassedGates(s *Settings) {
 	if m.Claim != "" || !m.Running {
 		return
 	}

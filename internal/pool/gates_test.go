@@ -13,7 +13,7 @@ func gated(size, running int, list, waiting string) pool.Snapshot {
 	s := pool.Snapshot{Settings: settings(size, running), Members: members(list), Claims: claims(waiting), Now: noon}
 	s.Settings.Gates = "g1"
 	for i := range s.Members {
-		s.Members[i].ApplyGates(&s.Settings)
+		s.Members[i].MarkUnpassedGates(&s.Settings)
 	}
 	return s
 }
@@ -75,7 +75,7 @@ func TestGatesFromRecords(t *testing.T) {
 	s.GatesFromRecords = true
 	for list, want := range map[string]bool{"a:assignable": false, "a:assignable+passed": false, "a:assignable+passedother": false, "a:assignable+passedbefore": true, "a:assignable+red": true} {
 		m := members(list)[0]
-		if m.ApplyGates(&s); m.AwaitsGates != want {
+		if m.MarkUnpassedGates(&s); m.AwaitsGates != want {
 			t.Errorf("%s: awaits gates: %t, want %t", list, m.AwaitsGates, want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestDeadlinesThatPassedWhileTheHubWasAwayDoNotCountAtOnce(t *testing.T) {
 				if tc.short {
 					m.GatesDeadline = m.GatesFailingSince.Add(30 * time.Second)
 				}
-				m.ApplyGates(s)
+				m.MarkUnpassedGates(s)
 				return m
 			},
 			"a step": func(s *pool.Settings) pool.Member {
@@ -111,7 +111,7 @@ func TestDeadlinesThatPassedWhileTheHubWasAwayDoNotCountAtOnce(t *testing.T) {
 				if tc.short {
 					m.StepDeadline = m.StepSince.Add(30 * time.Second)
 				}
-				m.ApplySteps(s)
+				m.MarkUntakenSteps(s)
 				return m
 			},
 		} {

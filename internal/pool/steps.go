@@ -2,9 +2,9 @@ package pool
 
 import "time"
 
-// ApplySteps changes m to what a pool with settings s sees: a spare that has not taken every step of the pool's
+// MarkUntakenSteps changes m to what a pool with settings s sees: a spare that has not taken every step of the pool's
 // bootstrap is not usable. A claim keeps the cluster that it has.
-func (m *Member) ApplySteps(s *Settings) {
+func (m *Member) MarkUntakenSteps(s *Settings) {
 	if m.Claim != "" || !m.Running || m.StepsDone {
 		return
 	}

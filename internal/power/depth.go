@@ -143,12 +143,12 @@ func (s Snapshot) explainDepth(wanted cloud.Depth, r record) string {
 // AfterRefusedDepths returns the plan after the platform has refused to put machines to sleep at a depth: the refusals are
 // recorded, and the next pass, which follows at once, asks for a deeper one. A platform that refuses a depth
 // which it was not asked for has refused the request.
-func (d Plan) AfterRefusedDepths(refused []*cloud.DepthRefusedError) (Plan, bool) {
-	r := record{PowerTransition: *d.Record.DeepCopy()}
+func (p Plan) AfterRefusedDepths(refused []*cloud.DepthRefusedError) (Plan, bool) {
+	r := record{PowerTransition: *p.Record.DeepCopy()}
 	byDepth := map[cloud.Depth][]string{}
 	for _, e := range refused {
 		if e.Depth == cloud.DepthStop || slices.ContainsFunc(r.RefusedDepths, func(old hivev1.RefusedDepth) bool { return old.Depth == string(e.Depth) }) {
-			return d, false
+			return p, false
 		}
 		byDepth[e.Depth] = append(byDepth[e.Depth], e.Error())
 	}
@@ -158,8 +158,8 @@ func (d Plan) AfterRefusedDepths(refused []*cloud.DepthRefusedError) (Plan, bool
 			r.RefusedDepths = append(r.RefusedDepths, hivev1.RefusedDepth{Depth: string(depth), Reason: describeRefusals(said)})
 		}
 	}
-	d.Record, d.Next = r.toTransition(), nextPassDelay
-	return d, true
+	p.Record, p.Next = r.toTransition(), nextPassDelay
+	return p, true
 }
 
 // describeRefusals returns the first of the sorted refusals, and how many more there are.

@@ -133,23 +133,23 @@ func (p place) look() Snapshot {
 }
 
 // stored is the record, and the time of the install.
-func (g stage) stored() (*hivev1.PowerTransition, time.Time) {
-	if g.target == "" {
+func (s stage) stored() (*hivev1.PowerTransition, time.Time) {
+	if s.target == "" {
 		return nil, now
 	}
 	began, finish := now.Add(-recent), now.Add(-recent/2)
-	if g.late {
+	if s.late {
 		began, finish = now.Add(-long), now.Add(-recent)
 	}
-	r := &hivev1.PowerTransition{Target: g.target, StartedAt: apiTime(began)}
-	if g.finished {
+	r := &hivev1.PowerTransition{Target: s.target, StartedAt: apiTime(began)}
+	if s.finished {
 		at := apiTime(finish)
 		r.FinishedAt = &at
 	}
-	if g.refused {
+	if s.refused {
 		r.RefusedDepths = []hivev1.RefusedDepth{{Depth: "freeze", Reason: "machine master-0 cannot sleep at depth freeze: it has local disks"}}
 	}
-	if g.fromInstall {
+	if s.fromInstall {
 		return r, began
 	}
 	return r, installed

@@ -236,9 +236,9 @@ func (s Snapshot) wakePauseLeft(r *hivev1.PowerTransition, now time.Time) time.D
 }
 
 // AfterAddressFailure returns the plan after the address of the cluster could not be held.
-func (d Plan) AfterAddressFailure(reason string) Plan {
-	if d.Hibernating.Reason == hivev1.ReasonHibernating {
-		d.Hibernating.Message += " Connections cannot wake it: " + reason + "."
+func (p Plan) AfterAddressFailure(reason string) Plan {
+	if p.Hibernating.Reason == hivev1.ReasonHibernating {
+		p.Hibernating.Message += " Connections cannot wake it: " + reason + "."
 	}
-	return d
+	return p
 }

@@ -72,38 +72,38 @@ type Plan struct {
 }
 
 // String returns the plan as text.
-func (d Plan) String() string {
-	if d.Action.SetsPowerState() {
-		return d.Action.String()
+func (p Plan) String() string {
+	if p.Action.SetsPowerState() {
+		return p.Action.String()
 	}
-	powerState := d.PowerState
+	powerState := p.PowerState
 	if powerState == "" {
 		powerState = "not installed"
 	}
-	s := d.Action.String()
-	for _, v := range d.Approve {
+	s := p.Action.String()
+	for _, v := range p.Approve {
 		s += fmt.Sprintf("; approve %s for node %s", v.Request.Name, v.Node)
 	}
-	if d.CreateProbe != "" {
+	if p.CreateProbe != "" {
 		s += "; create the resume probe"
 	}
-	if len(d.Replace) > 0 {
-		s += "; replace spot machines: " + spotNames(d.Replace)
+	if len(p.Replace) > 0 {
+		s += "; replace spot machines: " + spotNames(p.Replace)
 	}
-	if d.CompleteResume {
+	if p.CompleteResume {
 		s += "; complete the resume"
 	}
-	s = fmt.Sprintf("%s; report %s: %s", s, powerState, strings.TrimSuffix(d.detailedCondition().Message, "."))
-	if d.Next == 0 {
+	s = fmt.Sprintf("%s; report %s: %s", s, powerState, strings.TrimSuffix(p.detailedCondition().Message, "."))
+	if p.Next == 0 {
 		return s
 	}
-	return fmt.Sprintf("%s; check again in %s", s, d.Next)
+	return fmt.Sprintf("%s; check again in %s", s, p.Next)
 }
 
 // detailedCondition returns the condition with the more detailed message.
-func (d Plan) detailedCondition() condition.Value {
-	if d.Hibernating.Reason == hivev1.ReasonResuming {
-		return d.Ready
+func (p Plan) detailedCondition() condition.Value {
+	if p.Hibernating.Reason == hivev1.ReasonResuming {
+		return p.Ready
 	}
-	return d.Hibernating
+	return p.Hibernating
 }

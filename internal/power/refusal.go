@@ -33,23 +33,23 @@ func (f Failure) unobservedMessage() string {
 // AfterRefusal returns the plan after the platform has refused to start or stop the machines. A
 // request that came too early is not a refusal: platforms require that a machine has stopped
 // before it is started.
-func (d Plan) AfterRefusal(f Failure, now time.Time) Plan {
-	r := record{PowerTransition: *d.Record.DeepCopy()}
+func (p Plan) AfterRefusal(f Failure, now time.Time) Plan {
+	r := record{PowerTransition: *p.Record.DeepCopy()}
 	if f.Kind == fault.Wait {
-		d.Next = r.capAtDeadline(f.retryDelay(d.Next), now)
-		return d
+		p.Next = r.capAtDeadline(f.retryDelay(p.Next), now)
+		return p
 	}
 	r.Attempts++
 	r.LastError = f.Message
-	d.Record, d.Next = r.toTransition(), r.capAtDeadline(f.retryDelay(minGraveInterval<<min(r.Attempts-1, 6)), now)
+	p.Record, p.Next = r.toTransition(), r.capAtDeadline(f.retryDelay(minGraveInterval<<min(r.Attempts-1, 6)), now)
 
-	g := gap{reason: d.Ready.Reason, message: d.Ready.Message}
-	if d.Action == Start {
-		d.State = failedToStartState(g, r.refusalMessage("Resuming", "start", now))
-		return d
+	g := gap{reason: p.Ready.Reason, message: p.Ready.Message}
+	if p.Action == Start {
+		p.State = failedToStartState(g, r.refusalMessage("Resuming", "start", now))
+		return p
 	}
-	d.State = failedToStopState(r.refusalMessage("Stopping", "stop", now))
-	return d
+	p.State = failedToStopState(r.refusalMessage("Stopping", "stop", now))
+	return p
 }
 
 // refusalMessage describes the last error, and says if the time limit has passed.
@@ -75,18 +75,18 @@ func (f Failure) retryDelay(otherwise time.Duration) time.Duration {
 
 // AfterIncompleteResume returns the plan after the platform has not resumed its controllers: the
 // transition is not finished, and the next pass completes it.
-func (d Plan) AfterIncompleteResume(f Failure, now time.Time) Plan {
-	r := record{PowerTransition: *d.Record.DeepCopy()}
+func (p Plan) AfterIncompleteResume(f Failure, now time.Time) Plan {
+	r := record{PowerTransition: *p.Record.DeepCopy()}
 	r.FinishedAt = nil
 	r.Attempts++
 	r.LastError = f.Message
-	d.CompleteResume, d.DeleteProbe = false, false
-	d.Record, d.Next = r.toTransition(), r.capAtDeadline(f.retryDelay(minGraveInterval<<min(r.Attempts-1, 6)), now)
+	p.CompleteResume, p.DeleteProbe = false, false
+	p.Record, p.Next = r.toTransition(), r.capAtDeadline(f.retryDelay(minGraveInterval<<min(r.Attempts-1, 6)), now)
 	g := gap{reason: hivev1.ReasonWaitingForControllers, message: "The nodes are ready, and the controllers of the machines are not resumed yet: " + f.Message + "."}
 	if f.Kind == fault.Wait {
-		d.State = resumingState(g)
-		return d
+		p.State = resumingState(g)
+		return p
 	}
-	d.State = failedToStartState(g, g.message)
-	return d
+	p.State = failedToStartState(g, g.message)
+	return p
 }

@@ -98,18 +98,18 @@ func (s Snapshot) vouchingMachines() []csr.Machine {
 }
 
 // addToGap adds the requests that are not approved to the gap's message.
-func (j requestReview) addToGap(g *gap) {
+func (r requestReview) addToGap(g *gap) {
 	if g == nil || g.reason != hivev1.ReasonWaitingForNodes {
 		return
 	}
-	if waiting := csr.DescribeWaiting(j.decisions); waiting != "" {
+	if waiting := csr.DescribeWaiting(r.decisions); waiting != "" {
 		g.message += " " + waiting
 	}
 }
 
-func (j requestReview) approvedRequests() []csr.Decision {
+func (r requestReview) approvedRequests() []csr.Decision {
 	var out []csr.Decision
-	for _, v := range j.decisions {
+	for _, v := range r.decisions {
 		if v.Approve {
 			out = append(out, v)
 		}
@@ -119,19 +119,19 @@ func (j requestReview) approvedRequests() []csr.Decision {
 
 // shortenInterval shortens the requeue interval of a running cluster while its nodes may request
 // serving certificates.
-func (j requestReview) shortenInterval(pause time.Duration) time.Duration {
-	if !j.rejoined {
+func (r requestReview) shortenInterval(pause time.Duration) time.Duration {
+	if !r.rejoined {
 		return pause
 	}
 	return min(pause, rejoinedInterval)
 }
 
 // AfterApprovalFailure returns the plan after approvals have failed for the given reasons.
-func (d Plan) AfterApprovalFailure(troubles []string) Plan {
-	if len(troubles) == 0 || d.Ready.Reason != hivev1.ReasonWaitingForNodes {
-		return d
+func (p Plan) AfterApprovalFailure(troubles []string) Plan {
+	if len(troubles) == 0 || p.Ready.Reason != hivev1.ReasonWaitingForNodes {
+		return p
 	}
 	slices.Sort(troubles)
-	d.Ready.Message += " Certificate requests cannot be approved: " + strings.Join(slices.Compact(troubles), ", ") + "."
-	return d
+	p.Ready.Message += " Certificate requests cannot be approved: " + strings.Join(slices.Compact(troubles), ", ") + "."
+	return p
 }

@@ -58,9 +58,9 @@ func (s Snapshot) controllerGap(rec record) *gap {
 
 // AfterProbeCreated returns the plan after its probe has been created. It looks again after
 // minInterval at the latest: a working controller manager takes no longer to react.
-func (d Plan) AfterProbeCreated() Plan {
-	d.Next = min(d.Next, minInterval)
-	return d
+func (p Plan) AfterProbeCreated() Plan {
+	p.Next = min(p.Next, minInterval)
+	return p
 }
 
 // probeRefusedMessage says that it is unknown whether the controller manager works.

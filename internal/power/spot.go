@@ -80,11 +80,11 @@ func spotNames(ms []SpotMachine) string {
 }
 
 // AfterReplaceFailure returns the plan after deleting Machines has failed for the given reasons.
-func (d Plan) AfterReplaceFailure(troubles []string) Plan {
-	if len(troubles) == 0 || d.Ready.Reason != hivev1.ReasonWaitingForNodes {
-		return d
+func (p Plan) AfterReplaceFailure(troubles []string) Plan {
+	if len(troubles) == 0 || p.Ready.Reason != hivev1.ReasonWaitingForNodes {
+		return p
 	}
 	slices.Sort(troubles)
-	d.Ready.Message += " Machines cannot be deleted: " + strings.Join(slices.Compact(troubles), ", ") + "."
-	return d
+	p.Ready.Message += " Machines cannot be deleted: " + strings.Join(slices.Compact(troubles), ", ") + "."
+	return p
 }

@@ -146,8 +146,8 @@ func (a *atlas) wrong(name func(told) string) arrows {
 	)
 }
 
-func (xs arrows) without(others arrows) arrows {
-	return slices.DeleteFunc(xs, func(x arrow) bool { return slices.Contains(others, x) })
+func (a arrows) without(others arrows) arrows {
+	return slices.DeleteFunc(a, func(x arrow) bool { return slices.Contains(others, x) })
 }
 
 // within are the arrows from states of a group, if it has steps at all.

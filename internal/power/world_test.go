@@ -198,28 +198,28 @@ func (w *world) obey(t *testing.T, s Snapshot, d Plan) Plan {
 }
 
 // start starts the machine, by the time until. One that is stopping cannot be started.
-func (m *vm) start(until time.Time) error {
-	switch m.state {
+func (v *vm) start(until time.Time) error {
+	switch v.state {
 	case cloud.Stopping:
-		return fault.NewWait(time.Second, "%s is stopping", m.name)
+		return fault.NewWait(time.Second, "%s is stopping", v.name)
 	case cloud.Stopped, cloud.Failed:
-		m.state, m.until = cloud.Starting, until
+		v.state, v.until = cloud.Starting, until
 	}
 	return nil
 }
 
 // sleep puts the machine to sleep, or deeper, by the time until. It returns the depth that the platform refuses, if it
 // does.
-func (m *vm) sleep(ref cloud.Ref, until time.Time, picky map[cloud.Depth]bool) cloud.Depth {
-	isAbove := cloud.Machine{State: m.state, Depth: m.depth}.IsAsleepAbove(ref.Depth)
-	if m.state == cloud.Stopping || m.state == cloud.Unknown || m.state == cloud.Stopped && !isAbove {
+func (v *vm) sleep(ref cloud.Ref, until time.Time, picky map[cloud.Depth]bool) cloud.Depth {
+	isAbove := cloud.Machine{State: v.state, Depth: v.depth}.IsAsleepAbove(ref.Depth)
+	if v.state == cloud.Stopping || v.state == cloud.Unknown || v.state == cloud.Stopped && !isAbove {
 		return ""
 	}
 	depth := ref.SelectDepth(func(cloud.Depth) bool { return true })
 	if picky[depth] {
 		return depth
 	}
-	m.state, m.until, m.depth = cloud.Stopping, until, depth
+	v.state, v.until, v.depth = cloud.Stopping, until, depth
 	return ""
 }
 

@@ -85,51 +85,51 @@ func DecideClusterInstall(f ClusterInstallSnapshot) ClusterInstallPlan {
 
 // reportClusterConditions derives the conditions common to all clusters from those of the
 // contract.
-func (f ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
+func (s ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
 	switch {
-	case f.isConditionTrue("Completed") && !f.Metadata:
+	case s.isConditionTrue("Completed") && !s.Metadata:
 		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
-			f.describeInstall("reports that it has completed, but its spec.clusterMetadata lacks clusterID, infraID "+
+			s.describeInstall("reports that it has completed, but its spec.clusterMetadata lacks clusterID, infraID "+
 				"or adminKubeconfigSecretRef.name: the installing controller must set them"))
-	case f.isConditionTrue("Completed"):
+	case s.isConditionTrue("Completed"):
 		reportInstalled(p)
 		return
-	case f.isConditionTrue("Stopped"):
-		why := f.describeInstall("has stopped: " + f.firstMessage("Stopped", "Failed"))
+	case s.isConditionTrue("Stopped"):
+		why := s.describeInstall("has stopped: " + s.firstMessage("Stopped", "Failed"))
 		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisionStopped, why)
-		p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, cmp.Or(f.Conditions["Stopped"].Reason, hivev1.ReasonProvisionStopped), why)
+		p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, cmp.Or(s.Conditions["Stopped"].Reason, hivev1.ReasonProvisionStopped), why)
 	default:
-		reportUnderWay(p, f.describeInstall("is in progress; its conditions have the details"))
+		reportUnderWay(p, s.describeInstall("is in progress; its conditions have the details"))
 	}
-	if f.isConditionTrue("Failed") {
-		p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, cmp.Or(f.Conditions["Failed"].Reason, "Failed"), f.describeInstall("failed: "+f.firstMessage("Failed")))
+	if s.isConditionTrue("Failed") {
+		p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, cmp.Or(s.Conditions["Failed"].Reason, "Failed"), s.describeInstall("failed: "+s.firstMessage("Failed")))
 	}
-	met := f.Conditions["RequirementsMet"]
+	met := s.Conditions["RequirementsMet"]
 	switch met.Status {
 	case corev1.ConditionTrue:
 		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allNeedsMet)
 	case corev1.ConditionFalse:
 		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, cmp.Or(met.Reason, "RequirementsNotMet"),
-			f.describeInstall("reports unmet requirements: "+f.firstMessage("RequirementsMet")))
+			s.describeInstall("reports unmet requirements: "+s.firstMessage("RequirementsMet")))
 	default:
-		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionUnknown, hivev1.ReasonInitialized, f.describeInstall("does not report it yet"))
+		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionUnknown, hivev1.ReasonInitialized, s.describeInstall("does not report it yet"))
 	}
 }
 
-func (f ClusterInstallSnapshot) isConditionTrue(typ string) bool {
-	return f.Conditions[typ].Status == corev1.ConditionTrue
+func (s ClusterInstallSnapshot) isConditionTrue(typ string) bool {
+	return s.Conditions[typ].Status == corev1.ConditionTrue
 }
 
 // firstMessage returns the message of the first of those conditions that has one.
-func (f ClusterInstallSnapshot) firstMessage(types ...string) string {
+func (s ClusterInstallSnapshot) firstMessage(types ...string) string {
 	for _, typ := range types {
-		if m := f.Conditions[typ].Message; m != "" {
+		if m := s.Conditions[typ].Message; m != "" {
 			return strings.TrimRight(m, ".")
 		}
 	}
 	return "it gives no reason"
 }
 
-func (f ClusterInstallSnapshot) describeInstall(what string) string {
-	return fmt.Sprintf("%s %s %s.", f.Kind, f.Name, what)
+func (s ClusterInstallSnapshot) describeInstall(what string) string {
+	return fmt.Sprintf("%s %s %s.", s.Kind, s.Name, what)
 }

@@ -22,9 +22,9 @@ func says(conditions ...string) ClusterInstallSnapshot {
 	return f
 }
 
-func (f ClusterInstallSnapshot) with(change func(*ClusterInstallSnapshot)) ClusterInstallSnapshot {
-	change(&f)
-	return f
+func (s ClusterInstallSnapshot) with(change func(*ClusterInstallSnapshot)) ClusterInstallSnapshot {
+	change(&s)
+	return s
 }
 
 func made(f *ClusterInstallSnapshot)     { f.Metadata = true }

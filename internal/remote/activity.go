@@ -15,10 +15,10 @@ const longestIdle = 10 * 365 * 24 * time.Hour
 
 // readActivity returns what the API server reports about the use of the cluster, except by service accounts of ignored
 // namespaces; nil if it reports nothing, or nothing sensible.
-func (a *spokeClient) readActivity(ctx context.Context, ignored []string) *power.Activity {
+func (sc *spokeClient) readActivity(ctx context.Context, ignored []string) *power.Activity {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := a.core.RESTClient().Get().AbsPath(activity.Path).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Get().AbsPath(activity.Path).DoRaw(ctx)
 	if err != nil {
 		return nil
 	}

@@ -18,29 +18,29 @@ const gatePodPrefix = "hotspare-gate-"
 
 // checkPod checks a gate by a pod in namespace default: it creates the pod, and deletes it when the gate has
 // passed. A pod of an earlier run says nothing about this one, and is replaced.
-func (a *spokeClient) checkPod(ctx context.Context, g v1alpha1.Gate, run string) (gate.Answer, error) {
+func (sc *spokeClient) checkPod(ctx context.Context, g v1alpha1.Gate, run string) (gate.Answer, error) {
 	want := newGatePod(g, run)
-	pods := a.core.Pods(want.Namespace)
+	pods := sc.core.Pods(want.Namespace)
 	pod, err := pods.Get(ctx, want.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return a.createGatePod(ctx, want)
+		return sc.createGatePod(ctx, want)
 	case err != nil:
 		return gate.Answer{}, fmt.Errorf("reading pod %s: %w", want.Name, err)
 	case pod.DeletionTimestamp != nil:
 		return failf("an earlier pod %s is being deleted", want.Name), nil
 	case pod.Labels[v1alpha1.LabelGate] != run:
-		return failf("pod %s is of an earlier run, and is replaced", want.Name), a.deleteGatePod(ctx, pod)
+		return failf("pod %s is of an earlier run, and is replaced", want.Name), sc.deleteGatePod(ctx, pod)
 	}
 	answer := judgeGatePod(pod, len(want.Spec.Containers[0].Command) > 0)
 	if answer.Passed || pod.Status.Phase == corev1.PodFailed {
-		return answer, a.deleteGatePod(ctx, pod) // another pod is the next attempt
+		return answer, sc.deleteGatePod(ctx, pod) // another pod is the next attempt
 	}
 	return answer, nil
 }
 
-func (a *spokeClient) createGatePod(ctx context.Context, want *corev1.Pod) (gate.Answer, error) {
-	_, err := a.core.Pods(want.Namespace).Create(ctx, want, metav1.CreateOptions{})
+func (sc *spokeClient) createGatePod(ctx context.Context, want *corev1.Pod) (gate.Answer, error) {
+	_, err := sc.core.Pods(want.Namespace).Create(ctx, want, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return failf("pod %s cannot be created: %s", want.Name, DescribeFailure(err)), nil
@@ -50,9 +50,9 @@ func (a *spokeClient) createGatePod(ctx context.Context, want *corev1.Pod) (gate
 	return failf("pod %s has not run yet", want.Name), nil
 }
 
-func (a *spokeClient) deleteGatePod(ctx context.Context, pod *corev1.Pod) error {
+func (sc *spokeClient) deleteGatePod(ctx context.Context, pod *corev1.Pod) error {
 	options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-	err := a.core.Pods(pod.Namespace).Delete(ctx, pod.Name, options)
+	err := sc.core.Pods(pod.Namespace).Delete(ctx, pod.Name, options)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 	}
@@ -61,19 +61,19 @@ func (a *spokeClient) deleteGatePod(ctx context.Context, pod *corev1.Pod) error 
 
 // deleteGatePods deletes the pods of gates that are not of a run and its version of the gates; an empty run deletes those of
 // all. It returns why it could not. A gate that was removed, or has another name now, leaves a pod that nothing else deletes.
-func (a *spokeClient) deleteGatePods(ctx context.Context, run string) (trouble string) {
+func (sc *spokeClient) deleteGatePods(ctx context.Context, run string) (trouble string) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	selector := v1alpha1.LabelGate
 	if run != "" {
 		selector += "," + v1alpha1.LabelGate + "!=" + run
 	}
-	list, err := a.core.Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := sc.core.Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return DescribeFailure(err)
 	}
 	for i := range list.Items {
-		if err := a.deleteGatePod(ctx, &list.Items[i]); err != nil {
+		if err := sc.deleteGatePod(ctx, &list.Items[i]); err != nil {
 			return DescribeFailure(err)
 		}
 	}

@@ -77,29 +77,29 @@ func failf(format string, args ...any) gate.Answer {
 var passed = gate.Answer{Passed: true}
 
 // checkGate checks one gate. An error is one of the connection, or of the API server.
-func (a *spokeClient) checkGate(ctx context.Context, g v1alpha1.Gate, run string) (gate.Answer, error) {
+func (sc *spokeClient) checkGate(ctx context.Context, g v1alpha1.Gate, run string) (gate.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	switch g.Type {
 	case v1alpha1.GateNodesReady:
-		return a.checkNodes(ctx)
+		return sc.checkNodes(ctx)
 	case v1alpha1.GateSystemDeploymentsAvailable:
-		return a.checkSystemDeployments(ctx)
+		return sc.checkSystemDeployments(ctx)
 	case v1alpha1.GateAPIServicesAvailable:
-		return a.checkAPIServices(ctx)
+		return sc.checkAPIServices(ctx)
 	case v1alpha1.GateServiceAccountToken:
-		return a.checkServiceAccountToken(ctx)
+		return sc.checkServiceAccountToken(ctx)
 	case v1alpha1.GateDNSAnswers, v1alpha1.GatePodRuns:
-		return a.checkPod(ctx, g, run)
+		return sc.checkPod(ctx, g, run)
 	case v1alpha1.GateObject:
-		return a.checkObject(ctx, g.Object)
+		return sc.checkObject(ctx, g.Object)
 	default:
 		return failf("hotspare does not know type %s", g.Type), nil
 	}
 }
 
-func (a *spokeClient) checkNodes(ctx context.Context) (gate.Answer, error) {
-	nodes, err := a.core.Nodes().List(ctx, metav1.ListOptions{})
+func (sc *spokeClient) checkNodes(ctx context.Context) (gate.Answer, error) {
+	nodes, err := sc.core.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return gate.Answer{}, fmt.Errorf("listing nodes: %w", err)
 	}
@@ -129,8 +129,8 @@ func failIfAny(what string, names []string) gate.Answer {
 }
 
 // readJSON reads a path of the API.
-func (a *spokeClient) readJSON(ctx context.Context, path string, into any) error {
-	raw, err := a.core.RESTClient().Get().AbsPath(path).DoRaw(ctx)
+func (sc *spokeClient) readJSON(ctx context.Context, path string, into any) error {
+	raw, err := sc.core.RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -140,9 +140,9 @@ func (a *spokeClient) readJSON(ctx context.Context, path string, into any) error
 	return nil
 }
 
-func (a *spokeClient) checkSystemDeployments(ctx context.Context) (gate.Answer, error) {
+func (sc *spokeClient) checkSystemDeployments(ctx context.Context) (gate.Answer, error) {
 	var list appsv1.DeploymentList
-	if err := a.readJSON(ctx, systemDeployments, &list); err != nil {
+	if err := sc.readJSON(ctx, systemDeployments, &list); err != nil {
 		return gate.Answer{}, err
 	}
 	var missing []string
@@ -169,9 +169,9 @@ type apiServices struct {
 	} `json:"items"`
 }
 
-func (a *spokeClient) checkAPIServices(ctx context.Context) (gate.Answer, error) {
+func (sc *spokeClient) checkAPIServices(ctx context.Context) (gate.Answer, error) {
 	var list apiServices
-	if err := a.readJSON(ctx, apiServicesPath, &list); err != nil {
+	if err := sc.readJSON(ctx, apiServicesPath, &list); err != nil {
 		return gate.Answer{}, err
 	}
 	var missing []string
@@ -184,10 +184,10 @@ func (a *spokeClient) checkAPIServices(ctx context.Context) (gate.Answer, error)
 }
 
 // checkServiceAccountToken lets the cluster issue a token and review it.
-func (a *spokeClient) checkServiceAccountToken(ctx context.Context) (gate.Answer, error) {
+func (sc *spokeClient) checkServiceAccountToken(ctx context.Context) (gate.Answer, error) {
 	seconds := int64(tokenSeconds)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	token, err := a.core.ServiceAccounts(metav1.NamespaceDefault).CreateToken(ctx, defaultAccount, request, metav1.CreateOptions{})
+	token, err := sc.core.ServiceAccounts(metav1.NamespaceDefault).CreateToken(ctx, defaultAccount, request, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return failf("ServiceAccount %s does not exist in namespace %s", defaultAccount, metav1.NamespaceDefault), nil
@@ -202,7 +202,7 @@ func (a *spokeClient) checkServiceAccountToken(ctx context.Context) (gate.Answer
 	if err != nil {
 		return gate.Answer{}, fmt.Errorf("encoding a TokenReview: %w", err)
 	}
-	raw, err := a.core.RESTClient().Post().AbsPath(tokenReviewsPath).SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Post().AbsPath(tokenReviewsPath).SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
 	if err != nil {
 		return gate.Answer{}, fmt.Errorf("reviewing a token: %w", err)
 	}
@@ -216,7 +216,7 @@ func (a *spokeClient) checkServiceAccountToken(ctx context.Context) (gate.Answer
 }
 
 // checkObject evaluates the expression of a gate.
-func (a *spokeClient) checkObject(ctx context.Context, o *v1alpha1.GateObjectCheck) (gate.Answer, error) {
+func (sc *spokeClient) checkObject(ctx context.Context, o *v1alpha1.GateObjectCheck) (gate.Answer, error) {
 	if o == nil {
 		return failf("it names no object"), nil
 	}
@@ -224,12 +224,12 @@ func (a *spokeClient) checkObject(ctx context.Context, o *v1alpha1.GateObjectChe
 	if err != nil {
 		return failf("the expression is not valid: %s", err), nil
 	}
-	path, problem, err := a.findObjectPath(ctx, o)
+	path, problem, err := sc.findObjectPath(ctx, o)
 	if err != nil || problem != "" {
 		return gate.Answer{Message: problem}, err
 	}
 	object := map[string]any{}
-	err = a.readJSON(ctx, path, &object)
+	err = sc.readJSON(ctx, path, &object)
 	switch {
 	case apierrors.IsNotFound(err):
 		return failf("%s does not exist", describeObject(o)), nil
@@ -257,8 +257,8 @@ func describeObject(o *v1alpha1.GateObjectCheck) string {
 }
 
 // findObjectPath returns the path of an object in the API, or why there is none.
-func (a *spokeClient) findObjectPath(ctx context.Context, o *v1alpha1.GateObjectCheck) (path, problem string, err error) {
-	served, problem, err := a.findResource(ctx, o.APIVersion, o.Kind)
+func (sc *spokeClient) findObjectPath(ctx context.Context, o *v1alpha1.GateObjectCheck) (path, problem string, err error) {
+	served, problem, err := sc.findResource(ctx, o.APIVersion, o.Kind)
 	switch {
 	case err != nil || problem != "":
 		return "", problem, err
@@ -272,9 +272,9 @@ func (a *spokeClient) findObjectPath(ctx context.Context, o *v1alpha1.GateObject
 }
 
 // findResource returns the resource of a kind, or why the cluster has none.
-func (a *spokeClient) findResource(ctx context.Context, apiVersion, kind string) (found metav1.APIResource, problem string, err error) {
+func (sc *spokeClient) findResource(ctx context.Context, apiVersion, kind string) (found metav1.APIResource, problem string, err error) {
 	var served metav1.APIResourceList
-	err = a.readJSON(ctx, groupVersionPath(apiVersion), &served)
+	err = sc.readJSON(ctx, groupVersionPath(apiVersion), &served)
 	if apierrors.IsNotFound(err) {
 		return found, "the cluster does not serve " + apiVersion, nil
 	}

@@ -46,8 +46,8 @@ func ReadIdentity(ctx context.Context, kubeconfig []byte) (Identity, error) {
 	return id, nil
 }
 
-func (a *spokeClient) readIdentity(ctx context.Context) (Identity, error) {
-	nodes, err := a.listNodes(ctx)
+func (sc *spokeClient) readIdentity(ctx context.Context) (Identity, error) {
+	nodes, err := sc.listNodes(ctx)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -66,26 +66,26 @@ func (a *spokeClient) readIdentity(ctx context.Context) (Identity, error) {
 			InfrastructureName string `json:"infrastructureName"`
 		} `json:"status"`
 	}
-	if err := errors.Join(a.readIfServed(ctx, clusterVersionPath, &version), a.readIfServed(ctx, infrastructurePath, &infrastructure)); err != nil {
+	if err := errors.Join(sc.readIfServed(ctx, clusterVersionPath, &version), sc.readIfServed(ctx, infrastructurePath, &infrastructure)); err != nil {
 		return Identity{}, err
 	}
 	id.ID, id.InfraID = emptyIfTooLong(version.Spec.ClusterID), emptyIfTooLong(infrastructure.Status.InfrastructureName)
 	if id.ID == "" {
-		ns, err := a.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		ns, err := sc.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		if err != nil {
 			return Identity{}, fmt.Errorf("reading namespace %s: %w", metav1.NamespaceSystem, err)
 		}
 		id.ID = string(ns.UID)
 	}
-	id.IsAdmin = a.mayDoEverything(ctx)
+	id.IsAdmin = sc.mayDoEverything(ctx)
 	return id, nil
 }
 
 // readIfServed reads JSON from a path. It leaves into unchanged if the API server does not serve it.
-func (a *spokeClient) readIfServed(ctx context.Context, path string, into any) error {
+func (sc *spokeClient) readIfServed(ctx context.Context, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := a.core.RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -100,11 +100,11 @@ func (a *spokeClient) readIfServed(ctx context.Context, path string, into any) e
 
 // mayDoEverything reports whether the API server confirms that the user is an administrator of the
 // cluster. A failed request counts as no.
-func (a *spokeClient) mayDoEverything(ctx context.Context) bool {
+func (sc *spokeClient) mayDoEverything(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	const review = `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"group":"*","resource":"*","verb":"*"}}}`
-	raw, err := a.core.RESTClient().Post().AbsPath(accessReviewPath).SetHeader("Content-Type", "application/json").Body([]byte(review)).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Post().AbsPath(accessReviewPath).SetHeader("Content-Type", "application/json").Body([]byte(review)).DoRaw(ctx)
 	var answer struct {
 		Status struct {
 			Allowed bool `json:"allowed"`

@@ -38,10 +38,10 @@ func (c *Connector) RemoveOtherVersions(ctx context.Context, secret types.Namesp
 	return a.removeOtherVersions(ctx, version), nil
 }
 
-func (a *spokeClient) removeOtherVersions(ctx context.Context, version string) bootstrap.Outcome {
+func (sc *spokeClient) removeOtherVersions(ctx context.Context, version string) bootstrap.Outcome {
 	var left []string
 	for _, k := range leftoverKinds {
-		names, err := a.deleteOtherVersions(ctx, k.path, version)
+		names, err := sc.deleteOtherVersions(ctx, k.path, version)
 		if err != nil {
 			return bootstrap.Outcome{Message: "what earlier steps have left in the cluster cannot be removed: " + DescribeFailure(err)}
 		}
@@ -57,10 +57,10 @@ func (a *spokeClient) removeOtherVersions(ctx context.Context, version string) b
 
 // deleteOtherVersions deletes the objects of one kind that are of another version, and returns the names of those that
 // it has found: they may exist for some more time.
-func (a *spokeClient) deleteOtherVersions(ctx context.Context, path, version string) ([]string, error) {
+func (sc *spokeClient) deleteOtherVersions(ctx context.Context, path, version string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := a.listOtherVersions(ctx, path, version)
+	list, err := sc.listOtherVersions(ctx, path, version)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (a *spokeClient) deleteOtherVersions(ctx context.Context, path, version str
 		if o.DeletionTimestamp != nil {
 			continue
 		}
-		if err := a.deleteByUID(ctx, path+"/"+o.Name, o.UID); err != nil {
+		if err := sc.deleteByUID(ctx, path+"/"+o.Name, o.UID); err != nil {
 			return nil, err
 		}
 	}
@@ -82,14 +82,14 @@ func (a *spokeClient) deleteOtherVersions(ctx context.Context, path, version str
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 // listOtherVersions lists the objects of one kind that have the label of another version.
-func (a *spokeClient) listOtherVersions(ctx context.Context, path, version string) (metav1.PartialObjectMetadataList, error) {
+func (sc *spokeClient) listOtherVersions(ctx context.Context, path, version string) (metav1.PartialObjectMetadataList, error) {
 	const label = v1alpha1.LabelBootstrapVersion
 	selector := label
 	if version != "" {
 		selector += "," + label + "!=" + version
 	}
 	var list metav1.PartialObjectMetadataList
-	raw, err := a.core.RESTClient().Get().AbsPath(path).Param("labelSelector", selector).SetHeader("Accept", metadataOnly).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Get().AbsPath(path).Param("labelSelector", selector).SetHeader("Accept", metadataOnly).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
 		return list, nil // the cluster does not serve the kind
 	}
@@ -103,7 +103,7 @@ func (a *spokeClient) listOtherVersions(ctx context.Context, path, version strin
 }
 
 // deleteByUID deletes an object, and what it owns. An object that does not exist, or has another UID, is deleted.
-func (a *spokeClient) deleteByUID(ctx context.Context, path string, uid types.UID) error {
+func (sc *spokeClient) deleteByUID(ctx context.Context, path string, uid types.UID) error {
 	options := metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(uid)), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 	}
@@ -111,7 +111,7 @@ func (a *spokeClient) deleteByUID(ctx context.Context, path string, uid types.UI
 	if err != nil {
 		return fmt.Errorf("encoding the deletion of %s: %w", path, err)
 	}
-	err = a.core.RESTClient().Delete().AbsPath(path).SetHeader("Content-Type", "application/json").Body(raw).Do(ctx).Error()
+	err = sc.core.RESTClient().Delete().AbsPath(path).SetHeader("Content-Type", "application/json").Body(raw).Do(ctx).Error()
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting %s: %w", path, err)
 	}

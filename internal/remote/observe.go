@@ -79,43 +79,43 @@ func newSpokeClientAs(identify HubIdentity, kubeconfig []byte, authorities cabun
 	return &spokeClient{http: h, core: core, coor: coor, certs: certs, policy: policy, kube: kube}, nil
 }
 
-func (a *spokeClient) closeConnections() { a.http.CloseIdleConnections() }
+func (sc *spokeClient) closeConnections() { sc.http.CloseIdleConnections() }
 
 // observeSpoke builds a Spoke from the cluster's answers. If any answer is missing, it returns an
 // error.
-func (a *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (power.Spoke, error) {
+func (sc *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (power.Spoke, error) {
 	s := power.Spoke{Queried: true, Reachable: true}
 	var err error
-	if s.Nodes, err = a.listNodes(ctx); err != nil {
+	if s.Nodes, err = sc.listNodes(ctx); err != nil {
 		return s, err
 	}
 	if ask.Operators {
-		s.Operators, s.OpenShift, err = a.listOperators(ctx)
+		s.Operators, s.OpenShift, err = sc.listOperators(ctx)
 	}
 	if err == nil && ask.ResumeProbe {
-		s.ResumeProbe, err = a.readResumeProbe(ctx)
+		s.ResumeProbe, err = sc.readResumeProbe(ctx)
 	}
 	if err == nil && ask.Version {
-		s.Version = a.readVersion(ctx)
+		s.Version = sc.readVersion(ctx)
 	}
 	if err == nil && ask.Activity {
-		s.Activity = a.readActivity(ctx, ask.IgnoredNamespaces)
+		s.Activity = sc.readActivity(ctx, ask.IgnoredNamespaces)
 	}
 	if err == nil && ask.SpotMachines {
-		s.SpotMachines, err = a.listSpotMachines(ctx)
+		s.SpotMachines, err = sc.listSpotMachines(ctx)
 	}
 	return s, err
 }
 
 // listNodes lists the nodes with their last sign of life.
-func (a *spokeClient) listNodes(ctx context.Context) ([]power.Node, error) {
+func (sc *spokeClient) listNodes(ctx context.Context) ([]power.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	nodes, err := a.core.Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := sc.core.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	leases, err := a.coor.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
+	leases, err := sc.coor.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing node leases: %w", err)
 	}
@@ -173,10 +173,10 @@ type clusterOperators struct {
 }
 
 // listOperators lists the cluster operators. An API without this kind is not an OpenShift API.
-func (a *spokeClient) listOperators(ctx context.Context) (list []power.Operator, openShift bool, err error) {
+func (sc *spokeClient) listOperators(ctx context.Context) (list []power.Operator, openShift bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := a.core.RESTClient().Get().AbsPath(operatorsPath).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Get().AbsPath(operatorsPath).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}

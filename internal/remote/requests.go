@@ -77,10 +77,10 @@ func (c *Connector) ApproveCertificateRequest(
 	return false, describeNoAnswer(err), nil
 }
 
-func (a *spokeClient) readCertificateRequests(ctx context.Context, ask ListRequestsOptions) (*power.CertificateRequests, error) {
+func (sc *spokeClient) readCertificateRequests(ctx context.Context, ask ListRequestsOptions) (*power.CertificateRequests, error) {
 	r := &power.CertificateRequests{}
 	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
-		if err := a.listRequestsOfSigner(ctx, signer, r); err != nil {
+		if err := sc.listRequestsOfSigner(ctx, signer, r); err != nil {
 			return nil, err
 		}
 	}
@@ -89,19 +89,19 @@ func (a *spokeClient) readCertificateRequests(ctx context.Context, ask ListReque
 	}
 	var err error
 	if ask.Machines {
-		r.Machines, err = a.listMachines(ctx)
+		r.Machines, err = sc.listMachines(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.ClientsOff, err = a.isClientApprovalOff(ctx)
+	r.ClientsOff, err = sc.isClientApprovalOff(ctx)
 	return r, err
 }
 
-func (a *spokeClient) listRequestsOfSigner(ctx context.Context, signer string, r *power.CertificateRequests) error {
+func (sc *spokeClient) listRequestsOfSigner(ctx context.Context, signer string, r *power.CertificateRequests) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := a.certs.CertificateSigningRequests().List(ctx, metav1.ListOptions{
+	list, err := sc.certs.CertificateSigningRequests().List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String(), Limit: maxRequests,
 	})
 	if err != nil {
@@ -124,10 +124,10 @@ type machineList struct {
 }
 
 // listMachines lists the Machines that have nodes; an API without this kind has none.
-func (a *spokeClient) listMachines(ctx context.Context) ([]csr.Machine, error) {
+func (sc *spokeClient) listMachines(ctx context.Context) ([]csr.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := a.core.RESTClient().Get().AbsPath(machinesPath).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Get().AbsPath(machinesPath).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -151,10 +151,10 @@ func (a *spokeClient) listMachines(ctx context.Context) ([]csr.Machine, error) {
 
 // isClientApprovalOff reports whether the cluster's own approver is configured to ignore client
 // certificates. A configuration that cannot be parsed counts as off, because it may say so.
-func (a *spokeClient) isClientApprovalOff(ctx context.Context) (bool, error) {
+func (sc *spokeClient) isClientApprovalOff(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	m, err := a.core.ConfigMaps(approverNamespace).Get(ctx, approverConfig, metav1.GetOptions{})
+	m, err := sc.core.ConfigMaps(approverNamespace).Get(ctx, approverConfig, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -53,10 +53,10 @@ func (c *Connector) DeleteResumeProbe(ctx context.Context, secret types.Namespac
 
 // createOrUpdateProbe creates the probe, or changes the one of an earlier resume so that the
 // controller manager must react to it again.
-func (a *spokeClient) createOrUpdateProbe(ctx context.Context, mark string) error {
+func (sc *spokeClient) createOrUpdateProbe(ctx context.Context, mark string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	budgets := a.policy.PodDisruptionBudgets(probeNamespace)
+	budgets := sc.policy.PodDisruptionBudgets(probeNamespace)
 	_, err := budgets.Create(ctx, newResumeProbe(mark), metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -94,10 +94,10 @@ func newResumeProbe(mark string) *policyv1.PodDisruptionBudget {
 }
 
 // readResumeProbe reads whether the controller manager has reacted to the probe.
-func (a *spokeClient) readResumeProbe(ctx context.Context) (power.ResumeProbe, error) {
+func (sc *spokeClient) readResumeProbe(ctx context.Context) (power.ResumeProbe, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	b, err := a.policy.PodDisruptionBudgets(probeNamespace).Get(ctx, probeName, metav1.GetOptions{})
+	b, err := sc.policy.PodDisruptionBudgets(probeNamespace).Get(ctx, probeName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return power.ResumeProbe{}, nil

@@ -40,10 +40,10 @@ type spotList struct {
 
 // listSpotMachines lists the Machines of spot machines that a MachineSet re-creates after their
 // deletion and that are not being deleted already. An API without Machines has none.
-func (a *spokeClient) listSpotMachines(ctx context.Context) ([]power.SpotMachine, error) {
+func (sc *spokeClient) listSpotMachines(ctx context.Context) ([]power.SpotMachine, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := a.core.RESTClient().Get().AbsPath(machinesPath).Param("labelSelector", spotSelector).Param("limit", fmt.Sprint(maxSpotMachines)).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Get().AbsPath(machinesPath).Param("labelSelector", spotSelector).Param("limit", fmt.Sprint(maxSpotMachines)).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func (c *Connector) DeleteSpotMachine(ctx context.Context, secret types.Namespac
 	return false, describeNoAnswer(err), nil
 }
 
-func (a *spokeClient) deleteMachine(ctx context.Context, m power.SpotMachine) error {
+func (sc *spokeClient) deleteMachine(ctx context.Context, m power.SpotMachine) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	mark, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -97,7 +97,7 @@ func (a *spokeClient) deleteMachine(ctx context.Context, m power.SpotMachine) er
 	if err != nil {
 		return err
 	}
-	rest := a.core.RESTClient()
+	rest := sc.core.RESTClient()
 	if err := rest.Patch(types.MergePatchType).AbsPath(machinesPath, m.Name).Body(mark).Do(ctx).Error(); err != nil {
 		return err
 	}

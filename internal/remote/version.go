@@ -44,12 +44,12 @@ type release struct {
 
 // readVersion reads the cluster's version. It returns the zero Version if that fails: the version
 // is not important enough to make the whole observation fail.
-func (a *spokeClient) readVersion(ctx context.Context) power.Version {
+func (sc *spokeClient) readVersion(ctx context.Context) power.Version {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := a.core.RESTClient().Get().AbsPath(clusterVersionPath).DoRaw(ctx)
+	raw, err := sc.core.RESTClient().Get().AbsPath(clusterVersionPath).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
-		return a.readAPIVersion(ctx)
+		return sc.readAPIVersion(ctx)
 	}
 	var found clusterVersion
 	if err != nil || json.Unmarshal(raw, &found) != nil {
@@ -74,8 +74,8 @@ func toPowerVersion(found clusterVersion) power.Version {
 }
 
 // readAPIVersion returns the version of the API server.
-func (a *spokeClient) readAPIVersion(ctx context.Context) power.Version {
-	raw, err := a.core.RESTClient().Get().AbsPath(apiVersionPath).DoRaw(ctx)
+func (sc *spokeClient) readAPIVersion(ctx context.Context) power.Version {
+	raw, err := sc.core.RESTClient().Get().AbsPath(apiVersionPath).DoRaw(ctx)
 	var found apiversion.Info
 	if err != nil || json.Unmarshal(raw, &found) != nil {
 		return power.Version{}

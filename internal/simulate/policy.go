@@ -24,7 +24,7 @@ type Seen struct {
 	Waiting int
 	Waits   []time.Duration
 	// Sleeping is the number of clusters that sleep at shallow depths.
-	Sleeping sizing.Shallow[int]
+	Sleeping sizing.PerShallowDepth[int]
 	// Spent is what the unclaimed clusters have cost in this calendar month.
 	Spent float64
 }

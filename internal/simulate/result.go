@@ -91,7 +91,7 @@ type Hours struct {
 	Hibernating float64 `json:"hibernating"`
 	Installing  float64 `json:"installing"`
 	// Shallow are the hours of Hibernating at shallow depths of sleep.
-	Shallow sizing.Shallow[float64] `json:"shallow,omitzero"`
+	Shallow sizing.PerShallowDepth[float64] `json:"shallow,omitzero"`
 }
 
 // A Sample is the state at a moment.
@@ -118,7 +118,7 @@ type recorder struct {
 	unserved    int
 	// seconds are the cluster-seconds of each state.
 	running, resuming, hibernating, installing int64
-	shallow                                    sizing.Shallow[int64]
+	shallow                                    sizing.PerShallowDepth[int64]
 	resumes, hibernations, installs            int
 	monthStart                                 int64
 	// spent is at the prices of the policy's budget, which may differ from those of the result.
@@ -135,7 +135,7 @@ type recorder struct {
 // claims.
 type census struct {
 	running, resuming, hibernating, installing, waiting int
-	shallow                                             sizing.Shallow[int]
+	shallow                                             sizing.PerShallowDepth[int]
 }
 
 func newRecorder(o Options, p Policy) *recorder {
@@ -178,7 +178,7 @@ func (r *recorder) spendUntil(now int64) {
 	if r.budgetPrices == (sizing.Prices{}) {
 		return
 	}
-	shallow := sizing.Shallow[float64]{Freeze: float64(r.state.shallow.Freeze), Suspend: float64(r.state.shallow.Suspend)}
+	shallow := sizing.PerShallowDepth[float64]{Freeze: float64(r.state.shallow.Freeze), Suspend: float64(r.state.shallow.Suspend)}
 	perSecond := (float64(r.state.running+r.state.resuming+r.state.installing)*r.budgetPrices.Running +
 		r.budgetPrices.SleepCost(float64(r.state.hibernating), shallow)) / 3600
 	if month := beginOfMonth(now); month != r.monthStart {
@@ -238,7 +238,7 @@ func (r *recorder) newResult(maxWait time.Duration) Result {
 		Claims: r.claims, Unserved: r.unserved, Resumes: r.resumes, Hibernations: r.hibernations, Installs: r.installs, Samples: r.samples,
 		Hours: Hours{RunningIdle: toHours(r.running), Resuming: toHours(r.resuming), Hibernating: toHours(r.hibernating), Installing: toHours(r.installing)},
 	}
-	out.Hours.Shallow = sizing.Shallow[float64]{Freeze: toHours(r.shallow.Freeze), Suspend: toHours(r.shallow.Suspend)}
+	out.Hours.Shallow = sizing.PerShallowDepth[float64]{Freeze: toHours(r.shallow.Freeze), Suspend: toHours(r.shallow.Suspend)}
 	h := out.Hours
 	out.Cost = (h.RunningIdle+h.Resuming+h.Installing)*r.Prices.Running + r.Prices.SleepCost(h.Hibernating, h.Shallow)
 	if r.claims == 0 {

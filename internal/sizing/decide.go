@@ -146,12 +146,12 @@ func (s Snapshot) sizeForDemand(e calendar.Entry) Target {
 		describeExtra(n, mean, spareShare(s.Objective))), ByDemand}
 }
 
-// countFor returns the count for the expected claims. Margin is that of logPrice.
-func (a *leadModel) countFor(c claims, miss, margin float64, m Method) int {
+// countFor returns the count for the expected claims. Margin is that of logThreshold.
+func (lm *leadModel) countFor(c claims, miss, margin float64, m Method) int {
 	if c.mean <= 0 || math.IsNaN(c.mean) {
 		return 0
 	}
-	return countAt(c, a.logPrice(miss, margin, m), a.plausibleMax(c.mean, runningPeakFactor))
+	return countAt(c, lm.logThreshold(miss, margin, m), lm.plausibleMax(c.mean, runningPeakFactor))
 }
 
 func (l *Learned) location() *time.Location {

@@ -73,7 +73,7 @@ func officeHours(local time.Time) float64 {
 // runningAt returns the running count that demand alone asks for at a time after monday.
 func runningAt(l *Learned, at time.Time) Target {
 	later := *l
-	later.Skip(at)
+	later.SkipUnobserved(at)
 	s := given()
 	s.Now, s.Learned, s.Current = at, &later, Setting{}
 	return Decide(s).Running
@@ -201,7 +201,7 @@ func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
 	wrong := *warm
 	wrong.Covered *= 0.5
 	s.Learned, s.Static, s.Current, s.Now = &wrong, Setting{}, Setting{}, monday.Add(9*time.Hour)
-	wrong.Skip(s.Now)
+	wrong.SkipUnobserved(s.Now)
 	if p := Decide(s); p.Fallback == "" || p.Running.Count < 3 {
 		t.Errorf("a lower setting replaced the computed one, although claims wait: %+v", p)
 	}
@@ -298,7 +298,7 @@ func TestNoSnapshotPassesTheGuards(t *testing.T) {
 		s := given()
 		s.Objective = Objective{Share: r.Float64(), MaxWait: time.Duration(r.IntN(10)) * time.Minute}
 		s.Durations = Durations{Resume: time.Duration(r.IntN(2000)-100) * time.Second, Install: time.Duration(r.IntN(9000)-100) * time.Second}
-		s.Durations.Shallow = Shallow[time.Duration]{Freeze: time.Duration(r.IntN(90)) * time.Second, Suspend: time.Duration(r.IntN(900)) * time.Second}
+		s.Durations.Shallow = PerShallowDepth[time.Duration]{Freeze: time.Duration(r.IntN(90)) * time.Second, Suspend: time.Duration(r.IntN(900)) * time.Second}
 		l.SetLeads(s.Objective, s.Durations)
 		for range r.IntN(800) {
 			l.AddClaim(l.At.Add(time.Duration(r.NormFloat64()*float64(time.Hour))), r.IntN(20) > 0)
@@ -317,7 +317,7 @@ func TestNoSnapshotPassesTheGuards(t *testing.T) {
 
 func (s *Snapshot) randomize(r *rand.Rand) {
 	s.Waiting = r.IntN(3) / 2 * r.IntN(9)
-	s.Sleeping = Shallow[int]{Freeze: r.IntN(3), Suspend: r.IntN(3)}
+	s.Sleeping = PerShallowDepth[int]{Freeze: r.IntN(3), Suspend: r.IntN(3)}
 	s.Static = Setting{Running: r.IntN(9), Size: r.IntN(20)}
 	s.Limits = Limits{Running: Range{Min: r.IntN(3), Max: r.IntN(12)}, Size: Range{Min: r.IntN(4), Max: r.IntN(25)}, Interval: time.Duration(r.IntN(600)) * time.Second}
 	if r.IntN(2) == 0 {
@@ -409,14 +409,14 @@ func TestThePriceIsTheQuantileOfTheScores(t *testing.T) {
 	for range 4000 {
 		s.add(-10 * r.Float64())
 	}
-	if got := s.logPrice(0.1, 0, Method{}); math.Abs(got+9) > 0.3 {
+	if got := s.logThreshold(0.1, 0, Method{}); math.Abs(got+9) > 0.3 {
 		t.Errorf("the price of 10 %% is %g, want about -9", got)
 	}
-	if strict, loose := s.logPrice(0.1, 2, Method{}), s.logPrice(0.1, -1, Method{}); strict >= loose {
+	if strict, loose := s.logThreshold(0.1, 2, Method{}), s.logThreshold(0.1, -1, Method{}); strict >= loose {
 		t.Errorf("a margin makes it %g, and without %g", strict, loose)
 	}
 	s.forget(3600)
-	if s.Total > 1 || len((&scores{}).Counts) != 0 || (&scores{}).logPrice(0.1, 1, Method{}) != lowestScore {
+	if s.Total > 1 || len((&scores{}).Counts) != 0 || (&scores{}).logThreshold(0.1, 1, Method{}) != lowestScore {
 		t.Errorf("after ten years: %+v", s.Total)
 	}
 }
@@ -437,13 +437,13 @@ func TestThePriceIsFoundWithFewEstimates(t *testing.T) {
 		}
 		miss, margin := 0.2*r.Float64(), 4*r.Float64()-1
 		m := Method{WithoutModel: r.IntN(4) == 0}
-		if got, want := s.findLogPrice(miss, margin, m), s.searchAllBins(miss, margin, m); got != want {
+		if got, want := s.findLogThreshold(miss, margin, m), s.searchAllBins(miss, margin, m); got != want {
 			t.Fatalf("miss %g, margin %g, %+v: %g, want %g", miss, margin, m, got, want)
 		}
 	}
 }
 
-// searchAllBins is findLogPrice without bounds.
+// searchAllBins is findLogThreshold without bounds.
 func (s *scores) searchAllBins(miss, margin float64, m Method) float64 {
 	allowed := s.Total * miss
 	seen, expected, last := 0.0, 0.0, 0.0

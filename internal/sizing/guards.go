@@ -125,7 +125,7 @@ func (s Snapshot) applyBudget(p *Plan) {
 func (s Snapshot) costPerHour(running, size int) float64 {
 	asleep := max(size-running, 0)
 	freeze := min(s.Sleeping.Freeze, asleep)
-	shallow := Shallow[float64]{Freeze: float64(freeze), Suspend: float64(min(s.Sleeping.Suspend, asleep-freeze))}
+	shallow := PerShallowDepth[float64]{Freeze: float64(freeze), Suspend: float64(min(s.Sleeping.Suspend, asleep-freeze))}
 	return float64(running)*s.Limits.Prices.Running + s.Limits.Prices.SleepCost(float64(asleep), shallow)
 }
 

@@ -31,23 +31,23 @@ type forecast struct {
 	Dispersion float64 `json:"dispersion,omitempty"`
 }
 
-func (a *leadModel) setLead(lead time.Duration) {
-	if a.Lead > 0 && !a.fitsLead(lead) {
-		*a = leadModel{}
+func (lm *leadModel) setLead(lead time.Duration) {
+	if lm.Lead > 0 && !lm.fitsLead(lead) {
+		*lm = leadModel{}
 	}
-	a.Lead = lead
+	lm.Lead = lead
 }
 
 // fitsLead reports whether the scores are valid for another lead.
-func (a *leadModel) fitsLead(lead time.Duration) bool { return lead <= 2*a.Lead && 2*lead >= a.Lead }
+func (lm *leadModel) fitsLead(lead time.Duration) bool { return lead <= 2*lm.Lead && 2*lead >= lm.Lead }
 
 // forget lets what was seen weigh less.
-func (a *leadModel) forget(days, keep float64) {
-	a.scores.forget(days)
-	a.Peak *= keep
-	for h := range a.RankSum {
-		a.RankSum[h] *= keep
-		a.MeanSum[h] *= keep
+func (lm *leadModel) forget(days, keep float64) {
+	lm.scores.forget(days)
+	lm.Peak *= keep
+	for h := range lm.RankSum {
+		lm.RankSum[h] *= keep
+		lm.MeanSum[h] *= keep
 	}
 }
 
@@ -60,17 +60,17 @@ const maxDispersion = 3.0
 
 // dispersionAt returns how bursty claims are in an hour of the day. A claim of a negative binomial
 // process finds mean × (1 + dispersion) others on average.
-func (a *leadModel) dispersionAt(hour int, m Method) float64 {
+func (lm *leadModel) dispersionAt(hour int, m Method) float64 {
 	if m.WithoutBursts {
 		return defaultDispersion
 	}
 	ranks, means := 0.0, 0.0
-	for h := range a.RankSum {
-		ranks += a.RankSum[h]
-		means += a.MeanSum[h]
+	for h := range lm.RankSum {
+		ranks += lm.RankSum[h]
+		means += lm.MeanSum[h]
 	}
 	prior := (ranks + defaultDispersion) / (means + 1)
-	ratio := (a.RankSum[hour] + priorBursts*prior) / (a.MeanSum[hour] + priorBursts)
+	ratio := (lm.RankSum[hour] + priorBursts*prior) / (lm.MeanSum[hour] + priorBursts)
 	return math.Min(math.Max(ratio-1, leastDispersion), maxDispersion)
 }
 
@@ -83,60 +83,60 @@ const (
 	maxExpected    = 6 * time.Hour
 )
 
-func (a *leadModel) noteForecast(l *Learned, now time.Time, mean func(time.Duration) float64) {
-	if a.Lead <= 0 {
+func (lm *leadModel) noteForecast(l *Learned, now time.Time, mean func(time.Duration) float64) {
+	if lm.Lead <= 0 {
 		return
 	}
-	if n := len(a.Forecasts); n > 0 && now.Sub(a.Forecasts[n-1].At) < a.Lead/8 {
+	if n := len(lm.Forecasts); n > 0 && now.Sub(lm.Forecasts[n-1].At) < lm.Lead/8 {
 		return
 	}
-	for len(a.Forecasts) > 1 && !a.Forecasts[1].At.After(now.Add(-a.Lead)) {
-		a.Forecasts = a.Forecasts[1:]
+	for len(lm.Forecasts) > 1 && !lm.Forecasts[1].At.After(now.Add(-lm.Lead)) {
+		lm.Forecasts = lm.Forecasts[1:]
 	}
-	f := forecast{At: now, Mean: mean(a.Lead)}
-	hour := hourOfWeek(now.Add(a.Lead).In(l.zone)) % hoursOfDay
-	f.Dispersion = a.dispersionAt(hour, l.Method)
-	a.Forecasts = append(a.Forecasts, f)
+	f := forecast{At: now, Mean: mean(lm.Lead)}
+	hour := hourOfWeek(now.Add(lm.Lead).In(l.zone)) % hoursOfDay
+	f.Dispersion = lm.dispersionAt(hour, l.Method)
+	lm.Forecasts = append(lm.Forecasts, f)
 }
 
 // expectScores records which scores the last forecast expects. They are those of scoreOf.
-func (a *leadModel) expectScores(now time.Time) {
-	span := now.Sub(a.ExpectedAt)
-	if len(a.Forecasts) == 0 || !a.ExpectedAt.IsZero() && span < expectInterval {
+func (lm *leadModel) expectScores(now time.Time) {
+	span := now.Sub(lm.ExpectedAt)
+	if len(lm.Forecasts) == 0 || !lm.ExpectedAt.IsZero() && span < expectInterval {
 		return
 	}
-	if !a.ExpectedAt.IsZero() {
-		f := a.Forecasts[len(a.Forecasts)-1]
-		claims{f.Mean, f.Dispersion, a.Lead.Hours()}.eachScore(func(score, perHour float64) {
-			a.expect(score, perHour*min(span, maxExpected).Hours())
+	if !lm.ExpectedAt.IsZero() {
+		f := lm.Forecasts[len(lm.Forecasts)-1]
+		claims{f.Mean, f.Dispersion, lm.Lead.Hours()}.eachScore(func(score, perHour float64) {
+			lm.expect(score, perHour*min(span, maxExpected).Hours())
 		})
 	}
-	a.ExpectedAt = now
+	lm.ExpectedAt = now
 }
 
 // addClaim scores a claim: a cluster runs for it if the count that was decided one lead ago exceeds
 // the number of claims since. Counts reports whether the score is one to learn from.
-func (a *leadModel) addClaim(now time.Time, hour int, scoreOf func(c claims, rank int) float64, counts func(score float64) bool) {
-	if a.Lead <= 0 {
+func (lm *leadModel) addClaim(now time.Time, hour int, scoreOf func(c claims, rank int) float64, counts func(score float64) bool) {
+	if lm.Lead <= 0 {
 		return
 	}
-	for len(a.Arrived) > 0 && !a.Arrived[0].After(now.Add(-a.Lead)) {
-		a.Arrived = a.Arrived[1:]
+	for len(lm.Arrived) > 0 && !lm.Arrived[0].After(now.Add(-lm.Lead)) {
+		lm.Arrived = lm.Arrived[1:]
 	}
-	rank := len(a.Arrived)
+	rank := len(lm.Arrived)
 	if rank < maxCount {
-		a.Arrived = append(a.Arrived, now)
+		lm.Arrived = append(lm.Arrived, now)
 	}
-	a.Peak = math.Max(a.Peak, float64(rank+1))
-	if len(a.Forecasts) == 0 {
+	lm.Peak = math.Max(lm.Peak, float64(rank+1))
+	if len(lm.Forecasts) == 0 {
 		return
 	}
-	f := a.Forecasts[0]
-	score := scoreOf(claims{f.Mean, f.Dispersion, a.Lead.Hours()}, rank)
+	f := lm.Forecasts[0]
+	score := scoreOf(claims{f.Mean, f.Dispersion, lm.Lead.Hours()}, rank)
 	if !counts(score) {
 		return
 	}
-	a.add(score)
-	a.RankSum[hour] += float64(rank)
-	a.MeanSum[hour] += f.Mean
+	lm.add(score)
+	lm.RankSum[hour] += float64(rank)
+	lm.MeanSum[hour] += f.Mean
 }

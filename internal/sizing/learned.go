@@ -60,7 +60,7 @@ type Learned struct {
 	Running leadModel `json:"running"`
 	Size    leadModel `json:"size"`
 	// Shallow has the scores of the running count if clusters are woken from a shallow depth.
-	Shallow Shallow[leadModel] `json:"shallow,omitzero"`
+	Shallow PerShallowDepth[leadModel] `json:"shallow,omitzero"`
 	// Seen is the number of claims served within the objective, among CoveredClaims.
 	CoveredClaims float64 `json:"coveredClaims"`
 	Covered       float64 `json:"covered"`
@@ -135,7 +135,7 @@ func (l *Learned) Advance(now time.Time) {
 		if l.hourEnds.Before(until) {
 			until = l.hourEnds
 		}
-		l.spend(until)
+		l.advanceTo(until)
 	}
 	if l.At.Sub(l.BusiestFrom) >= time.Hour {
 		l.findBusiest()
@@ -165,8 +165,8 @@ func (l *Learned) expectedPeak(span time.Duration) float64 {
 	return math.Max(l.Busiest.Mean, l.expectedClaims(span))
 }
 
-// Skip moves to a time without learning from what lies between.
-func (l *Learned) Skip(now time.Time) {
+// SkipUnobserved moves to a time without learning from what lies between.
+func (l *Learned) SkipUnobserved(now time.Time) {
 	l.initialize(now)
 	if now.After(l.At) {
 		l.Recent *= math.Exp(-now.Sub(l.At).Hours() / recentHours)
@@ -228,7 +228,7 @@ func (l *Learned) countsInBurst(score float64) bool {
 		return true
 	}
 	miss := 1 - l.Share
-	if score >= l.Running.logPrice(miss, l.margin(Objective{Share: l.Share}), l.Method) {
+	if score >= l.Running.logThreshold(miss, l.margin(Objective{Share: l.Share}), l.Method) {
 		l.Burst = 0
 		return true
 	}
@@ -287,8 +287,8 @@ func (l *Learned) findHour() {
 
 func hourOfWeek(local time.Time) int { return int(local.Weekday())*hoursOfDay + local.Hour() }
 
-// spend lets time pass until a time within the current hour of the week.
-func (l *Learned) spend(until time.Time) {
+// advanceTo lets time pass until a time within the current hour of the week.
+func (l *Learned) advanceTo(until time.Time) {
 	hours := until.Sub(l.At).Hours()
 	l.Hours += hours
 	l.WeekHours[l.hour] += hours

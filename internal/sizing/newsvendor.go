@@ -82,12 +82,12 @@ func countForRandom(mean, share float64) int {
 	return w.count + 1
 }
 
-// countAt returns the largest count whose last cluster is worth the price.
-func countAt(c claims, logPrice float64, most int) int {
-	price := math.Exp(logPrice)
+// countAt returns the largest count whose last cluster is worth the threshold.
+func countAt(c claims, logThreshold float64, most int) int {
+	threshold := math.Exp(logThreshold)
 	w := newWorth(c)
 	for n := range most {
-		if w.next() < price {
+		if w.next() < threshold {
 			return n
 		}
 	}

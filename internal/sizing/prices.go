@@ -29,7 +29,7 @@ func (p Prices) AtDepth(d cloud.Depth) float64 {
 }
 
 // SleepCost returns what hours of hibernating clusters cost, some of which are at shallow depths.
-func (p Prices) SleepCost(hours float64, shallow Shallow[float64]) float64 {
+func (p Prices) SleepCost(hours float64, shallow PerShallowDepth[float64]) float64 {
 	cost := (hours - shallow.Freeze - shallow.Suspend) * p.AtDepth(cloud.DepthStop)
 	for _, depth := range ShallowDepths() {
 		cost += *shallow.Of(depth) * p.AtDepth(depth)

@@ -23,7 +23,7 @@ func TestADepthWithoutAPriceCostsWhatHibernatingDoes(t *testing.T) {
 			}
 		}
 		want := 2*c.want[0] + 3*c.want[1] + 5*c.want[2]
-		if got := c.prices.SleepCost(10, Shallow[float64]{Freeze: 2, Suspend: 3}); math.Abs(got-want) > 1e-9 {
+		if got := c.prices.SleepCost(10, PerShallowDepth[float64]{Freeze: 2, Suspend: 3}); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: ten hours cost %g, want %g", name, got, want)
 		}
 	}

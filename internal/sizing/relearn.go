@@ -23,7 +23,7 @@ func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.
 		}
 		for len(gaps) > 0 && !gaps[0].From.After(b.Begin()) {
 			l.Advance(gaps[0].From)
-			l.Skip(gaps[0].To)
+			l.SkipUnobserved(gaps[0].To)
 			gaps = gaps[1:]
 		}
 		l.addBin(b, now, b.Begin().Before(h.ImportedUntil()))
@@ -31,7 +31,7 @@ func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.
 	for _, g := range gaps {
 		if g.To.Before(now) {
 			l.Advance(g.From)
-			l.Skip(g.To)
+			l.SkipUnobserved(g.To)
 		}
 	}
 	l.Advance(now)

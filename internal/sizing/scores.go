@@ -23,15 +23,15 @@ type scores struct {
 	// Expected are the scores that the forecasts have expected in that time.
 	Expected []float64 `json:"expected,omitempty"`
 
-	// price caches what logPrice has returned last.
-	price price
+	// cached is what logThreshold has returned last.
+	cached cachedThreshold
 }
 
 func (s *scores) add(score float64) {
 	if s.Counts == nil {
 		s.Counts = make([]float64, scoreBins)
 	}
-	s.price.known = false
+	s.cached.known = false
 	s.Counts[scoreBin(score)]++
 	s.Total++
 }
@@ -41,7 +41,7 @@ func (s *scores) expect(score, claims float64) {
 	if s.Expected == nil {
 		s.Expected = make([]float64, scoreBins)
 	}
-	s.price.known = false
+	s.cached.known = false
 	s.Expected[scoreBin(score)] += claims
 }
 
@@ -52,7 +52,7 @@ func scoreBin(score float64) int {
 
 // forget lets old scores weigh less, after a number of days.
 func (s *scores) forget(days float64) {
-	s.price.known = false
+	s.cached.known = false
 	keep := math.Exp(-days / scoreMemoryDays)
 	if s.Total*keep > scoreMemory {
 		keep = scoreMemory / s.Total
@@ -66,28 +66,28 @@ func (s *scores) forget(days float64) {
 	s.Total *= keep
 }
 
-// logPrice returns the logarithm of the price at which at most the share miss of the past claims
+// logThreshold returns the logarithm of the threshold of worth at which at most the share miss of the past claims
 // would have waited, with a margin in standard deviations.
-func (s *scores) logPrice(miss, margin float64, m Method) float64 {
-	if k := (priceKey{miss, margin, m}); !s.price.known || s.price.key != k {
-		s.price = price{true, k, s.findLogPrice(miss, margin, m)}
+func (s *scores) logThreshold(miss, margin float64, m Method) float64 {
+	if k := (thresholdKey{miss, margin, m}); !s.cached.known || s.cached.key != k {
+		s.cached = cachedThreshold{true, k, s.findLogThreshold(miss, margin, m)}
 	}
-	return s.price.log
+	return s.cached.log
 }
 
-// A price is what logPrice has returned for a key.
-type price struct {
+// A cachedThreshold is what logThreshold has returned for a key.
+type cachedThreshold struct {
 	known bool
-	key   priceKey
+	key   thresholdKey
 	log   float64
 }
 
-type priceKey struct {
+type thresholdKey struct {
 	miss, margin float64
 	method       Method
 }
 
-func (s *scores) findLogPrice(miss, margin float64, m Method) float64 {
+func (s *scores) findLogThreshold(miss, margin float64, m Method) float64 {
 	allowed := s.Total * miss
 	var sums [scoreBins]struct{ seen, expected float64 }
 	seen, expected := 0.0, 0.0
@@ -163,15 +163,15 @@ const (
 )
 
 // plausibleMax returns the largest count that may be computed: a forecast from little data can be far off.
-func (a *leadModel) plausibleMax(mean, peakFactor float64) int {
-	return int(math.Min(math.Ceil(peakFactor*math.Max(a.Peak, mean)), maxCount))
+func (lm *leadModel) plausibleMax(mean, peakFactor float64) int {
+	return int(math.Min(math.Ceil(peakFactor*math.Max(lm.Peak, mean)), maxCount))
 }
 
 // sizeFor returns the size for an expected number of claims within the time of an install.
-func (a *leadModel) sizeFor(mean, miss, margin float64) int {
-	if a.Total == 0 || mean <= 0 || math.IsNaN(mean) {
+func (lm *leadModel) sizeFor(mean, miss, margin float64) int {
+	if lm.Total == 0 || mean <= 0 || math.IsNaN(mean) {
 		return 0
 	}
-	n := mean - a.logPrice(miss, margin, Method{})*math.Sqrt(mean+1)
-	return int(math.Min(math.Max(math.Ceil(n), 0), float64(a.plausibleMax(mean, sizePeakFactor))))
+	n := mean - lm.logThreshold(miss, margin, Method{})*math.Sqrt(mean+1)
+	return int(math.Min(math.Max(math.Ceil(n), 0), float64(lm.plausibleMax(mean, sizePeakFactor))))
 }

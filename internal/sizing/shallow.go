@@ -9,14 +9,14 @@ import (
 // ShallowDepths are the depths of sleep that are shallower than stop, from the shallowest to the deepest.
 func ShallowDepths() []cloud.Depth { return []cloud.Depth{cloud.DepthFreeze, cloud.DepthSuspend} }
 
-// Shallow has a value for each of ShallowDepths.
-type Shallow[T any] struct {
+// PerShallowDepth has a value for each of ShallowDepths.
+type PerShallowDepth[T any] struct {
 	Freeze  T `json:"freeze,omitzero"`
 	Suspend T `json:"suspend,omitzero"`
 }
 
 // Of returns the value of a depth; nil for stop and for a depth that does not exist.
-func (s *Shallow[T]) Of(d cloud.Depth) *T {
+func (s *PerShallowDepth[T]) Of(d cloud.Depth) *T {
 	switch d {
 	case cloud.DepthFreeze:
 		return &s.Freeze

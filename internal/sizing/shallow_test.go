@@ -11,7 +11,7 @@ import (
 // all depths.
 func withSleepers(r *rand.Rand) Snapshot {
 	s := given()
-	s.Durations.Shallow = Shallow[time.Duration]{Freeze: 2 * time.Second, Suspend: time.Minute}
+	s.Durations.Shallow = PerShallowDepth[time.Duration]{Freeze: 2 * time.Second, Suspend: time.Minute}
 	l := NewLearned(monday.AddDate(0, 0, -28), "")
 	l.SetLeads(s.Objective, s.Durations)
 	for at := l.At; at.Before(monday); at = at.Add(time.Minute) {
@@ -20,7 +20,7 @@ func withSleepers(r *rand.Rand) Snapshot {
 			l.AddClaim(at, true)
 		}
 	}
-	l.Skip(monday.Add(9*time.Hour + 30*time.Minute))
+	l.SkipUnobserved(monday.Add(9*time.Hour + 30*time.Minute))
 	s.Learned, s.Now, s.Current = l, l.At, Setting{}
 	return s
 }
@@ -52,7 +52,7 @@ func TestRandomSleepers(t *testing.T) {
 	s := withSleepers(r)
 	alone := Decide(s).Running.Count
 	for range 300 {
-		s.Sleeping = Shallow[int]{Freeze: r.IntN(5), Suspend: r.IntN(5)}
+		s.Sleeping = PerShallowDepth[int]{Freeze: r.IntN(5), Suspend: r.IntN(5)}
 		n, total := Decide(s).Running.Count, s.Sleeping.Freeze+s.Sleeping.Suspend
 		if n > alone || n < max(alone-total, 0) {
 			t.Fatalf("%+v: %d running, %d without", s.Sleeping, n, alone)
@@ -63,7 +63,7 @@ func TestRandomSleepers(t *testing.T) {
 			t.Fatalf("%+v: %d running, and %d with one more", s.Sleeping, n, m)
 		}
 		unknown := s
-		unknown.Durations.Shallow = Shallow[time.Duration]{Suspend: s.Durations.Resume}
+		unknown.Durations.Shallow = PerShallowDepth[time.Duration]{Suspend: s.Durations.Resume}
 		if m := Decide(unknown).Running.Count; m != alone {
 			t.Fatalf("%+v: %d running although no resume is shorter, %d without", s.Sleeping, m, alone)
 		}

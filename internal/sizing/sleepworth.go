@@ -11,7 +11,7 @@ import (
 // is worth 1. A further one is worth the share of their waits that it saves the claims that still have to wait.
 // A depth has no values if its resume was not measured or is no shorter than one from stop, or if claims may wait for
 // a resume from stop. ok is false while too little is known about the demand.
-func SleepWorth(s Snapshot, most int) (worth Shallow[[]float64], ok bool) {
+func SleepWorth(s Snapshot, most int) (worth PerShallowDepth[[]float64], ok bool) {
 	if s.fallbackReason() != "" {
 		return worth, false
 	}
@@ -29,7 +29,7 @@ func SleepWorth(s Snapshot, most int) (worth Shallow[[]float64], ok bool) {
 func (s Snapshot) worthAtDepth(depth cloud.Depth, most int) []float64 {
 	l := s.Learned
 	saved := 1 - float64(*s.Durations.Shallow.Of(depth))/float64(s.Durations.Resume)
-	price := math.Exp(l.Running.logPrice(1-s.Objective.Share, l.margin(s.Objective), l.Method))
+	threshold := math.Exp(l.Running.logThreshold(1-s.Objective.Share, l.margin(s.Objective), l.Method))
 	sum := make([]float64, most)
 	for hour := range hoursOfWeek {
 		needed := s.countInHour(&l.Running, hour)
@@ -42,7 +42,7 @@ func (s Snapshot) worthAtDepth(depth cloud.Depth, most int) []float64 {
 		}
 		w := newWorth(l.claimsInHour(&l.Running, hour))
 		for n := 1; n <= running+most; n++ {
-			value := math.Min(w.next()/price, 1) * saved
+			value := math.Min(w.next()/threshold, 1) * saved
 			if n <= needed {
 				value = 1
 			}

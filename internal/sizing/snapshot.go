@@ -34,9 +34,9 @@ type Range struct {
 // Durations are how long clusters take: for each kind, the 90th percentile of what was measured.
 type Durations struct {
 	// Resume is from depth stop, Shallow from shallower depths; 0 if no resume from there was measured.
-	Resume  time.Duration          `json:"resume"`
-	Shallow Shallow[time.Duration] `json:"shallow,omitzero"`
-	Install time.Duration          `json:"install"`
+	Resume  time.Duration                  `json:"resume"`
+	Shallow PerShallowDepth[time.Duration] `json:"shallow,omitzero"`
+	Install time.Duration                  `json:"install"`
 }
 
 // A Budget limits what the unclaimed clusters of a pool cost in a calendar month.
@@ -89,7 +89,7 @@ type Snapshot struct {
 	// Waiting is the number of claims that wait for a cluster.
 	Waiting int
 	// Sleeping is the number of clusters that sleep at shallow depths now. Claims wake them first.
-	Sleeping Shallow[int]
+	Sleeping PerShallowDepth[int]
 	// Unpaced is set for a recommendation that nobody applies: a count that goes down by one at a time would stay one
 	// below that of the pool for ever.
 	Unpaced bool

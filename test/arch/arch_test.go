@@ -65,7 +65,7 @@ var rules = map[string]rule{
 	},
 	"deciders do not import the packages that explain": {
 		about: []string{"internal/claim", "internal/fleet/instance", "internal/fleet/scaling", "internal/fleet/facts", "internal/inventory", "internal/inventory/lease", "internal/pool", "internal/pool/facts", "internal/controller/..."},
-		deny:  []string{"internal/explain/fleetforecast", "internal/explain/inventoryview", "internal/explain/poolcharts", "internal/explain/poolforecast"},
+		deny:  []string{"internal/explain/fleetplan", "internal/explain/inventoryview", "internal/explain/poolcharts", "internal/explain/poolplan"},
 		why:   "texts for users are derived from decisions; a decision derived from a text would change with the text",
 	},
 	"the data-plane decider imports objects and their capacity only": {

@@ -126,17 +126,17 @@ func actsOnAPool(t *testing.T, h *hub, p *tab, pool string) {
 }
 
 // reloadUntil waits until an expression is true. Without scripts it reloads the page.
-func (p *tab) reloadUntil(what, expression string) {
-	p.Helper()
-	if evaluate[bool](p, "!!window.Idiomorph") {
-		p.waitUntil(what, expression)
+func (t *tab) reloadUntil(what, expression string) {
+	t.Helper()
+	if evaluate[bool](t, "!!window.Idiomorph") {
+		t.waitUntil(what, expression)
 		return
 	}
-	for !evaluate[bool](p, "!!("+expression+")") {
-		if p.ctx.Err() != nil {
-			p.Fatal(p.ctx.Err())
+	for !evaluate[bool](t, "!!("+expression+")") {
+		if t.ctx.Err() != nil {
+			t.Fatal(t.ctx.Err())
 		}
-		p.visit(p.path())
+		t.visit(t.path())
 	}
 }
 

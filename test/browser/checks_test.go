@@ -19,39 +19,39 @@ import (
 var axe string
 
 // checkAccessibility checks the page against the rules of WCAG 2.2, levels A and AA.
-func (p *tab) checkAccessibility(where string) {
-	p.Helper()
-	if p.scriptless {
+func (t *tab) checkAccessibility(where string) {
+	t.Helper()
+	if t.scriptless {
 		return // axe-core is a script
 	}
-	if !evaluate[bool](p, "!!window.axe") {
-		p.runActions("bringing axe-core in", chromedp.Evaluate(axe, nil))
+	if !evaluate[bool](t, "!!window.axe") {
+		t.runActions("bringing axe-core in", chromedp.Evaluate(axe, nil))
 	}
 	faults := evaluate[[]struct {
 		Rule, Help string
 		Nodes      []string
-	}](p, `axe.run(document, {
+	}](t, `axe.run(document, {
 		runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
 		resultTypes: ["violations"], preload: false,
 	}).then(found => found.violations.map(v => ({
 		Rule: v.id, Help: v.help, Nodes: v.nodes.map(n => n.html.slice(0, 200) + "\n      " + (n.failureSummary ?? "").replaceAll("\n", "\n      ")),
 	})))`)
 	for _, f := range faults {
-		p.Errorf("%s: %s: %s, %d times:\n    %s", where, f.Rule, f.Help, len(f.Nodes), strings.Join(f.Nodes[:min(3, len(f.Nodes))], "\n    "))
+		t.Errorf("%s: %s: %s, %d times:\n    %s", where, f.Rule, f.Help, len(f.Nodes), strings.Join(f.Nodes[:min(3, len(f.Nodes))], "\n    "))
 	}
 }
 
 // checkWidth checks that the page does not scroll sideways.
-func (p *tab) checkWidth(where string) {
-	p.Helper()
-	over := evaluate[[]string](p, `(() => {
+func (t *tab) checkWidth(where string) {
+	t.Helper()
+	over := evaluate[[]string](t, `(() => {
 		const page = document.documentElement;
 		if (page.scrollWidth <= page.clientWidth) return [];
 		const out = [...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > page.clientWidth + 1);
 		return ["the page is " + page.scrollWidth + " wide, the window " + page.clientWidth, ...out.slice(0, 5).map(e => e.outerHTML.slice(0, 160))];
 	})()`)
 	if len(over) > 0 {
-		p.Errorf("%s: it is wider than the window:\n    %s", where, strings.Join(over, "\n    "))
+		t.Errorf("%s: it is wider than the window:\n    %s", where, strings.Join(over, "\n    "))
 	}
 }
 
@@ -80,21 +80,21 @@ const focused = `(() => {
 
 // checkTabOrder checks that Tab reaches every element that can be operated, and that the focus is
 // visible.
-func (p *tab) checkTabOrder(where string) {
-	p.Helper()
-	p.endLiveStream() // an update would add elements that are not in stops
-	p.runActions("going to the top", chromedp.Evaluate("document.activeElement?.blur(); scrollTo(0, 0)", nil))
-	all := evaluate[[]string](p, stops)
+func (t *tab) checkTabOrder(where string) {
+	t.Helper()
+	t.endLiveStream() // an update would add elements that are not in stops
+	t.runActions("going to the top", chromedp.Evaluate("document.activeElement?.blur(); scrollTo(0, 0)", nil))
+	all := evaluate[[]string](t, stops)
 	reached := map[int]bool{}
 	for range len(all) + 20 {
-		p.runActions("pressing Tab", chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierNone)))
+		t.runActions("pressing Tab", chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierNone)))
 		at := evaluate[struct {
 			At   int
 			Seen bool
 			What string
-		}](p, focused)
+		}](t, focused)
 		if !at.Seen && !reached[at.At] {
-			p.Errorf("%s: one does not see that this has the focus: %s", where, at.What)
+			t.Errorf("%s: one does not see that this has the focus: %s", where, at.What)
 		}
 		if reached[at.At] {
 			break
@@ -111,50 +111,50 @@ func (p *tab) checkTabOrder(where string) {
 		never = []string{"anything: there is nothing to operate"}
 	}
 	if len(never) > 0 {
-		p.Errorf("%s: Tab does not reach %d of %d:\n    %s", where, len(never), len(all), strings.Join(never[:min(5, len(never))], "\n    "))
+		t.Errorf("%s: Tab does not reach %d of %d:\n    %s", where, len(never), len(all), strings.Join(never[:min(5, len(never))], "\n    "))
 	}
 }
 
 // checkOutline checks that the page has the structure that screen readers need.
-func (p *tab) checkOutline(where string) {
-	p.Helper()
+func (t *tab) checkOutline(where string) {
+	t.Helper()
 	got := evaluate[struct {
 		Title, Lang string
 		Headings    []string
 		Mains       int
-	}](p, `({Title: document.title, Lang: document.documentElement.lang, Mains: document.querySelectorAll("main").length,
+	}](t, `({Title: document.title, Lang: document.documentElement.lang, Mains: document.querySelectorAll("main").length,
 		Headings: [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].filter(e => e.checkVisibility()).map(e => e.tagName)})`)
 	if got.Title == "" || got.Lang == "" || got.Mains != 1 {
-		p.Errorf("%s: title %q, language %q, %d <main>: each should be there, and one main", where, got.Title, got.Lang, got.Mains)
+		t.Errorf("%s: title %q, language %q, %d <main>: each should be there, and one main", where, got.Title, got.Lang, got.Mains)
 	}
 	if first := slices.Index(got.Headings, "H1"); first != 0 || slices.Contains(got.Headings[1:], "H1") {
-		p.Errorf("%s: one h1 should come before the other headings: %v", where, got.Headings)
+		t.Errorf("%s: one h1 should come before the other headings: %v", where, got.Headings)
 	}
 	for i := 1; i < len(got.Headings); i++ {
 		if got.Headings[i][1] > got.Headings[i-1][1]+1 {
-			p.Errorf("%s: heading %d leaves a level out: %v", where, i, got.Headings)
+			t.Errorf("%s: heading %d leaves a level out: %v", where, i, got.Headings)
 			break
 		}
 	}
 }
 
 // checkPage opens a page in all window sizes and themes, checks it and takes screenshots.
-func (p *tab) checkPage(name, path string, shows ...string) {
-	p.Helper()
+func (t *tab) checkPage(name, path string, shows ...string) {
+	t.Helper()
 	for _, s := range []size{wide, dark, narrow, night} {
-		p.setWindow(s)
-		p.visit(path)
-		p.waitForText(shows...)
+		t.setWindow(s)
+		t.visit(path)
+		t.waitForText(shows...)
 		where := fmt.Sprintf("%s at %d px, %s", path, s.width, s.name)
-		p.takeScreenshot(name + "-" + s.name)
-		p.checkAccessibility(where)
-		p.checkWidth(where)
-		p.checkOutline(where)
+		t.takeScreenshot(name + "-" + s.name)
+		t.checkAccessibility(where)
+		t.checkWidth(where)
+		t.checkOutline(where)
 		if !s.dark {
-			p.checkTabOrder(where)
+			t.checkTabOrder(where)
 		}
 	}
-	p.setWindow(middle)
-	p.checkWidth(fmt.Sprintf("%s at %d px", path, middle.width))
-	p.setWindow(wide)
+	t.setWindow(middle)
+	t.checkWidth(fmt.Sprintf("%s at %d px", path, middle.width))
+	t.setWindow(wide)
 }

@@ -165,18 +165,18 @@ type transcript struct {
 	news chan struct{}
 }
 
-func (s *transcript) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	select {
-	case s.news <- struct{}{}:
+	case t.news <- struct{}{}:
 	default:
 	}
-	return s.text.Write(p)
+	return t.text.Write(p)
 }
 
-func (s *transcript) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
 }

@@ -131,8 +131,8 @@ func (h *hub) createScreenshotObjects() error {
 }
 
 // saveScreenshot writes what the window shows to a file.
-func (p *tab) saveScreenshot(file string) error {
-	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+func (t *tab) saveScreenshot(file string) error {
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	var raw []byte
 	err := chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {

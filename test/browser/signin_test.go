@@ -21,22 +21,22 @@ func signedIn(tb testing.TB, h *hub) *tab {
 }
 
 // enterByLink follows a link of hotspare console.
-func (p *tab) enterByLink(h *hub) {
-	p.Helper()
+func (t *tab) enterByLink(h *hub) {
+	t.Helper()
 	at, err := h.link()
 	if err != nil {
-		p.Fatal(err)
+		t.Fatal(err)
 	}
-	p.runActions("following the link", chromedp.Navigate(at))
-	p.waitUntil("it leads to the overview", `location.pathname === "/" && document.querySelector("h1")?.innerText === "Overview"`)
+	t.runActions("following the link", chromedp.Navigate(at))
+	t.waitUntil("it leads to the overview", `location.pathname === "/" && document.querySelector("h1")?.innerText === "Overview"`)
 }
 
 // enterByToken signs in with a token.
-func (p *tab) enterByToken(token string) {
-	p.Helper()
-	p.visit("/signin")
-	p.enter("input[name=token]", token)
-	p.submit("form button", "Sign in")
+func (t *tab) enterByToken(token string) {
+	t.Helper()
+	t.visit("/signin")
+	t.enter("input[name=token]", token)
+	t.submit("form button", "Sign in")
 }
 
 // viewer returns a token that may read namespace team and nothing else.
@@ -95,9 +95,9 @@ func TestALinkLetsOneInOnce(t *testing.T) {
 	}
 }
 
-func (p *tab) cookies() (out []*network.Cookie) {
-	p.Helper()
-	p.runActions("reading cookies", chromedp.ActionFunc(func(ctx context.Context) (err error) {
+func (t *tab) cookies() (out []*network.Cookie) {
+	t.Helper()
+	t.runActions("reading cookies", chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		out, err = network.GetCookies().Do(ctx)
 		return err
 	}))
@@ -183,8 +183,8 @@ func TestWhoMaySeeOneNamespaceSeesNoMore(t *testing.T) {
 }
 
 // post sends a form that is not on the page.
-func (p *tab) post(path string, fields map[string]string) {
-	p.Helper()
+func (t *tab) post(path string, fields map[string]string) {
+	t.Helper()
 	var names []string
 	for name := range fields {
 		names = append(names, name)
@@ -194,7 +194,7 @@ func (p *tab) post(path string, fields map[string]string) {
 	for _, name := range names {
 		script += `f.append(Object.assign(document.createElement("input"), {name: ` + quote(name) + `, value: ` + quote(fields[name]) + `}));`
 	}
-	p.waitForNewPage(func() {
-		p.runActions("posting to "+path, chromedp.Evaluate(script+` document.body.append(f); f.submit() })()`, nil))
+	t.waitForNewPage(func() {
+		t.runActions("posting to "+path, chromedp.Evaluate(script+` document.body.append(f); f.submit() })()`, nil))
 	})
 }

@@ -67,25 +67,25 @@ func open(tb testing.TB, base string) *tab {
 }
 
 // recordEvent records errors that the browser reports about a page.
-func (p *tab) recordEvent(event any) {
+func (t *tab) recordEvent(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		p.recordComplaint("exception: " + e.ExceptionDetails.Error())
+		t.recordComplaint("exception: " + e.ExceptionDetails.Error())
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning || e.Type == runtime.APITypeAssert {
-			p.recordComplaint(fmt.Sprintf("console.%s: %s", e.Type, formatArguments(e.Args)))
+			t.recordComplaint(fmt.Sprintf("console.%s: %s", e.Type, formatArguments(e.Args)))
 		}
 	case *log.EventEntryAdded: // also violations of the content security policy and failed downloads
 		if e.Entry.Level == log.LevelError {
-			p.recordComplaint(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+			t.recordComplaint(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	case *network.EventRequestWillBeSent:
-		if at := e.Request.URL; !strings.HasPrefix(at, "data:") && !slices.Contains(p.allowed(), host(at)) {
-			p.recordComplaint("it asks another host: " + at)
+		if at := e.Request.URL; !strings.HasPrefix(at, "data:") && !slices.Contains(t.allowed(), host(at)) {
+			t.recordComplaint("it asks another host: " + at)
 		}
 	case *network.EventLoadingFailed:
 		if !e.Canceled { // leaving a page cancels its live stream
-			p.recordComplaint(fmt.Sprintf("a %s was not loaded: %s", e.Type, e.ErrorText))
+			t.recordComplaint(fmt.Sprintf("a %s was not loaded: %s", e.Type, e.ErrorText))
 		}
 	}
 }
@@ -109,41 +109,41 @@ func host(at string) string {
 	return u.Host
 }
 
-func (p *tab) recordComplaint(what string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !slices.ContainsFunc(p.expected, func(part string) bool { return strings.Contains(what, part) }) {
-		p.complaints = append(p.complaints, what)
+func (t *tab) recordComplaint(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.ContainsFunc(t.expected, func(part string) bool { return strings.Contains(what, part) }) {
+		t.complaints = append(t.complaints, what)
 	}
 }
 
 // expect ignores complaints that contain one of the parts.
-func (p *tab) expect(parts ...string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.expected = append(p.expected, parts...)
+func (t *tab) expect(parts ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expected = append(t.expected, parts...)
 }
 
 // allow allows a page to reach another host.
-func (p *tab) allow(more string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hosts = append(p.hosts, more)
+func (t *tab) allow(more string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hosts = append(t.hosts, more)
 }
 
-func (p *tab) allowed() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.hosts)
+func (t *tab) allowed() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.hosts)
 }
 
 // runActions runs browser actions. The test fails if they take too long.
-func (p *tab) runActions(what string, actions ...chromedp.Action) {
-	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+func (t *tab) runActions(what string, actions ...chromedp.Action) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
-		p.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 
@@ -163,13 +163,13 @@ var (
 )
 
 // setWindow sets the size and the color scheme of the window.
-func (p *tab) setWindow(s size) {
-	p.Helper()
+func (t *tab) setWindow(s size) {
+	t.Helper()
 	scheme := "light"
 	if s.dark {
 		scheme = "dark"
 	}
-	p.runActions("changing the window",
+	t.runActions("changing the window",
 		emulation.SetDeviceMetricsOverride(s.width, s.height, 1, false),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme},
@@ -178,22 +178,22 @@ func (p *tab) setWindow(s size) {
 }
 
 // withoutScript turns scripts off for the pages that open from now on.
-func (p *tab) withoutScript() {
-	p.Helper()
-	p.scriptless = true
-	p.runActions("turning scripts off", emulation.SetScriptExecutionDisabled(true))
+func (t *tab) withoutScript() {
+	t.Helper()
+	t.scriptless = true
+	t.runActions("turning scripts off", emulation.SetScriptExecutionDisabled(true))
 }
 
 // visit opens a path of the console.
-func (p *tab) visit(path string) {
-	p.Helper()
-	p.runActions("opening "+path, chromedp.Navigate(p.base+path))
+func (t *tab) visit(path string) {
+	t.Helper()
+	t.runActions("opening "+path, chromedp.Navigate(t.base+path))
 }
 
 // path returns the path of the page.
-func (p *tab) path() string {
-	p.Helper()
-	return evaluate[string](p, "location.pathname + location.search")
+func (t *tab) path() string {
+	t.Helper()
+	return evaluate[string](t, "location.pathname + location.search")
 }
 
 // evaluate evaluates an expression in the page.
@@ -206,9 +206,9 @@ func evaluate[T any](p *tab, expression string) (out T) {
 func awaitPromise(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
 
 // waitUntil waits until an expression is true in the page, which may change in the meantime.
-func (p *tab) waitUntil(what, expression string) {
-	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+func (t *tab) waitUntil(what, expression string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	look := time.NewTicker(pollInterval)
 	defer look.Stop()
@@ -224,23 +224,23 @@ func (p *tab) waitUntil(what, expression string) {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			p.Fatalf("%s: waited in vain until %s holds (%v); the page says:\n%s", what, expression, last, p.text())
+			t.Fatalf("%s: waited in vain until %s holds (%v); the page says:\n%s", what, expression, last, t.text())
 		}
 	}
 }
 
 // waitForText waits until the page shows all the texts.
-func (p *tab) waitForText(all ...string) {
-	p.Helper()
+func (t *tab) waitForText(all ...string) {
+	t.Helper()
 	for _, one := range all {
-		p.waitUntil("the page shows "+one, "document.body.innerText.includes("+quote(one)+")")
+		t.waitUntil("the page shows "+one, "document.body.innerText.includes("+quote(one)+")")
 	}
 }
 
 // text returns the visible text of the page.
-func (p *tab) text() string {
+func (t *tab) text() string {
 	var out string
-	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.ctx, 10*time.Second)
 	defer cancel()
 	if err := chromedp.Run(ctx, chromedp.Evaluate("document.body ? document.body.innerText : ''", &out)); err != nil {
 		return err.Error()
@@ -249,9 +249,9 @@ func (p *tab) text() string {
 }
 
 // html returns the HTML of the page.
-func (p *tab) html() string {
-	p.Helper()
-	return evaluate[string](p, "document.documentElement.outerHTML")
+func (t *tab) html() string {
+	t.Helper()
+	return evaluate[string](t, "document.documentElement.outerHTML")
 }
 
 func quote(s string) string {
@@ -270,63 +270,63 @@ func findElement(selector, words string) string {
 }
 
 // isVisible reports whether the page has such a visible element now.
-func (p *tab) isVisible(selector, words string) bool {
-	p.Helper()
-	return evaluate[bool](p, "!!("+findElement(selector, words)+")")
+func (t *tab) isVisible(selector, words string) bool {
+	t.Helper()
+	return evaluate[bool](t, "!!("+findElement(selector, words)+")")
 }
 
 // click waits for an element and clicks it with the mouse. The test fails if another element covers
 // it.
-func (p *tab) click(selector, words string) {
-	p.Helper()
+func (t *tab) click(selector, words string) {
+	t.Helper()
 	what := fmt.Sprintf("clicking %s %q", selector, words)
-	p.waitUntil(what, findElement(selector, words))
+	t.waitUntil(what, findElement(selector, words))
 	at := evaluate[struct {
 		X, Y  float64
 		Cover string
-	}](p, `(e => {
+	}](t, `(e => {
 		e.scrollIntoView({block: "center"});
 		const r = e.getClientRects()[0], x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
 		return {X: x, Y: y, Cover: top === e || e.contains(top) || top?.contains(e) || top?.control === e ? "" : top?.outerHTML?.slice(0, 200) ?? "nothing"};
 	})(`+findElement(selector, words)+`)`)
 	if at.Cover != "" {
-		p.Fatalf("%s: it is covered by %s", what, at.Cover)
+		t.Fatalf("%s: it is covered by %s", what, at.Cover)
 	}
-	p.runActions(what, chromedp.MouseClickXY(at.X, at.Y))
+	t.runActions(what, chromedp.MouseClickXY(at.X, at.Y))
 }
 
 // submit clicks an element that opens another page, and waits for that page.
-func (p *tab) submit(selector, words string) {
-	p.Helper()
-	p.waitForNewPage(func() { p.click(selector, words) })
+func (t *tab) submit(selector, words string) {
+	t.Helper()
+	t.waitForNewPage(func() { t.click(selector, words) })
 }
 
 // waitForNewPage calls do, which opens another page, and waits for that page.
-func (p *tab) waitForNewPage(do func()) {
-	p.Helper()
-	p.runActions("marking the page", chromedp.Evaluate(`document.documentElement.dataset.left = ""`, nil))
+func (t *tab) waitForNewPage(do func()) {
+	t.Helper()
+	t.runActions("marking the page", chromedp.Evaluate(`document.documentElement.dataset.left = ""`, nil))
 	do()
-	p.waitUntil("another page comes", `document.readyState === "complete" && document.documentElement.dataset.left === undefined`)
+	t.waitUntil("another page comes", `document.readyState === "complete" && document.documentElement.dataset.left === undefined`)
 }
 
 // endLiveStream ends the live stream, so that the page no longer changes.
-func (p *tab) endLiveStream() {
-	p.Helper()
-	p.runActions("ending the live stream", chromedp.Evaluate(`dispatchEvent(new PageTransitionEvent("pagehide"))`, nil))
+func (t *tab) endLiveStream() {
+	t.Helper()
+	t.runActions("ending the live stream", chromedp.Evaluate(`dispatchEvent(new PageTransitionEvent("pagehide"))`, nil))
 }
 
 // enter replaces the content of a field.
-func (p *tab) enter(selector, text string) {
-	p.Helper()
-	p.click(selector, "")
-	evaluate[bool](p, "document.activeElement.select?.(), true")
-	p.runActions("typing", chromedp.KeyEvent(text))
+func (t *tab) enter(selector, text string) {
+	t.Helper()
+	t.click(selector, "")
+	evaluate[bool](t, "document.activeElement.select?.(), true")
+	t.runActions("typing", chromedp.KeyEvent(text))
 }
 
 // takeScreenshot saves a screenshot of the whole page.
-func (p *tab) takeScreenshot(name string) {
-	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+func (t *tab) takeScreenshot(name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	var png []byte
 	err := chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
@@ -337,6 +337,6 @@ func (p *tab) takeScreenshot(name string) {
 		err = os.WriteFile(filepath.Join(shots, name+".png"), png, 0o644)
 	}
 	if err != nil {
-		p.Errorf("keeping screenshot %s: %v", name, err)
+		t.Errorf("keeping screenshot %s: %v", name, err)
 	}
 }

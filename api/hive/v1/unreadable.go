@@ -108,73 +108,73 @@ func describeType(t reflect.Type) string {
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *ClusterPool) UnmarshalJSON(data []byte) error {
+func (c *ClusterPool) UnmarshalJSON(data []byte) error {
 	type plain ClusterPool
 	p, r, err := Read[plain](normalizeInventory(data))
 	p.Reading = r
-	*o = ClusterPool(p)
+	*c = ClusterPool(p)
 	return err
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *ClusterClaim) UnmarshalJSON(data []byte) error {
+func (c *ClusterClaim) UnmarshalJSON(data []byte) error {
 	type plain ClusterClaim
 	p, r, err := Read[plain](data)
 	p.Reading = r
-	*o = ClusterClaim(p)
+	*c = ClusterClaim(p)
 	return err
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *ClusterDeployment) UnmarshalJSON(data []byte) error {
+func (d *ClusterDeployment) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeployment
 	p, r, err := Read[plain](data)
 	p.Reading = r
-	*o = ClusterDeployment(p)
+	*d = ClusterDeployment(p)
 	return err
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *ClusterDeploymentCustomization) UnmarshalJSON(data []byte) error {
+func (c *ClusterDeploymentCustomization) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeploymentCustomization
 	p, r, err := Read[plain](data)
 	p.Reading = r
-	*o = ClusterDeploymentCustomization(p)
+	*c = ClusterDeploymentCustomization(p)
 	return err
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *ClusterImageSet) UnmarshalJSON(data []byte) error {
+func (s *ClusterImageSet) UnmarshalJSON(data []byte) error {
 	type plain ClusterImageSet
 	p, r, err := Read[plain](data)
 	p.Reading = r
-	*o = ClusterImageSet(p)
+	*s = ClusterImageSet(p)
 	return err
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *ClusterProvision) UnmarshalJSON(data []byte) error {
+func (c *ClusterProvision) UnmarshalJSON(data []byte) error {
 	type plain ClusterProvision
 	p, r, err := Read[plain](data)
 	p.Reading = r
-	*o = ClusterProvision(p)
+	*c = ClusterProvision(p)
 	return err
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *ClusterDeprovision) UnmarshalJSON(data []byte) error {
+func (d *ClusterDeprovision) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeprovision
 	p, r, err := Read[plain](data)
 	p.Reading = r
-	*o = ClusterDeprovision(p)
+	*d = ClusterDeprovision(p)
 	return err
 }
 
 // UnmarshalJSON decodes as much as possible: see Reading.
-func (o *MachinePool) UnmarshalJSON(data []byte) error {
+func (m *MachinePool) UnmarshalJSON(data []byte) error {
 	type plain MachinePool
 	p, r, err := Read[plain](data)
 	p.Reading = r
-	*o = MachinePool(p)
+	*m = MachinePool(p)
 	return err
 }

@@ -13,9 +13,9 @@ type DynamicCapacityInfo struct {
 
 // RetrieveDynamicCapacityInfo returns a copy of status.capacity, by instance type. Later changes of
 // the status do not affect it.
-func (o *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo {
-	out := make(map[string]DynamicCapacityInfo, len(o.Status.Capacity))
-	for name, c := range o.Status.Capacity {
+func (d *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo {
+	out := make(map[string]DynamicCapacityInfo, len(d.Status.Capacity))
+	for name, c := range d.Status.Capacity {
 		out[name] = DynamicCapacityInfo{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits, RemainingUnits: c.RemainingUnits}
 	}
 	return out
@@ -23,13 +23,13 @@ func (o *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo
 
 // SetDynamicCapacityInfo sets status.capacity to the types in info and removes all other types.
 // Fields that DynamicCapacityInfo does not have keep their values; the used units are computed.
-func (o *DataPlane) SetDynamicCapacityInfo(info map[string]DynamicCapacityInfo) {
+func (d *DataPlane) SetDynamicCapacityInfo(info map[string]DynamicCapacityInfo) {
 	next := make(map[string]TypeCapacity, len(info))
 	for name, i := range info {
-		c := o.Status.Capacity[name]
+		c := d.Status.Capacity[name]
 		c.MaxNodes, c.MaxUnits, c.RemainingUnits = i.MaxNodes, i.MaxUnits, i.RemainingUnits
 		c.UsedUnits = i.MaxUnits - i.RemainingUnits
 		next[name] = c
 	}
-	o.Status.Capacity = next
+	d.Status.Capacity = next
 }

@@ -360,10 +360,10 @@ type DataPlaneAgentList struct {
 }
 
 // UnmarshalJSON decodes as much as possible: see hivev1.Reading.
-func (o *DataPlaneAgent) UnmarshalJSON(data []byte) error {
+func (a *DataPlaneAgent) UnmarshalJSON(data []byte) error {
 	type plain DataPlaneAgent
 	p, r, err := hivev1.Read[plain](data)
 	p.Reading = r
-	*o = DataPlaneAgent(p)
+	*a = DataPlaneAgent(p)
 	return err
 }

@@ -221,8 +221,8 @@ const (
 const FinalizerServiceInstance = "hotspare.io/service-instance"
 
 // PlacementID identifies the current placement of the instance. Earlier placements have other IDs.
-func (o *ServiceInstance) PlacementID() string {
-	return fmt.Sprintf("%s-%d", o.UID, o.Status.Placements)
+func (i *ServiceInstance) PlacementID() string {
+	return fmt.Sprintf("%s-%d", i.UID, i.Status.Placements)
 }
 
 // ServiceInstanceList is a list of ServiceInstances.

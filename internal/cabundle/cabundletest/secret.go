@@ -52,12 +52,12 @@ type fastClock struct {
 }
 
 // Now implements clock.PassiveClock.
-func (h *fastClock) Now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.hours++
-	return time.Unix(0, 0).Add(h.hours * time.Hour)
+func (c *fastClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hours++
+	return time.Unix(0, 0).Add(c.hours * time.Hour)
 }
 
 // Since implements clock.PassiveClock.
-func (h *fastClock) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
+func (c *fastClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -48,27 +48,27 @@ type ObjectWaiter[T client.Object] struct {
 // WaitUntilDone returns when CheckDone reports done or returns an error, or with the cause of
 // ctx. It watches the object. While the API server cannot be reached, it retries: the hub may be
 // restarting.
-func (l *ObjectWaiter[T]) WaitUntilDone(ctx context.Context) error {
+func (w *ObjectWaiter[T]) WaitUntilDone(ctx context.Context) error {
 	for {
-		done, err := l.watchObject(ctx)
+		done, err := w.watchObject(ctx)
 		switch {
 		case done:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && l.isPermanent(err):
+		case err != nil && w.isPermanent(err):
 			return err
 		case err != nil:
-			l.View.ShowState(DescribeHubError(err) + "; retrying")
+			w.View.ShowState(DescribeHubError(err) + "; retrying")
 		}
-		if err := l.waitBeforeRetry(ctx); err != nil {
+		if err := w.waitBeforeRetry(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-func (l *ObjectWaiter[T]) waitBeforeRetry(ctx context.Context) error {
-	timer := l.View.Clock.NewTimer(watchRetryDelay)
+func (w *ObjectWaiter[T]) waitBeforeRetry(ctx context.Context) error {
+	timer := w.View.Clock.NewTimer(watchRetryDelay)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
@@ -81,17 +81,17 @@ func (l *ObjectWaiter[T]) waitBeforeRetry(ctx context.Context) error {
 // PermanentError is an error of CheckDone, which ends the wait.
 type PermanentError struct{ error }
 
-func (r PermanentError) Unwrap() error { return r.error }
+func (e PermanentError) Unwrap() error { return e.error }
 
 // isPermanent reports whether a retry cannot succeed. For some seconds after it starts, an API
 // server knows neither RBAC rules nor custom kinds. So an error about them is permanent only if
 // the hub has not answered a read before.
-func (l *ObjectWaiter[T]) isPermanent(err error) bool {
+func (w *ObjectWaiter[T]) isPermanent(err error) bool {
 	var no PermanentError
 	if errors.As(err, &no) {
 		return true
 	}
-	return !l.HasAnswered && (isAccessDenied(err) || IsAPIMissing(err))
+	return !w.HasAnswered && (isAccessDenied(err) || IsAPIMissing(err))
 }
 
 func isAccessDenied(err error) bool {
@@ -112,20 +112,20 @@ func DescribeHubError(err error) string {
 
 // watchObject checks the current object and then each change, until the watch ends. It opens the
 // watch before it reads the object, so that it misses no change in between.
-func (l *ObjectWaiter[T]) watchObject(ctx context.Context) (done bool, err error) {
-	key := client.ObjectKeyFromObject(l.Object)
-	changes, err := l.Hub.Watch(ctx, l.List, client.InNamespace(key.Namespace),
+func (w *ObjectWaiter[T]) watchObject(ctx context.Context) (done bool, err error) {
+	key := client.ObjectKeyFromObject(w.Object)
+	changes, err := w.Hub.Watch(ctx, w.List, client.InNamespace(key.Namespace),
 		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)})
 	if err != nil {
 		return false, err
 	}
 	defer changes.Stop()
-	err = l.Hub.Get(ctx, key, l.Object)
+	err = w.Hub.Get(ctx, key, w.Object)
 	if client.IgnoreNotFound(err) != nil || IsAPIMissing(err) {
 		return false, err
 	}
-	l.HasAnswered = true
-	if done, err := l.checkObject(l.Object, err == nil); done || err != nil {
+	w.HasAnswered = true
+	if done, err := w.checkObject(w.Object, err == nil); done || err != nil {
 		return done, err
 	}
 	for {
@@ -134,27 +134,27 @@ func (l *ObjectWaiter[T]) watchObject(ctx context.Context) (done bool, err error
 			if !open || change.Type == watch.Error {
 				return false, nil
 			}
-			if done, err := l.handleEvent(change, key); done || err != nil {
+			if done, err := w.handleEvent(change, key); done || err != nil {
 				return done, err
 			}
-		case <-l.View.ticks:
-			l.View.redrawLine()
+		case <-w.View.ticks:
+			w.View.redrawLine()
 		case <-ctx.Done():
 			return false, nil
 		}
 	}
 }
 
-func (l *ObjectWaiter[T]) handleEvent(change watch.Event, key client.ObjectKey) (bool, error) {
+func (w *ObjectWaiter[T]) handleEvent(change watch.Event, key client.ObjectKey) (bool, error) {
 	obj, ok := change.Object.(T)
 	if !ok || client.ObjectKeyFromObject(obj) != key {
 		return false, nil
 	}
-	return l.checkObject(obj, change.Type != watch.Deleted)
+	return w.checkObject(obj, change.Type != watch.Deleted)
 }
 
-func (l *ObjectWaiter[T]) checkObject(obj T, exists bool) (bool, error) {
-	done, err := l.CheckDone(obj, exists)
+func (w *ObjectWaiter[T]) checkObject(obj T, exists bool) (bool, error) {
+	done, err := w.CheckDone(obj, exists)
 	if err != nil {
 		return false, PermanentError{err}
 	}

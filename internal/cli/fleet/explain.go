@@ -12,7 +12,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
@@ -81,7 +81,7 @@ func (a commands) completeRegions(cmd *cobra.Command, args []string, _ string) (
 	return a.CompleteNames(cmd, args, listRegionNames)
 }
 
-func (a commands) writeRegionExplanations(w io.Writer, v fleetforecast.Fleet) error {
+func (a commands) writeRegionExplanations(w io.Writer, v fleetplan.Fleet) error {
 	for n, r := range v.Regions {
 		if n > 0 {
 			if _, err := fmt.Fprint(w, "\n\n"); err != nil {
@@ -100,7 +100,7 @@ func (a commands) writeRegionExplanations(w io.Writer, v fleetforecast.Fleet) er
 }
 
 // writeUnmatchedPlanes lists the data planes without a region, and the actions for them.
-func (a commands) writeUnmatchedPlanes(w io.Writer, v fleetforecast.Fleet) error {
+func (a commands) writeUnmatchedPlanes(w io.Writer, v fleetplan.Fleet) error {
 	strays := v.PlanesWithoutRegion()
 	if len(strays) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (a commands) writeUnmatchedPlanes(w io.Writer, v fleetforecast.Fleet) error
 
 // buildRegionTables describes a region: its plan, types, data planes, waiting instances and the
 // actions for the user.
-func (a commands) buildRegionTables(r fleetforecast.Region, now time.Time) []*base.Table {
+func (a commands) buildRegionTables(r fleetplan.Region, now time.Time) []*base.Table {
 	about := base.NewTable()
 	about.AddRow("Region", fmt.Sprintf("%s/%s, %s %s", r.Namespace, r.Name, r.Provider, r.Region))
 	about.AddRow("Plan", r.Brief)
@@ -142,7 +142,7 @@ func (a commands) buildRegionTables(r fleetforecast.Region, now time.Time) []*ba
 }
 
 // buildTypeExplanation describes the decision for a type, and its current and desired capacity.
-func buildTypeExplanation(v fleetforecast.Type) *base.Table {
+func buildTypeExplanation(v fleetplan.Type) *base.Table {
 	t := base.NewTable()
 	t.Colours = fleetColours
 	t.AddRow("Type", v.Name)
@@ -155,7 +155,7 @@ func buildTypeExplanation(v fleetforecast.Type) *base.Table {
 }
 
 // buildPlaneOutcomeTable lists the decision for each data plane.
-func (a commands) buildPlaneOutcomeTable(r fleetforecast.Region, now time.Time) *base.Table {
+func (a commands) buildPlaneOutcomeTable(r fleetplan.Region, now time.Time) *base.Table {
 	t := base.NewTable("DATA PLANE", "PHASE", "FOR", "INSTANCES", "UNITS", "SCALE DOWN", "REASON", "WHY")
 	t.Colours = fleetColours
 	for _, p := range r.DataPlanes {
@@ -167,7 +167,7 @@ func (a commands) buildPlaneOutcomeTable(r fleetforecast.Region, now time.Time) 
 }
 
 // buildWarmInstanceTable lists the reserved instances of each data plane, or why it has none.
-func buildWarmInstanceTable(r fleetforecast.Region) *base.Table {
+func buildWarmInstanceTable(r fleetplan.Region) *base.Table {
 	t := base.NewTable("KEPT WARM ON", "INSTANCES", "REASON", "WHY")
 	for _, p := range r.Reserved {
 		t.AddRow(p.DataPlane, base.FormatNumber(len(p.Instances)), string(p.Reason), p.Message)
@@ -176,7 +176,7 @@ func buildWarmInstanceTable(r fleetforecast.Region) *base.Table {
 }
 
 // buildFailureTable lists the instances that fail on their data plane, with the reasons.
-func buildFailureTable(r fleetforecast.Region) *base.Table {
+func buildFailureTable(r fleetplan.Region) *base.Table {
 	t := base.NewTable("FAILING INSTANCE", "SIZE", "DATA PLANE", "PHASE", "REASON", "WHY")
 	t.Colours = fleetColours
 	for _, f := range r.Failures {
@@ -187,7 +187,7 @@ func buildFailureTable(r fleetforecast.Region) *base.Table {
 
 // buildPendingInstanceTable lists the placement of each instance without a data plane, or why it
 // cannot be placed.
-func (a commands) buildPendingInstanceTable(r fleetforecast.Region) *base.Table {
+func (a commands) buildPendingInstanceTable(r fleetplan.Region) *base.Table {
 	t := base.NewTable("INSTANCE", "TYPE", "SIZE", "UNITS", "AGE", "DATA PLANE", "REASON", "WHY")
 	t.Colours = fleetColours
 	for _, i := range r.Instances {

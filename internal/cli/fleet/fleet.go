@@ -16,7 +16,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/fleet/facts"
 	"hotspare.io/hotspare/internal/fleet/scaling"
@@ -121,17 +121,17 @@ func (a commands) runFleetEvaluate(ctx context.Context, q *evaluateOptions) erro
 	if err := a.printEvaluations(all, set.Warnings, q.now); err != nil {
 		return err
 	}
-	if q.detailed && slices.ContainsFunc(all, func(e fleetforecast.Evaluation) bool { return len(e.Plan.Steps) > 0 }) {
+	if q.detailed && slices.ContainsFunc(all, func(e fleetplan.Evaluation) bool { return len(e.Plan.Steps) > 0 }) {
 		return &base.ExitError{Code: base.ExitSteps}
 	}
 	return nil
 }
 
-func (a commands) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]fleetforecast.Evaluation, error) {
+func (a commands) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]fleetplan.Evaluation, error) {
 	if len(set.Regions) == 0 {
 		return nil, base.WithRemedy(errors.New("the files contain no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
 	}
-	var out []fleetforecast.Evaluation
+	var out []fleetplan.Evaluation
 	for _, key := range base.SortedKeys(set.Regions) {
 		asked := q.region == "" || key.Name == base.StripKindPrefix(q.region) && (a.Flags.Namespace == "" || a.Flags.Namespace == key.Namespace)
 		if !asked {
@@ -153,10 +153,10 @@ func (a commands) evaluateRegions(q *evaluateOptions, set *manifest.Fleet) ([]fl
 	return out, nil
 }
 
-func (q *evaluateOptions) evaluateRegion(set *manifest.Fleet, key types.NamespacedName) (fleetforecast.Evaluation, error) {
+func (e *evaluateOptions) evaluateRegion(set *manifest.Fleet, key types.NamespacedName) (fleetplan.Evaluation, error) {
 	o := regionObjects(set, key)
-	o.PoolsAssumed = !q.complete
-	return fleetforecast.EvaluateRegion(o, sortedValues(set.Regions), q.now)
+	o.PoolsAssumed = !e.complete
+	return fleetplan.EvaluateRegion(o, sortedValues(set.Regions), e.now)
 }
 
 // regionObjects returns a region and the objects that can affect its decisions.
@@ -216,7 +216,7 @@ func describeUnmatchedObjects(set *manifest.Fleet) []string {
 	return out
 }
 
-func (a commands) printEvaluations(all []fleetforecast.Evaluation, warnings []manifest.Warning, now time.Time) error {
+func (a commands) printEvaluations(all []fleetplan.Evaluation, warnings []manifest.Warning, now time.Time) error {
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
 		return a.PrintEncoded(newEvaluationReport(all, warnings, now))
@@ -240,7 +240,7 @@ func (a commands) printEvaluations(all []fleetforecast.Evaluation, warnings []ma
 }
 
 // writeEvaluation prints the decisions about a region for people.
-func (a commands) writeEvaluation(w io.Writer, e fleetforecast.Evaluation) error {
+func (a commands) writeEvaluation(w io.Writer, e fleetplan.Evaluation) error {
 	about := base.NewTable()
 	about.AddRow("Region", fmt.Sprintf("%s/%s, %s %s", e.Region.Namespace, e.Region.Name, e.Region.Spec.Provider, e.Region.Spec.Region))
 	if e.Parked != "" {
@@ -254,7 +254,7 @@ func (a commands) writeEvaluation(w io.Writer, e fleetforecast.Evaluation) error
 	return a.WriteSections(w, about, buildFleetStepTable(e), buildTypeTable(e), buildPlaneTable(e), buildPlacementTable(e), buildReserveTable(e))
 }
 
-func buildFleetStepTable(e fleetforecast.Evaluation) *base.Table {
+func buildFleetStepTable(e fleetplan.Evaluation) *base.Table {
 	t := base.NewTable("STEPS")
 	for _, st := range e.Plan.Steps {
 		t.AddRow(st.String())
@@ -262,24 +262,24 @@ func buildFleetStepTable(e fleetforecast.Evaluation) *base.Table {
 	return t
 }
 
-func buildTypeTable(e fleetforecast.Evaluation) *base.Table {
+func buildTypeTable(e fleetplan.Evaluation) *base.Table {
 	t := base.NewTable("TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "PENDING", "SCALE UP", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Types {
 		t.AddRow(r.Name, base.FormatNumber(r.DataPlanes), base.FormatNumber(r.InFlight), fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits), base.FormatNumber(r.FreeUnits),
-			base.FormatNumber(r.PendingUnits), fleetforecast.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+			base.FormatNumber(r.PendingUnits), fleetplan.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-func buildPlaneTable(e fleetforecast.Evaluation) *base.Table {
+func buildPlaneTable(e fleetplan.Evaluation) *base.Table {
 	t := base.NewTable("DATA PLANE", "INSTANCES", "SCALE DOWN", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Planes {
-		t.AddRow(r.Name, base.FormatNumber(r.Instances), fleetforecast.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+		t.AddRow(r.Name, base.FormatNumber(r.Instances), fleetplan.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-func buildPlacementTable(e fleetforecast.Evaluation) *base.Table {
+func buildPlacementTable(e fleetplan.Evaluation) *base.Table {
 	t := base.NewTable("INSTANCE", "DATA PLANE", "REASON", "MESSAGE")
 	for _, l := range e.Plan.Placements {
 		t.AddRow(l.Instance, base.ValueOrNone(l.DataPlane), string(l.Decision.Reason), l.Decision.Message)
@@ -287,7 +287,7 @@ func buildPlacementTable(e fleetforecast.Evaluation) *base.Table {
 	return t
 }
 
-func buildReserveTable(e fleetforecast.Evaluation) *base.Table {
+func buildReserveTable(e fleetplan.Evaluation) *base.Table {
 	t := base.NewTable("KEPT WARM ON", "INSTANCES", "REASON", "MESSAGE")
 	for _, r := range e.Reserved {
 		t.AddRow(r.DataPlane, base.FormatNumber(len(r.Instances)), string(r.Reason), r.Message)
@@ -304,23 +304,23 @@ type fleetEvaluationReport struct {
 }
 
 type evaluatedRegion struct {
-	Namespace  string                  `json:"namespace"`
-	Name       string                  `json:"name"`
-	Provider   string                  `json:"provider"`
-	Region     string                  `json:"region"`
-	Plan       string                  `json:"plan"`
-	Steps      []scaling.Step          `json:"steps"`
-	Types      []scaling.TypeReport    `json:"types"`
-	DataPlanes []scaling.PlaneReport   `json:"dataPlanes"`
-	Placements []scaling.Placement     `json:"placements"`
-	Reserved   []fleetforecast.Reserve `json:"reserved"`
+	Namespace  string                `json:"namespace"`
+	Name       string                `json:"name"`
+	Provider   string                `json:"provider"`
+	Region     string                `json:"region"`
+	Plan       string                `json:"plan"`
+	Steps      []scaling.Step        `json:"steps"`
+	Types      []scaling.TypeReport  `json:"types"`
+	DataPlanes []scaling.PlaneReport `json:"dataPlanes"`
+	Placements []scaling.Placement   `json:"placements"`
+	Reserved   []fleetplan.Reserve   `json:"reserved"`
 	// Status is the status that the controller would write.
 	Status v1alpha1.FleetRegionStatus `json:"status"`
 	Next   string                     `json:"next,omitempty"`
 }
 
 // newEvaluationReport uses empty lists instead of null, so that programs need not handle both.
-func newEvaluationReport(all []fleetforecast.Evaluation, warnings []manifest.Warning, now time.Time) fleetEvaluationReport {
+func newEvaluationReport(all []fleetplan.Evaluation, warnings []manifest.Warning, now time.Time) fleetEvaluationReport {
 	out := fleetEvaluationReport{Now: now, Regions: []evaluatedRegion{}, Warnings: base.EmptyIfNil(warnings)}
 	for _, e := range all {
 		r := evaluatedRegion{

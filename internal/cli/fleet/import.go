@@ -100,13 +100,13 @@ func (a commands) targetNamespace() string {
 }
 
 // readConfigFiles finds the files by their names.
-func (q *importOptions) readConfigFiles(namespace string) (kasconfig.Result, error) {
-	q.Namespace = namespace
-	paths := slices.Clone(q.files)
-	if q.dir != "" {
+func (o *importOptions) readConfigFiles(namespace string) (kasconfig.Result, error) {
+	o.Namespace = namespace
+	paths := slices.Clone(o.files)
+	if o.dir != "" {
 		found := false
 		for _, name := range kasconfig.Names {
-			path := filepath.Join(q.dir, name)
+			path := filepath.Join(o.dir, name)
 			_, err := os.Stat(path)
 			switch {
 			case err == nil:
@@ -116,7 +116,7 @@ func (q *importOptions) readConfigFiles(namespace string) (kasconfig.Result, err
 			}
 		}
 		if !found {
-			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("folder %s contains none of the configuration files", q.dir), "expected "+humanize.JoinWords(kasconfig.Names))
+			return kasconfig.Result{}, base.WithRemedy(fmt.Errorf("folder %s contains none of the configuration files", o.dir), "expected "+humanize.JoinWords(kasconfig.Names))
 		}
 	}
 	files := map[string]kasconfig.File{}
@@ -134,7 +134,7 @@ func (q *importOptions) readConfigFiles(namespace string) (kasconfig.Result, err
 		}
 		files[name] = kasconfig.File{Name: path, Text: text}
 	}
-	return kasconfig.Read(files, q.Options)
+	return kasconfig.Read(files, o.Options)
 }
 
 // listImportedObjects returns the objects to write, types first.

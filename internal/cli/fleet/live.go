@@ -10,7 +10,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
@@ -19,7 +19,7 @@ import (
 // and region takes precedence, and instances can be created in any namespace.
 //
 // If the user may not list all namespaces, it reads the one namespace and prints a note.
-func (a commands) readFleet(ctx context.Context, h *base.Hub, namespace string) (*fleetforecast.Hub, error) {
+func (a commands) readFleet(ctx context.Context, h *base.Hub, namespace string) (*fleetplan.Hub, error) {
 	var (
 		regions   v1alpha1.FleetRegionList
 		types     v1alpha1.InstanceTypeList
@@ -52,7 +52,7 @@ func (a commands) readFleet(ctx context.Context, h *base.Hub, namespace string) 
 		fmt.Fprintf(a.Stderr, "note: you are not allowed to list %s in all namespaces: the output ignores those in other namespaces, "+
 			"so the free capacity may be lower, and the hub may decide differently\n", humanize.JoinWords(unseen))
 	}
-	return &fleetforecast.Hub{
+	return &fleetplan.Hub{
 		Regions: pointersTo(regions.Items), Types: pointersTo(types.Items), Planes: pointersTo(planes.Items),
 		Instances: pointersTo(instances.Items), Pools: pointersTo(pools.Items),
 	}, nil
@@ -67,7 +67,7 @@ func pointersTo[T any](items []T) []*T {
 }
 
 // findRegion returns a region. If it does not exist, the error lists the regions of the namespace.
-func (a commands) findRegion(f *fleetforecast.Hub, h *base.Hub, name string) (*v1alpha1.FleetRegion, error) {
+func (a commands) findRegion(f *fleetplan.Hub, h *base.Hub, name string) (*v1alpha1.FleetRegion, error) {
 	here := f.RegionsInNamespace(h.Namespace)
 	for _, r := range here {
 		if r.Name == name {

@@ -10,7 +10,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/explain/humanize"
 	"hotspare.io/hotspare/internal/fleet/scaling"
 )
@@ -60,7 +60,7 @@ func (a commands) statusCommand() *cobra.Command {
 }
 
 // printFleet prints regions in the format of --output; text prints the default format, for people.
-func (a commands) printFleet(v fleetforecast.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
+func (a commands) printFleet(v fleetplan.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
 		return a.PrintEncoded(v)
@@ -103,10 +103,10 @@ var fleetColours = base.Palette{
 	string(v1alpha1.PhaseDeprovisioning):  "\x1b[2m",
 	string(v1alpha1.PhaseCleanup):         "\x1b[2m",
 	string(v1alpha1.PhaseFailed):          "\x1b[31m",
-	fleetforecast.AgentSilent:             "\x1b[31m",
+	fleetplan.AgentSilent:                 "\x1b[31m",
 }
 
-func (a commands) writeFleetTables(w io.Writer, v fleetforecast.Fleet, namespaces bool) error {
+func (a commands) writeFleetTables(w io.Writer, v fleetplan.Fleet, namespaces bool) error {
 	tables := []*base.Table{a.buildCapacityTable(w, v, namespaces), a.buildDataPlaneTable(w, v, namespaces)}
 	if len(tables[0].Rows) == 0 {
 		tables = tables[1:]
@@ -118,7 +118,7 @@ func (a commands) writeFleetTables(w io.Writer, v fleetforecast.Fleet, namespace
 }
 
 // buildCapacityTable has a row for each region and type. On a terminal, each row has a usage bar.
-func (a commands) buildCapacityTable(w io.Writer, v fleetforecast.Fleet, namespaces bool) *base.Table {
+func (a commands) buildCapacityTable(w io.Writer, v fleetplan.Fleet, namespaces bool) *base.Table {
 	t := base.NewTable("REGION", "TYPE", "DATA PLANES", "COMING", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
 	t.Colours = fleetColours
 	drawn := a.IsTerminal(w)
@@ -130,7 +130,7 @@ func (a commands) buildCapacityTable(w io.Writer, v fleetforecast.Fleet, namespa
 		for _, k := range r.Types {
 			row := []string{
 				r.Name, k.Name, base.FormatNumber(k.DataPlanes), base.FormatNumber(k.InFlight), fmt.Sprintf("%d/%d", k.UsedUnits, k.MaxUnits), base.FormatNumber(k.FreeUnits),
-				base.FormatNumber(k.SlackUnits), formatLimit(k.Limit), base.FormatNumber(k.PendingUnits), fleetforecast.DescribeAction(k.Decision), string(k.Decision.Reason),
+				base.FormatNumber(k.SlackUnits), formatLimit(k.Limit), base.FormatNumber(k.PendingUnits), fleetplan.DescribeAction(k.Decision), string(k.Decision.Reason),
 			}
 			if drawn {
 				row = append(row, drawUsageBar(k.UsedUnits, k.MaxUnits))
@@ -164,7 +164,7 @@ func drawUsageBar(used, most int) string {
 }
 
 // buildDataPlaneTable has a row for each data plane, including those without decisions.
-func (a commands) buildDataPlaneTable(w io.Writer, v fleetforecast.Fleet, namespaces bool) *base.Table {
+func (a commands) buildDataPlaneTable(w io.Writer, v fleetplan.Fleet, namespaces bool) *base.Table {
 	t := base.NewTable("DATA PLANE", "REGION", "PHASE", "AGE", "LIVE", "INSTANCES", "UNITS", "WHY")
 	t.Colours = fleetColours
 	t.AddNamespaceHeader(namespaces)
@@ -186,7 +186,7 @@ func (a commands) buildDataPlaneTable(w io.Writer, v fleetforecast.Fleet, namesp
 
 // writeFleetHints lists regions without decisions, and the commands that explain waiting and
 // failing instances.
-func (a commands) writeFleetHints(w io.Writer, v fleetforecast.Fleet, namespaces bool) error {
+func (a commands) writeFleetHints(w io.Writer, v fleetplan.Fleet, namespaces bool) error {
 	var lines []string
 	for _, r := range v.Regions {
 		waiting := r.WaitingInstances()

@@ -69,32 +69,32 @@ and apply it with "hotspare kubectl apply -f -".`,
 	return cmd
 }
 
-func (d *createOptions) addFlags(cmd *cobra.Command) {
+func (o *createOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Int32Var(&d.size, "size", 1, "number of unclaimed clusters to keep")
-	f.Int32Var(&d.running, "running", 0, "number of unclaimed clusters to keep running; the others hibernate")
-	f.StringVar(&d.platform, "platform", defaultPlatform, "platform to install clusters on")
-	f.Int32Var(&d.workers, "workers", 1, "number of worker machines of each cluster; with 0, the control plane's node only reports that pods run")
-	f.StringVar(&d.containers, "containers", "", "whether workers run the containers of pods: Auto (if this machine can), Always or Never")
-	f.StringVar(&d.imageSet, "image-set", defaultImageSet, "ClusterImageSet to install")
-	f.StringVar(&d.baseDomain, "base-domain", defaultBaseDomain, "DNS domain of the clusters")
-	f.Int32Var(&d.maxSize, "max-size", -1, "maximum number of clusters, including claimed ones (-1: no limit)")
-	f.Int32Var(&d.maxConcurrent, "max-concurrent", -1, "maximum number of clusters to install or destroy at a time (-1: no limit)")
-	f.DurationVar(&d.lifetime, "claim-lifetime", 0, "default lifetime of claims (0: no limit)")
-	f.BoolVar(&d.fake, "fake", false, "create clusters without machines, to try things out")
-	f.BoolVar(&d.dryRun, "dry-run", false, "print the pool without creating it")
+	f.Int32Var(&o.size, "size", 1, "number of unclaimed clusters to keep")
+	f.Int32Var(&o.running, "running", 0, "number of unclaimed clusters to keep running; the others hibernate")
+	f.StringVar(&o.platform, "platform", defaultPlatform, "platform to install clusters on")
+	f.Int32Var(&o.workers, "workers", 1, "number of worker machines of each cluster; with 0, the control plane's node only reports that pods run")
+	f.StringVar(&o.containers, "containers", "", "whether workers run the containers of pods: Auto (if this machine can), Always or Never")
+	f.StringVar(&o.imageSet, "image-set", defaultImageSet, "ClusterImageSet to install")
+	f.StringVar(&o.baseDomain, "base-domain", defaultBaseDomain, "DNS domain of the clusters")
+	f.Int32Var(&o.maxSize, "max-size", -1, "maximum number of clusters, including claimed ones (-1: no limit)")
+	f.Int32Var(&o.maxConcurrent, "max-concurrent", -1, "maximum number of clusters to install or destroy at a time (-1: no limit)")
+	f.DurationVar(&o.lifetime, "claim-lifetime", 0, "default lifetime of claims (0: no limit)")
+	f.BoolVar(&o.fake, "fake", false, "create clusters without machines, to try things out")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the pool without creating it")
 }
 
-func (d *createOptions) validate() error {
+func (o *createOptions) validate() error {
 	switch {
-	case d.platform != defaultPlatform:
-		return fmt.Errorf("the flags do not cover the settings of platform %q: print a pool with --dry-run and edit it", d.platform)
-	case d.size < 0, d.running < 0, d.workers < 0:
+	case o.platform != defaultPlatform:
+		return fmt.Errorf("the flags do not cover the settings of platform %q: print a pool with --dry-run and edit it", o.platform)
+	case o.size < 0, o.running < 0, o.workers < 0:
 		return errors.New("--size, --running and --workers must not be negative")
-	case d.lifetime < 0:
+	case o.lifetime < 0:
 		return errors.New("--claim-lifetime must not be negative")
-	case d.containers != "" && !slices.Contains(containerChoices, d.containers):
-		return fmt.Errorf("--containers is %q: choose one of %s", d.containers, strings.Join(containerChoices, ", "))
+	case o.containers != "" && !slices.Contains(containerChoices, o.containers):
+		return fmt.Errorf("--containers is %q: choose one of %s", o.containers, strings.Join(containerChoices, ", "))
 	}
 	return nil
 }
@@ -102,21 +102,21 @@ func (d *createOptions) validate() error {
 // containerChoices are the values of --containers.
 var containerChoices = []string{string(hivev1.LocalContainersAuto), string(hivev1.LocalContainersAlways), string(hivev1.LocalContainersNever)}
 
-func (d *createOptions) buildPool(namespace, name string) *hivev1.ClusterPool {
+func (o *createOptions) buildPool(namespace, name string) *hivev1.ClusterPool {
 	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	p.Spec = hivev1.ClusterPoolSpec{
-		Platform:      hivev1.Platform{Local: &hivev1.LocalPlatform{Workers: &d.workers, Containers: hivev1.LocalContainers(d.containers)}},
-		Size:          d.size,
-		RunningCount:  d.running,
-		MaxSize:       optionalLimit(d.maxSize),
-		MaxConcurrent: optionalLimit(d.maxConcurrent),
-		BaseDomain:    d.baseDomain,
-		ImageSetRef:   hivev1.ClusterImageSetReference{Name: d.imageSet},
+		Platform:      hivev1.Platform{Local: &hivev1.LocalPlatform{Workers: &o.workers, Containers: hivev1.LocalContainers(o.containers)}},
+		Size:          o.size,
+		RunningCount:  o.running,
+		MaxSize:       optionalLimit(o.maxSize),
+		MaxConcurrent: optionalLimit(o.maxConcurrent),
+		BaseDomain:    o.baseDomain,
+		ImageSetRef:   hivev1.ClusterImageSetReference{Name: o.imageSet},
 	}
-	if d.lifetime > 0 {
-		p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Default: base.ToAPIDuration(d.lifetime)}
+	if o.lifetime > 0 {
+		p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Default: base.ToAPIDuration(o.lifetime)}
 	}
-	if d.fake {
+	if o.fake {
 		p.Spec.Annotations = map[string]string{hivev1.AnnotationFake: "true"}
 	}
 	return p

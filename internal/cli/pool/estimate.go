@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/pool/estimate"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/pool/sizeestimate"
 )
 
 const estimateLong = `Estimate the size, runningCount and limits of a pool for a given rate of claims. The
@@ -29,7 +29,7 @@ install, which gives the runningCount of a pool without standby clusters.`
 
 // estimateOptions are the flags of pool estimate.
 type estimateOptions struct {
-	estimate.Demand
+	sizeestimate.Demand
 	atOnce, spare float64 // in percent
 	// unknownResume is set when the duration of a resume is unknown.
 	unknownResume bool
@@ -121,11 +121,11 @@ func (a commands) runPoolEstimate(q *estimateOptions) error {
 	if q.unknownResume = q.Resume == 0; q.unknownResume {
 		q.Resume = q.Install
 	}
-	e, err := estimate.RecommendSize(q.Demand)
+	e, err := sizeestimate.RecommendSize(q.Demand)
 	switch {
-	case errors.Is(err, estimate.ErrShare):
+	case errors.Is(err, sizeestimate.ErrShare):
 		return base.NewUsageError(errors.New("--at-once and --spare must be percentages above 0 and below 100: no pool can serve every claim at once"))
-	case errors.Is(err, estimate.ErrTime):
+	case errors.Is(err, sizeestimate.ErrTime):
 		return base.NewUsageError(errors.New("durations must be positive"))
 	case err != nil:
 		return err
@@ -140,7 +140,7 @@ func (a commands) runPoolEstimate(q *estimateOptions) error {
 	}
 }
 
-func (a commands) writeEstimate(w io.Writer, q *estimateOptions, e estimate.Recommendation) error {
+func (a commands) writeEstimate(w io.Writer, q *estimateOptions, e sizeestimate.Recommendation) error {
 	d := q.Demand
 	about := base.NewTable()
 	about.AddRow("Claims", fmt.Sprintf("one every %s", duration.HumanDuration(d.Every)))

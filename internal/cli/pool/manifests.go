@@ -13,31 +13,31 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/clusterstate"
 	"hotspare.io/hotspare/internal/explain/humanize"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/poolplan"
 	"hotspare.io/hotspare/internal/manifest"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// manifestForecast is the plan of the controller for a pool that was read from manifests.
-type manifestForecast struct {
-	poolforecast.Forecast
+// manifestPlan is the plan of the controller for a pool that was read from manifests.
+type manifestPlan struct {
+	poolplan.Evaluation
 	// assumedObjects are objects that the pool references and that are not among the
 	// manifests, such as "Secret default/pull".
 	assumedObjects []string
 }
 
 // changesObjects reports whether the plan changes anything but the positions of claims.
-func (f manifestForecast) changesObjects() bool {
-	return len(f.Plan.Steps) > f.Plan.CountSteps(pool.SetPosition)
+func (p manifestPlan) changesObjects() bool {
+	return len(p.Plan.Steps) > p.Plan.CountSteps(pool.SetPosition)
 }
 
 // planPools plans all pools of a set, in the order of their names.
-func (q *planOptions) planPools(set *manifest.Set) ([]manifestForecast, error) {
-	var out []manifestForecast
+func (o *planOptions) planPools(set *manifest.Set) ([]manifestPlan, error) {
+	var out []manifestPlan
 	var errs []error
 	for _, key := range base.SortedKeys(set.Pools) {
-		f, err := q.planPool(set, key)
+		f, err := o.planPool(set, key)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("planning pool %s: %w", key, err))
 			continue
@@ -47,8 +47,8 @@ func (q *planOptions) planPools(set *manifest.Set) ([]manifestForecast, error) {
 	return out, errors.Join(errs...)
 }
 
-func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestForecast, error) {
-	f := manifestForecast{Forecast: poolforecast.Forecast{Objects: facts.Objects{
+func (o *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (manifestPlan, error) {
+	f := manifestPlan{Evaluation: poolplan.Evaluation{Objects: facts.Objects{
 		Pool: set.Pools[key], SetsUnknown: true,
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}
@@ -68,17 +68,17 @@ func (q *planOptions) planPool(set *manifest.Set, key types.NamespacedName) (man
 			f.Claims[c.Name] = c
 		}
 	}
-	q.checkDependencies(set, &f)
-	q.resolveCustomizations(set, &f)
-	return f, f.Decide(q.now)
+	o.checkDependencies(set, &f)
+	o.resolveCustomizations(set, &f)
+	return f, f.Decide(o.now)
 }
 
 // resolveCustomizations finds the pool's customizations among the manifests. A customization that
 // is not among them is assumed to be valid, and available unless the pool's status shows its use.
 // With --complete it is missing. The patches are checked if the install-config template is known.
-func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestForecast) {
+func (o *planOptions) resolveCustomizations(set *manifest.Set, f *manifestPlan) {
 	f.Customizations, f.Faults, f.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]string{}, map[string]bool{}
-	template, known := q.findTemplate(set, f.Pool)
+	template, known := o.findTemplate(set, f.Pool)
 	for _, name := range f.CustomizationNames() {
 		key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: name}
 		c := set.Customizations[key]
@@ -88,7 +88,7 @@ func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestForeca
 			if known {
 				f.Faults[name] = facts.CustomizationError(template, f.Pool, c)
 			}
-		case !q.complete:
+		case !o.complete:
 			f.assumedObjects = append(f.assumedObjects, "ClusterDeploymentCustomization "+key.String())
 			f.Customizations[name], f.Assumed[name] = facts.AssumedCustomization(f.Pool, name), true
 		}
@@ -97,7 +97,7 @@ func (q *planOptions) resolveCustomizations(set *manifest.Set, f *manifestForeca
 
 // findTemplate returns the install-config template of the pool and whether it is known. A pool
 // without a template uses the default.
-func (q *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, bool) {
+func (o *planOptions) findTemplate(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, bool) {
 	ref := p.Spec.InstallConfigSecretTemplateRef
 	if ref == nil || ref.Name == "" {
 		return nil, true
@@ -116,13 +116,13 @@ func clusterPoolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
 }
 
 // checkDependencies finds what the pool needs and lacks. A pool that is being deleted needs nothing.
-func (q *planOptions) checkDependencies(set *manifest.Set, f *manifestForecast) {
+func (o *planOptions) checkDependencies(set *manifest.Set, f *manifestPlan) {
 	if f.Pool.DeletionTimestamp != nil {
 		return
 	}
-	f.Missing = facts.InvalidFields(f.Pool, q.platforms)
+	f.Missing = facts.InvalidFields(f.Pool, o.platforms)
 	for _, n := range facts.ListDependencies(f.Pool) {
-		if message := q.checkDependency(set, f, n); message != "" {
+		if message := o.checkDependency(set, f, n); message != "" {
 			f.Missing = append(f.Missing, message)
 		}
 	}
@@ -130,7 +130,7 @@ func (q *planOptions) checkDependencies(set *manifest.Set, f *manifestForecast) 
 
 // checkDependency finds a dependency of the pool among the manifests and returns what is wrong
 // with it. A dependency that is not among them is assumed to exist, except with --complete.
-func (q *planOptions) checkDependency(set *manifest.Set, f *manifestForecast, n facts.Dependency) string {
+func (o *planOptions) checkDependency(set *manifest.Set, f *manifestPlan, n facts.Dependency) string {
 	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
 	var found bool
 	switch n.Kind {
@@ -147,7 +147,7 @@ func (q *planOptions) checkDependency(set *manifest.Set, f *manifestForecast, n 
 	switch {
 	case found:
 		return ""
-	case q.complete:
+	case o.complete:
 		return n.NotFoundMessage()
 	}
 	f.assumedObjects = append(f.assumedObjects, fmt.Sprintf("%s %s", n.Kind, strings.TrimPrefix(key.String(), "/")))
@@ -156,7 +156,7 @@ func (q *planOptions) checkDependency(set *manifest.Set, f *manifestForecast, n 
 
 // describeOmissions lists the objects that the plans ignore, and those that they treat in an
 // unexpected way.
-func describeOmissions(set *manifest.Set, all []manifestForecast) []string {
+func describeOmissions(set *manifest.Set, all []manifestPlan) []string {
 	var lost, strays, unclaimed, free []string
 	for _, key := range base.SortedKeys(set.Claims) {
 		c := set.Claims[key]

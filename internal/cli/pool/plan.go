@@ -115,21 +115,21 @@ func (a commands) runPoolPlan(ctx context.Context, q *planOptions) error {
 	if left != nil {
 		return base.WithRemedy(left, "correct these objects; the plans above ignore them")
 	}
-	if q.detailed && slices.ContainsFunc(some, manifestForecast.changesObjects) {
+	if q.detailed && slices.ContainsFunc(some, manifestPlan.changesObjects) {
 		return &base.ExitError{Code: base.ExitSteps}
 	}
 	return nil
 }
 
 // selectPools returns the pools that --pool and -n select.
-func (a commands) selectPools(all []manifestForecast, name string) ([]manifestForecast, error) {
+func (a commands) selectPools(all []manifestPlan, name string) ([]manifestPlan, error) {
 	if len(all) == 0 {
 		return nil, base.WithRemedy(errors.New("the files contain no ClusterPool"), "add the pool to plan; clusters and claims alone have no plan")
 	}
 	if name == "" {
 		return all, nil
 	}
-	var some []manifestForecast
+	var some []manifestPlan
 	var others []string
 	for _, f := range all {
 		if f.Pool.Name == base.StripKindPrefix(name) && (a.Flags.Namespace == "" || a.Flags.Namespace == f.Pool.Namespace) {
@@ -147,7 +147,7 @@ func (a commands) selectPools(all []manifestForecast, name string) ([]manifestFo
 	return nil, base.WithRemedy(fmt.Errorf("the files contain no pool %q%s", name, where), "they contain "+humanize.JoinFirstWords(others))
 }
 
-func (a commands) printPlans(plans []manifestForecast, warnings []manifest.Warning, now time.Time) error {
+func (a commands) printPlans(plans []manifestPlan, warnings []manifest.Warning, now time.Time) error {
 	switch a.Flags.Output {
 	case base.AsJSON, base.AsYAML:
 		return a.PrintEncoded(newPlanReport(plans, warnings, now))
@@ -172,7 +172,7 @@ func (a commands) printPlans(plans []manifestForecast, warnings []manifest.Warni
 
 // writePlan prints a plan for people: the pool, the steps, then the power states that change and
 // the conditions that report a problem.
-func (a commands) writePlan(w io.Writer, f manifestForecast) error {
+func (a commands) writePlan(w io.Writer, f manifestPlan) error {
 	about := base.NewTable()
 	about.AddRow("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
 	about.AddRow("Keeps", DescribeSize(f.Pool.Spec))
@@ -185,5 +185,5 @@ func (a commands) writePlan(w io.Writer, f manifestForecast) error {
 	if f.Plan.Next > 0 {
 		about.AddRow("Next check", "in "+f.Plan.Next.String())
 	}
-	return a.WriteSections(w, about, BuildStepTable(f.Forecast), buildPowerTable(f.Forecast), BuildConditionTable(f.Forecast))
+	return a.WriteSections(w, about, BuildStepTable(f.Evaluation), buildPowerTable(f.Evaluation), BuildConditionTable(f.Evaluation))
 }

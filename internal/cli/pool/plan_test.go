@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/poolplan"
 	"hotspare.io/hotspare/internal/manifest"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -16,8 +16,8 @@ import (
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func TestManyCreationsAreOneLine(t *testing.T) {
-	f := manifestForecast{Forecast: poolforecast.Forecast{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
-	if rows := BuildStepTable(f.Forecast).Rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
+	f := manifestPlan{Evaluation: poolplan.Evaluation{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
+	if rows := BuildStepTable(f.Evaluation).Rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
 		t.Errorf("got %v", rows)
 	}
 }

@@ -6,14 +6,14 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/explain/poolforecast"
+	"hotspare.io/hotspare/internal/explain/poolplan"
 	"hotspare.io/hotspare/internal/manifest"
 	"hotspare.io/hotspare/internal/pool"
 )
 
 // BuildStepTable has a row for each step. Clusters that are created for the same reason share a
 // row. Steps that set a claim's position are omitted: the table of claims shows the positions.
-func BuildStepTable(f poolforecast.Forecast) *base.Table {
+func BuildStepTable(f poolplan.Evaluation) *base.Table {
 	t := base.NewTable("STEPS")
 	creates := map[string]int{}
 	for _, st := range f.Plan.StepsOf(pool.Create) {
@@ -33,7 +33,7 @@ func BuildStepTable(f poolforecast.Forecast) *base.Table {
 }
 
 // buildPowerTable lists the clusters whose power state changes.
-func buildPowerTable(f poolforecast.Forecast) *base.Table {
+func buildPowerTable(f poolplan.Evaluation) *base.Table {
 	t := base.NewTable("CLUSTER", "PHASE", "POWER", "TARGET")
 	for _, c := range f.PlannedClusters() {
 		if c.Power != c.TargetPower {
@@ -45,7 +45,7 @@ func buildPowerTable(f poolforecast.Forecast) *base.Table {
 
 // BuildConditionTable lists the conditions that report a problem, with a row for each missing
 // dependency.
-func BuildConditionTable(f poolforecast.Forecast) *base.Table {
+func BuildConditionTable(f poolplan.Evaluation) *base.Table {
 	t := base.NewTable("CONDITION", "STATUS", "REASON", "MESSAGE")
 	for _, c := range f.UnhealthyConditions() {
 		if c.Type == hivev1.PoolMissingDependencies && len(f.Missing) > 0 {
@@ -70,19 +70,19 @@ type PlanReport struct {
 
 // PlannedPool is the plan of one pool in a PlanReport.
 type PlannedPool struct {
-	Namespace string                        `json:"namespace"`
-	Name      string                        `json:"name"`
-	Version   string                        `json:"version"`
-	Steps     []pool.Step                   `json:"steps"`
-	Clusters  []poolforecast.PlannedCluster `json:"clusters"`
-	Counts    poolforecast.Census           `json:"counts"`
-	Status    hivev1.ClusterPoolStatus      `json:"status"`
-	Assumed   []string                      `json:"assumed"`
-	Next      string                        `json:"next,omitempty"`
+	Namespace string                    `json:"namespace"`
+	Name      string                    `json:"name"`
+	Version   string                    `json:"version"`
+	Steps     []pool.Step               `json:"steps"`
+	Clusters  []poolplan.PlannedCluster `json:"clusters"`
+	Counts    poolplan.Census           `json:"counts"`
+	Status    hivev1.ClusterPoolStatus  `json:"status"`
+	Assumed   []string                  `json:"assumed"`
+	Next      string                    `json:"next,omitempty"`
 }
 
 // newPlanReport uses empty lists instead of null, so that programs need not handle both.
-func newPlanReport(plans []manifestForecast, warnings []manifest.Warning, now time.Time) PlanReport {
+func newPlanReport(plans []manifestPlan, warnings []manifest.Warning, now time.Time) PlanReport {
 	out := PlanReport{Now: now, Pools: []PlannedPool{}, Warnings: base.EmptyIfNil(warnings)}
 	for _, f := range plans {
 		p := PlannedPool{

@@ -152,54 +152,54 @@ type study struct {
 	notes   []string
 }
 
-func (q *options) parse() (*study, error) {
-	s := &study{share: q.atOnce / 100, maxWait: q.maxWait, options: simulate.Options{Seed: q.seed, Exact: q.exact, Samples: chartSamples}}
+func (o *options) parse() (*study, error) {
+	s := &study{share: o.atOnce / 100, maxWait: o.maxWait, options: simulate.Options{Seed: o.seed, Exact: o.exact, Samples: chartSamples}}
 	var err error
-	if s.options.Resume, err = simulate.ParseDuration(q.resume); err != nil {
-		return nil, fmt.Errorf("--resume %q is not a duration: %w", q.resume, err)
+	if s.options.Resume, err = simulate.ParseDuration(o.resume); err != nil {
+		return nil, fmt.Errorf("--resume %q is not a duration: %w", o.resume, err)
 	}
-	if err := q.parseSleep(s); err != nil {
+	if err := o.parseSleep(s); err != nil {
 		return nil, err
 	}
-	if s.options.Install, err = simulate.ParseDuration(q.install); err != nil {
-		return nil, fmt.Errorf("--install %q is not a duration: %w", q.install, err)
+	if s.options.Install, err = simulate.ParseDuration(o.install); err != nil {
+		return nil, fmt.Errorf("--install %q is not a duration: %w", o.install, err)
 	}
-	if s.options.Destroy, err = time.ParseDuration(q.destroy); err != nil || s.options.Destroy < 0 {
-		return nil, fmt.Errorf("--destroy %q is not a duration: write one such as 10m", q.destroy)
+	if s.options.Destroy, err = time.ParseDuration(o.destroy); err != nil || s.options.Destroy < 0 {
+		return nil, fmt.Errorf("--destroy %q is not a duration: write one such as 10m", o.destroy)
 	}
-	if err := q.checkNumbers(); err != nil {
+	if err := o.checkNumbers(); err != nil {
 		return nil, err
 	}
-	s.options.FailedResumes, s.options.FailedInstalls = q.failedResumes/100, q.failedInstalls/100
-	if q.maxSize >= 0 {
-		s.options.MaxSize = &q.maxSize
+	s.options.FailedResumes, s.options.FailedInstalls = o.failedResumes/100, o.failedInstalls/100
+	if o.maxSize >= 0 {
+		s.options.MaxSize = &o.maxSize
 	}
-	if q.maxConcurrent >= 0 {
-		s.options.MaxConcurrent = &q.maxConcurrent
+	if o.maxConcurrent >= 0 {
+		s.options.MaxConcurrent = &o.maxConcurrent
 	}
-	if s.zone, err = time.LoadLocation(q.zone); err != nil || q.zone == "Local" {
-		return nil, fmt.Errorf("--time-zone %q is not a time zone: use a name from the IANA database, such as Europe/Berlin", q.zone)
+	if s.zone, err = time.LoadLocation(o.zone); err != nil || o.zone == "Local" {
+		return nil, fmt.Errorf("--time-zone %q is not a time zone: use a name from the IANA database, such as Europe/Berlin", o.zone)
 	}
-	if q.plot != "" {
-		if _, err := plot.FormatOf(q.plot); err != nil {
+	if o.plot != "" {
+		if _, err := plot.FormatOf(o.plot); err != nil {
 			return nil, fmt.Errorf("--plot: %w", err)
 		}
 	}
-	if s.options.Prices, s.priced, err = base.ParsePrices(q.prices); err != nil {
+	if s.options.Prices, s.priced, err = base.ParsePrices(o.prices); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 // parseSleep parses the flags about depths of sleep.
-func (q *options) parseSleep(s *study) error {
+func (o *options) parseSleep(s *study) error {
 	var err error
-	if s.options.Sleep, err = pool.ParseLadder(q.sleep); err != nil {
-		return fmt.Errorf("--sleep %q is not a ladder of depths: %w", q.sleep, err)
+	if s.options.Sleep, err = pool.ParseLadder(o.sleep); err != nil {
+		return fmt.Errorf("--sleep %q is not a ladder of depths: %w", o.sleep, err)
 	}
 	s.options.ResumeFrom = map[string]simulate.Duration{}
 	for _, f := range []struct{ flag, depth, text string }{
-		{"--resume-freeze", pool.DepthFreeze, q.resumeFreeze}, {"--resume-suspend", pool.DepthSuspend, q.resumeSuspend},
+		{"--resume-freeze", pool.DepthFreeze, o.resumeFreeze}, {"--resume-suspend", pool.DepthSuspend, o.resumeSuspend},
 	} {
 		if s.options.ResumeFrom[f.depth], err = simulate.ParseDuration(f.text); err != nil {
 			return fmt.Errorf("%s %q is not a duration: %w", f.flag, f.text, err)
@@ -209,17 +209,17 @@ func (q *options) parseSleep(s *study) error {
 }
 
 // checkNumbers checks the ranges of the flags that are numbers.
-func (q *options) checkNumbers() error {
+func (o *options) checkNumbers() error {
 	switch {
-	case q.atOnce <= 0 || q.atOnce >= 100:
-		return fmt.Errorf("--at-once %g is not above 0 and below 100: no pool can serve every claim at once; 99.9 is possible", q.atOnce)
-	case q.maxWait < 0:
-		return fmt.Errorf("--max-wait %s is negative: use 0 or more", q.maxWait)
-	case q.train < 0 || q.train > 0.95:
-		return fmt.Errorf("--train %g is not from 0 to 0.95: 0.25 learns from the first quarter of the time", q.train)
-	case q.failedResumes < 0 || q.failedResumes >= 100 || q.failedInstalls < 0 || q.failedInstalls >= 100:
+	case o.atOnce <= 0 || o.atOnce >= 100:
+		return fmt.Errorf("--at-once %g is not above 0 and below 100: no pool can serve every claim at once; 99.9 is possible", o.atOnce)
+	case o.maxWait < 0:
+		return fmt.Errorf("--max-wait %s is negative: use 0 or more", o.maxWait)
+	case o.train < 0 || o.train > 0.95:
+		return fmt.Errorf("--train %g is not from 0 to 0.95: 0.25 learns from the first quarter of the time", o.train)
+	case o.failedResumes < 0 || o.failedResumes >= 100 || o.failedInstalls < 0 || o.failedInstalls >= 100:
 		return errors.New("--failed-resumes and --failed-installs must be percentages from 0 to below 100")
-	case q.maxSize < -1 || q.maxConcurrent < -1:
+	case o.maxSize < -1 || o.maxConcurrent < -1:
 		return errors.New("--max-size and --max-concurrent must be 0 or more, or -1 for no limit")
 	}
 	return nil

@@ -31,36 +31,36 @@ type batchCall struct {
 }
 
 // callInBatches applies the action to all instances in list.
-func (s *batchCall) callInBatches(ctx context.Context, list []instance) {
+func (c *batchCall) callInBatches(ctx context.Context, list []instance) {
 	for some := range slices.Chunk(list, batchSize) {
-		s.callOneBatch(ctx, some)
+		c.callOneBatch(ctx, some)
 	}
 }
 
-func (s *batchCall) callOneBatch(ctx context.Context, some []instance) {
-	if s.aborted || len(some) == 0 {
+func (c *batchCall) callOneBatch(ctx context.Context, some []instance) {
+	if c.aborted || len(some) == 0 {
 		return
 	}
-	err := s.do(ctx, instanceIDs(some))
+	err := c.do(ctx, instanceIDs(some))
 	if err == nil {
 		return
 	}
-	p := s.classifyError(ctx, err)
+	p := c.classifyError(ctx, err)
 	switch {
 	case p.class.affectsAllInstances():
-		s.aborted = true
-		s.errs = append(s.errs, fmt.Errorf("%s instances: %w", s.verb, p.toFault()))
+		c.aborted = true
+		c.errs = append(c.errs, fmt.Errorf("%s instances: %w", c.verb, p.toFault()))
 	case len(some) > 1:
 		bad, good := splitSuspects(some, p.text)
-		s.callOneBatch(ctx, good)
-		s.callOneBatch(ctx, bad)
+		c.callOneBatch(ctx, good)
+		c.callOneBatch(ctx, bad)
 	case p.class == instanceGone, p.class == wrongState:
 		// A deleted instance needs no action. An instance whose state has changed since it was
 		// listed is handled by the next call.
-	case s.instanceError != nil:
-		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], s.instanceError(some[0], p)))
+	case c.instanceError != nil:
+		c.errs = append(c.errs, fmt.Errorf("%s %s: %w", c.verb, some[0], c.instanceError(some[0], p)))
 	default:
-		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], p.toFault()))
+		c.errs = append(c.errs, fmt.Errorf("%s %s: %w", c.verb, some[0], p.toFault()))
 	}
 }
 
@@ -76,12 +76,12 @@ func splitSuspects(some []instance, message string) (bad, good []instance) {
 
 // stopSpotInstances stops the instances that can be stopped (those of persistent spot requests) and
 // terminates the others. It must be called only for workers: a terminated machine loses its disk.
-func (s *batchCall) stopSpotInstances(ctx context.Context, list []instance) {
+func (c *batchCall) stopSpotInstances(ctx context.Context, list []instance) {
 	var once []instance
-	stop := s.do
-	s.do = func(ctx context.Context, ids []string) error {
+	stop := c.do
+	c.do = func(ctx context.Context, ids []string) error {
 		err := stop(ctx, ids)
-		if err == nil || len(ids) > 1 || s.classifyError(ctx, err).class != unsupportedOperation {
+		if err == nil || len(ids) > 1 || c.classifyError(ctx, err).class != unsupportedOperation {
 			return err
 		}
 		i := list[slices.IndexFunc(list, func(i instance) bool { return i.id == ids[0] })]
@@ -91,10 +91,10 @@ func (s *batchCall) stopSpotInstances(ctx context.Context, list []instance) {
 		once = append(once, i)
 		return nil
 	}
-	s.callInBatches(ctx, list)
-	s.verb, s.do = "terminating spot instance", s.terminateInstances
-	s.callInBatches(ctx, once)
-	s.verb, s.do = "stopping", stop
+	c.callInBatches(ctx, list)
+	c.verb, c.do = "terminating spot instance", c.terminateInstances
+	c.callInBatches(ctx, once)
+	c.verb, c.do = "stopping", stop
 }
 
 func instanceIDs(list []instance) []string {

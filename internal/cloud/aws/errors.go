@@ -34,7 +34,7 @@ const (
 
 // affectsAllInstances reports whether a request for any other instance would fail with the same
 // error.
-func (w errorClass) affectsAllInstances() bool { return w >= throttled }
+func (c errorClass) affectsAllInstances() bool { return c >= throttled }
 
 // Delays before the next try.
 const (
@@ -105,21 +105,21 @@ type awsError struct {
 	err    error
 }
 
-func (p awsError) Error() string { return p.text + p.remedy }
-func (p awsError) Unwrap() error { return p.err }
+func (e awsError) Error() string { return e.text + e.remedy }
+func (e awsError) Unwrap() error { return e.err }
 
-func (p awsError) toFault() error {
-	switch p.class {
+func (e awsError) toFault() error {
+	switch e.class {
 	case throttled:
-		return fault.NewWait(throttleDelay, "%w", p)
+		return fault.NewWait(throttleDelay, "%w", e)
 	case noCapacity:
-		return fault.NewCapacity(capacityDelay, "%w", p)
+		return fault.NewCapacity(capacityDelay, "%w", e)
 	case notAuthorized, unsupportedOperation, cannotHibernate, credentialsRefused:
-		return fault.New(fault.Denied, p)
+		return fault.New(fault.Denied, e)
 	case instanceGone:
-		return fault.New(fault.Gone, p)
+		return fault.New(fault.Gone, e)
 	default:
-		return fault.New(fault.Unknown, p)
+		return fault.New(fault.Unknown, e)
 	}
 }
 
@@ -129,26 +129,26 @@ func isAgentMissing(e awsError) bool { return strings.Contains(e.text, "not read
 
 // classifyError returns the class and the text of err. ctx is the caller's context, without the
 // deadline of the request.
-func (who identity) classifyError(ctx context.Context, err error) awsError {
+func (i identity) classifyError(ctx context.Context, err error) awsError {
 	if ctx.Err() != nil {
 		return awsError{class: contextEnded, text: ctx.Err().Error(), err: ctx.Err()}
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() == "UnknownError" {
-		return awsError{class: unavailable, text: who.redactCredentials(describeTransportError(err)), err: err}
+		return awsError{class: unavailable, text: i.redactCredentials(describeTransportError(err)), err: err}
 	}
 	p := awsError{class: errorClasses[api.ErrorCode()], err: err}
 	message, _, _ := strings.Cut(api.ErrorMessage(), " Encoded authorization failure message:") // it is long and different each time
-	p.text = who.redactCredentials(api.ErrorCode() + ": " + strings.TrimSpace(message))
+	p.text = i.redactCredentials(api.ErrorCode() + ": " + strings.TrimSpace(message))
 	if _, known := errorClasses[api.ErrorCode()]; !known && statusOf(err) >= http.StatusInternalServerError {
 		p.class = unavailable
 	}
 	switch {
 	case p.class == credentialsRefused:
-		p.text = fmt.Sprintf("AWS rejects %s: %s", who, p.text)
-		p.remedy = " (set valid credentials there, and check that they are enabled for region " + who.region + " and that the hub's clock is correct)"
+		p.text = fmt.Sprintf("AWS rejects %s: %s", i, p.text)
+		p.remedy = " (set valid credentials there, and check that they are enabled for region " + i.region + " and that the hub's clock is correct)"
 	case api.ErrorCode() == "UnauthorizedOperation":
-		p.remedy = fmt.Sprintf(" (allow it to %s: docs/platforms/aws.md has the policy)", who)
+		p.remedy = fmt.Sprintf(" (allow it to %s: docs/platforms/aws.md has the policy)", i)
 	}
 	return p
 }

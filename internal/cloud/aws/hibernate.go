@@ -52,8 +52,8 @@ func (a *account) hibernateInstances(ctx context.Context, ids []string) error {
 }
 
 // newHibernation returns a call that hibernates instances.
-func (p *Actuator) newHibernation(a *account, ref cloud.Ref) batchCall {
-	expired := !ref.Since.IsZero() && p.clock.Since(ref.Since) > agentTimeout
+func (actuator *Actuator) newHibernation(a *account, ref cloud.Ref) batchCall {
+	expired := !ref.Since.IsZero() && actuator.clock.Since(ref.Since) > agentTimeout
 	return batchCall{account: a, verb: "hibernating", do: a.hibernateInstances, instanceError: func(i instance, e awsError) error {
 		switch {
 		case e.class == unsupportedOperation && isAgentMissing(e) && !expired:
@@ -68,9 +68,9 @@ func (p *Actuator) newHibernation(a *account, ref cloud.Ref) batchCall {
 // hibernateAndStop hibernates the instances that can hibernate, and stops the others. It reports whether the
 // control plane may stop now: it waits for workers that are not ready to hibernate yet, or whose
 // hibernation is refused, but not for those that may not be stopped at all.
-func (p *Actuator) hibernateAndStop(ctx context.Context, a *account, ref cloud.Ref, list []instance, stop *batchCall) bool {
+func (actuator *Actuator) hibernateAndStop(ctx context.Context, a *account, ref cloud.Ref, list []instance, stop *batchCall) bool {
 	deep, shallow := splitInstances(list, func(i instance) bool { return i.selectDepth(ref) == cloud.DepthStop })
-	h := p.newHibernation(a, ref)
+	h := actuator.newHibernation(a, ref)
 	h.aborted = stop.aborted
 	h.callInBatches(ctx, shallow)
 	stop.errs, stop.aborted = append(stop.errs, h.errs...), h.aborted

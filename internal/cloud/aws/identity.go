@@ -41,18 +41,18 @@ type identity struct {
 }
 
 // String describes where the credentials come from. It does not contain them.
-func (who identity) String() string {
-	s := fmt.Sprintf("the credentials in Secret %s of namespace %s (%s)", who.secret.Name, who.secret.Namespace, who.keys)
-	if who.role.arn != "" {
-		s += " or the role " + who.role.arn + " that they assume"
+func (i identity) String() string {
+	s := fmt.Sprintf("the credentials in Secret %s of namespace %s (%s)", i.secret.Name, i.secret.Namespace, i.keys)
+	if i.role.arn != "" {
+		s += " or the role " + i.role.arn + " that they assume"
 	}
 	return s
 }
 
 // redactCredentials removes the credentials from a text from AWS, which normally does not contain
 // them.
-func (who identity) redactCredentials(text string) string {
-	for _, c := range []sdk.Credentials{who.key, *who.assumed} {
+func (i identity) redactCredentials(text string) string {
+	for _, c := range []sdk.Credentials{i.key, *i.assumed} {
 		for _, secret := range []string{c.SecretAccessKey, c.SessionToken, c.AccessKeyID} {
 			if secret != "" {
 				text = strings.ReplaceAll(text, secret, "***")
@@ -63,7 +63,7 @@ func (who identity) redactCredentials(text string) string {
 }
 
 // readClusterIdentity reads the credentials of a cluster.
-func (p *Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (identity, error) {
+func (actuator *Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (identity, error) {
 	var set settings
 	if ref.Platform.AWS != nil {
 		if err := json.Unmarshal(ref.Platform.AWS.Raw, &set); err != nil {
@@ -80,13 +80,13 @@ func (p *Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (iden
 	case set.CredentialsAssumeRole == nil:
 		return identity{}, fault.NewDenied("spec.platform.aws.credentialsSecretRef of ClusterDeployment %s is empty: "+
 			"name a Secret with aws_access_key_id and aws_secret_access_key", ref.Cluster)
-	case p.provider.Name == "":
+	case actuator.provider.Name == "":
 		return identity{}, fault.NewDenied("spec.platform.aws.credentialsAssumeRole of ClusterDeployment %s cannot be used: "+
 			"this hub has no credentials to assume roles with; name a Secret in spec.platform.aws.credentialsSecretRef instead", ref.Cluster)
 	default:
-		who.secret = p.provider
+		who.secret = actuator.provider
 	}
-	data, err := p.secrets(ctx, who.secret)
+	data, err := actuator.secrets(ctx, who.secret)
 	if err != nil {
 		return identity{}, err
 	}
@@ -100,49 +100,49 @@ func (p *Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (iden
 }
 
 // readCredentials reads the credentials from the data of the Secret.
-func (who *identity) readCredentials(data map[string][]byte) error {
+func (i *identity) readCredentials(data map[string][]byte) error {
 	ps, err := readProfiles(data)
-	who.keys = "keys aws_access_key_id and aws_secret_access_key"
+	i.keys = "keys aws_access_key_id and aws_secret_access_key"
 	if data[configKey] != nil {
-		who.keys = "key " + configKey
+		i.keys = "key " + configKey
 	}
 	if err == nil {
-		who.key, who.role, err = ps.resolveCredentials()
+		i.key, i.role, err = ps.resolveCredentials()
 	}
 	if err != nil {
-		return fault.NewDenied("reading AWS credentials from Secret %s of namespace %s: %w", who.secret.Name, who.secret.Namespace, err)
+		return fault.NewDenied("reading AWS credentials from Secret %s of namespace %s: %w", i.secret.Name, i.secret.Namespace, err)
 	}
 	return nil
 }
 
 // staticCredentials returns a provider of the credentials in the Secret.
-func (who identity) staticCredentials() sdk.CredentialsProvider {
-	return sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) { return who.key, nil })
+func (i identity) staticCredentials() sdk.CredentialsProvider {
+	return sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) { return i.key, nil })
 }
 
 // assumedCredentials returns a provider of the role's credentials, which it requests with cfg.
-func (who identity) assumedCredentials(cfg sdk.Config) sdk.CredentialsProvider {
+func (i identity) assumedCredentials(cfg sdk.Config) sdk.CredentialsProvider {
 	client := sts.NewFromConfig(cfg)
 	return sdk.CredentialsProviderFunc(func(ctx context.Context) (sdk.Credentials, error) {
 		in := &sts.AssumeRoleInput{
-			RoleArn:         sdk.String(who.role.arn),
+			RoleArn:         sdk.String(i.role.arn),
 			RoleSessionName: sdk.String("hotspare"),
 			DurationSeconds: sdk.Int32(900), // the minimum: a call takes seconds
 		}
-		if who.role.externalID != "" {
-			in.ExternalId = sdk.String(who.role.externalID)
+		if i.role.externalID != "" {
+			in.ExternalId = sdk.String(i.role.externalID)
 		}
 		out, err := client.AssumeRole(ctx, in)
 		if err != nil {
 			return sdk.Credentials{}, err
 		}
-		*who.assumed = sdk.Credentials{
+		*i.assumed = sdk.Credentials{
 			AccessKeyID:     sdk.ToString(out.Credentials.AccessKeyId),
 			SecretAccessKey: sdk.ToString(out.Credentials.SecretAccessKey),
 			SessionToken:    sdk.ToString(out.Credentials.SessionToken),
 			CanExpire:       true,
 			Expires:         sdk.ToTime(out.Credentials.Expiration),
 		}
-		return *who.assumed, nil
+		return *i.assumed, nil
 	})
 }

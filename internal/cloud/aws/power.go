@@ -74,8 +74,8 @@ func New(secrets cloud.Secrets, options ...Option) *Actuator {
 
 // Observe returns the instances that are not terminated. Their names are the value of tag Name,
 // followed by the ID.
-func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	_, found, err := p.openAndListInstances(ctx, ref)
+func (actuator *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	_, found, err := actuator.openAndListInstances(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("observing instances of %s: %w", ref.InfraID, err)
 	}
@@ -89,8 +89,8 @@ func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, 
 
 // Start starts stopped instances, the control plane first. An instance that is stopping is started
 // by a later call, after it has stopped.
-func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
-	a, found, err := p.openAndListInstances(ctx, ref)
+func (actuator *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+	a, found, err := actuator.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
 	}
@@ -106,8 +106,8 @@ func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 // rest is left for a later call. A pending instance is stopped by a later call, once it is running.
 // One-time spot instances cannot be stopped and are terminated; see Lost. A hibernated instance is left
 // alone: it costs as much as a stopped one, and EC2 stops it only after a start.
-func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
-	a, found, err := p.openAndListInstances(ctx, ref)
+func (actuator *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+	a, found, err := actuator.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
@@ -115,14 +115,14 @@ func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	// Spot instances whose hibernation was refused are stopped or terminated.
 	spot, lasting := splitInstances(workers, func(i instance) bool { return i.isSpot() && i.selectDepth(ref) == cloud.DepthStop })
 	s := batchCall{account: a, verb: "stopping", do: a.stopInstances}
-	sleeping := p.hibernateAndStop(ctx, a, ref, lasting, &s)
-	if p.selected == nil {
+	sleeping := actuator.hibernateAndStop(ctx, a, ref, lasting, &s)
+	if actuator.selected == nil {
 		s.stopSpotInstances(ctx, spot)
 	} else {
 		s.callInBatches(ctx, spot) // another controller has created them, and would have to replace those that are terminated
 	}
 	if sleeping {
-		p.hibernateAndStop(ctx, a, ref, masters, &s)
+		actuator.hibernateAndStop(ctx, a, ref, masters, &s)
 	}
 	return errors.Join(s.errs...)
 }
@@ -134,13 +134,13 @@ type account struct {
 }
 
 // openAndListInstances opens the cluster's account and lists its instances.
-func (p *Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*account, []instance, error) {
-	a, err := p.openAccount(ctx, ref)
+func (actuator *Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*account, []instance, error) {
+	a, err := actuator.openAccount(ctx, ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.selected != nil {
-		found, err := a.listSelectedInstances(ctx, p.selected)
+	if actuator.selected != nil {
+		found, err := a.listSelectedInstances(ctx, actuator.selected)
 		return a, found, err
 	}
 	found, err := a.listInstances(ctx, ref.InfraID)
@@ -148,19 +148,19 @@ func (p *Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*ac
 }
 
 // openAccount creates a client with the cluster's credentials. It sends no requests.
-func (p *Actuator) openAccount(ctx context.Context, ref cloud.Ref) (*account, error) {
-	who, err := p.readClusterIdentity(ctx, ref)
+func (actuator *Actuator) openAccount(ctx context.Context, ref cloud.Ref) (*account, error) {
+	who, err := actuator.readClusterIdentity(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	cfg := sdk.Config{
 		Region:       who.region,
-		BaseEndpoint: p.endpoint,
-		HTTPClient:   p.http,
+		BaseEndpoint: actuator.endpoint,
+		HTTPClient:   actuator.http,
 		Credentials:  who.staticCredentials(),
 		// No retries here: the controller calls again, and decides when.
 		Retryer:    func() sdk.Retryer { return sdk.NopRetryer{} },
-		APIOptions: []func(*middleware.Stack) error{p.addRequestDeadline},
+		APIOptions: []func(*middleware.Stack) error{actuator.addRequestDeadline},
 	}
 	if who.role.arn != "" {
 		cfg.Credentials = sdk.NewCredentialsCache(who.assumedCredentials(cfg.Copy()))
@@ -169,10 +169,10 @@ func (p *Actuator) openAccount(ctx context.Context, ref cloud.Ref) (*account, er
 }
 
 // addRequestDeadline gives each request its own deadline.
-func (p *Actuator) addRequestDeadline(stack *middleware.Stack) error {
+func (actuator *Actuator) addRequestDeadline(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Deadline",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-			ctx, cancel := context.WithTimeoutCause(ctx, p.requestTimeout, fmt.Errorf("no answer within %s", p.requestTimeout))
+			ctx, cancel := context.WithTimeoutCause(ctx, actuator.requestTimeout, fmt.Errorf("no answer within %s", actuator.requestTimeout))
 			defer cancel()
 			return next.HandleInitialize(ctx, in)
 		}), middleware.Before)

@@ -14,8 +14,8 @@ import (
 
 // ForInstances returns an actuator for the instances with these provider IDs, in the region of the
 // platform's settings. It does not terminate spot instances.
-func (p *Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
-	out := *p
+func (actuator *Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
+	out := *actuator
 	out.selected = map[string]cloud.Instance{}
 	for _, i := range instances {
 		id, ok := instanceID(i.ProviderID)

@@ -19,14 +19,14 @@ const maxFilterValues = 200
 // ListLostInstances returns the provider IDs ("aws:///us-east-1a/i-0123") whose instance is shutting down, is
 // terminated or does not exist. IDs in another format are not lost. It looks up instances by ID and
 // not by tag: an instance without the tag still has its disk.
-func (p *Actuator) ListLostInstances(ctx context.Context, ref cloud.Ref, providerIDs []string) ([]string, error) {
+func (actuator *Actuator) ListLostInstances(ctx context.Context, ref cloud.Ref, providerIDs []string) ([]string, error) {
 	var asked []string
 	for _, id := range providerIDs {
 		if i, ok := instanceID(id); ok {
 			asked = append(asked, i)
 		}
 	}
-	a, err := p.openAccount(ctx, ref)
+	a, err := actuator.openAccount(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("finding lost instances of %s: %w", ref.InfraID, err)
 	}

@@ -51,28 +51,28 @@ type account struct {
 
 // openResourceGroup reads the cluster's settings and credentials, and requests a token. For selected
 // machines, the metadata of the cluster is not read.
-func (p Actuator) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, error) {
-	a, err := p.readServicePrincipal(ctx, ref)
+func (actuator Actuator) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, error) {
+	a, err := actuator.readServicePrincipal(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	var name string
-	if p.selected != nil {
-		name, err = p.selected.resourceGroups(a.SubscriptionID)
+	if actuator.selected != nil {
+		name, err = actuator.selected.resourceGroups(a.SubscriptionID)
 	} else {
-		name, err = p.findGroupName(ctx, ref)
+		name, err = actuator.findGroupName(ctx, ref)
 	}
 	if err != nil {
 		return nil, err
 	}
-	token, err := a.fetchToken(ctx, p.transport)
+	token, err := a.fetchToken(ctx, actuator.transport)
 	if err != nil {
 		return nil, err
 	}
 	api, err := armcompute.NewVirtualMachinesClient(a.SubscriptionID, staticToken{token}, &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
 			Cloud:     a.cloud,
-			Transport: &http.Client{Transport: p.transport},
+			Transport: &http.Client{Transport: actuator.transport},
 			Retry:     policy.RetryOptions{MaxRetries: -1}, // the caller retries, and reports why it waits
 		},
 		DisableRPRegistration: true, // no side effects on the subscription
@@ -80,10 +80,10 @@ func (p Actuator) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group,
 	if err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("creating an Azure client: %w", err))
 	}
-	return &group{account: a, name: name, selected: p.selected, api: api, token: token.AccessToken}, nil
+	return &group{account: a, name: name, selected: actuator.selected, api: api, token: token.AccessToken}, nil
 }
 
-func (p Actuator) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*account, error) {
+func (actuator Actuator) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*account, error) {
 	name := ref.Platform.Settings().CredentialsSecretRef
 	if ref.Platform.Azure == nil || name == nil || name.Name == "" {
 		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.azure.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
@@ -92,7 +92,7 @@ func (p Actuator) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*acc
 	if err := a.chooseAzureCloud(ref); err != nil {
 		return nil, err
 	}
-	data, err := p.secrets(ctx, a.secret)
+	data, err := actuator.secrets(ctx, a.secret)
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
@@ -192,8 +192,8 @@ func (a *account) redactCredentials(words string) string { return redact.Text(wo
 type staticToken struct{ *oauth2.Token }
 
 // GetToken returns the token.
-func (g staticToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{Token: g.AccessToken, ExpiresOn: g.Expiry}, nil
+func (t staticToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: t.AccessToken, ExpiresOn: t.Expiry}, nil
 }
 
 // metadata is the installer's data about a cluster on Azure, both in clusterMetadata.platform and
@@ -206,7 +206,7 @@ type metadata struct {
 
 // findGroupName returns the name of the cluster's resource group, from clusterMetadata.platform or
 // else from the Secret with metadata.json, the only place in newer versions of Hive.
-func (p Actuator) findGroupName(ctx context.Context, ref cloud.Ref) (string, error) {
+func (actuator Actuator) findGroupName(ctx context.Context, ref cloud.Ref) (string, error) {
 	missing := fault.NewDenied("the resource group of ClusterDeployment %s is unknown: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
 		"or spec.clusterMetadata.metadataJSONSecretRef.name to a Secret whose key metadata.json has azure.resourceGroupName", ref.Cluster)
 	if ref.Metadata == nil {
@@ -225,13 +225,13 @@ func (p Actuator) findGroupName(ctx context.Context, ref cloud.Ref) (string, err
 	if name == nil || name.Name == "" {
 		return "", missing
 	}
-	return p.readGroupName(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}, ref.InfraID)
+	return actuator.readGroupName(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}, ref.InfraID)
 }
 
 // readGroupName reads the name from the Secret with metadata.json. If it is not set there, the
 // installer chose the default name.
-func (p Actuator) readGroupName(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
-	data, err := p.secrets(ctx, key)
+func (actuator Actuator) readGroupName(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
+	data, err := actuator.secrets(ctx, key)
 	if err != nil {
 		return "", fmt.Errorf("reading metadata.json: %w", err)
 	}

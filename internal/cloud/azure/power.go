@@ -37,8 +37,8 @@ func New(secrets cloud.Secrets, transport http.RoundTripper) Actuator {
 }
 
 // Observe returns the virtual machines of the cluster.
-func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	g, err := p.openAndListMachines(ctx, ref)
+func (actuator Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	g, err := actuator.openAndListMachines(ctx, ref)
 	if err == nil {
 		err = g.hidden
 	}
@@ -49,8 +49,8 @@ func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, e
 }
 
 // Start starts the control plane and, once most of it runs, the workers.
-func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
-	g, err := p.openAndListMachines(ctx, ref)
+func (actuator Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+	g, err := actuator.openAndListMachines(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting virtual machines of %s: %w", ref.InfraID, err)
 	}
@@ -63,8 +63,8 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 
 // Stop deallocates or hibernates the workers and, once none of them runs, the control plane. A virtual
 // machine that is only powered off costs as much as one that runs.
-func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
-	g, err := p.openAndListMachines(ctx, ref)
+func (actuator Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+	g, err := actuator.openAndListMachines(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
 	}
@@ -75,12 +75,12 @@ func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 
 // openAndListMachines opens the cluster's resource group and reads its machines, or those that are
 // selected.
-func (p Actuator) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, error) {
-	g, err := p.openResourceGroup(ctx, ref)
+func (actuator Actuator) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, error) {
+	g, err := actuator.openResourceGroup(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	if p.selected != nil {
+	if actuator.selected != nil {
 		g.readSelectedMachines(ctx)
 		return g, nil
 	}

@@ -32,8 +32,8 @@ var scaleSetPattern = regexp.MustCompile(`(?i)^azure:///subscriptions/[^/]+/reso
 // ForInstances returns an actuator for the virtual machines with these provider IDs. All must be in
 // the subscription of the cluster's service principal. Instances of scale sets are not supported:
 // Azure has another API for them.
-func (p Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
-	p.selected = selection{}
+func (actuator Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
+	actuator.selected = selection{}
 	for _, i := range instances {
 		if scaleSetPattern.MatchString(i.ProviderID) {
 			return nil, fault.NewDenied("machine %s is an instance of a scale set (%s), which hotspare does not support: use a MachineDeployment instead of a MachinePool",
@@ -44,9 +44,9 @@ func (p Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, erro
 			return nil, fault.NewDenied("machine %s has the provider ID %q, which is not that of a virtual machine of Azure, "+
 				"such as azure:///subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/virtualMachines/name", i.Name, i.ProviderID)
 		}
-		p.selected[i.Name] = selected{Instance: i, subscription: parts[1], location: location{group: parts[2], name: parts[3]}}
+		actuator.selected[i.Name] = selected{Instance: i, subscription: parts[1], location: location{group: parts[2], name: parts[3]}}
 	}
-	return p, nil
+	return actuator, nil
 }
 
 // resourceGroups returns the resource groups of the selection as text. It returns fault.Denied if a

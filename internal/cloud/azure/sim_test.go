@@ -135,14 +135,14 @@ func (s *sim) step() {
 	}
 }
 
-func (m *vm) stepGuest() {
+func (v *vm) stepGuest() {
 	depth := cloud.DepthStop
-	if m.hibernated && m.power == "deallocated" {
+	if v.hibernated && v.power == "deallocated" {
 		depth = cloud.DepthSuspend
 	}
-	m.guest.Step(powerStates[m.power], depth)
-	if m.deaf && m.hibernated && m.power == "running" {
-		m.provisioning, m.hibernated = "failed/VMHibernateFailed", false
+	v.guest.Step(powerStates[v.power], depth)
+	if v.deaf && v.hibernated && v.power == "running" {
+		v.provisioning, v.hibernated = "failed/VMHibernateFailed", false
 	}
 }
 

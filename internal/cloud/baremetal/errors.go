@@ -54,21 +54,21 @@ type bmcError struct {
 	timedOut bool
 }
 
-func (p bmcError) Error() string { return p.text }
-func (p bmcError) Unwrap() error { return p.err }
+func (e bmcError) Error() string { return e.text }
+func (e bmcError) Unwrap() error { return e.err }
 
 // affectsWholeBMC reports whether a request for any other host of this BMC would fail with the same
 // error.
-func (p bmcError) affectsWholeBMC() bool { return p.class >= certificateUntrusted }
+func (e bmcError) affectsWholeBMC() bool { return e.class >= certificateUntrusted }
 
-func (p bmcError) toFault() error {
-	switch p.class {
+func (e bmcError) toFault() error {
+	switch e.class {
 	case notReady:
-		return fault.NewWait(retryDelay, "%w", p)
+		return fault.NewWait(retryDelay, "%w", e)
 	case notAuthorized, unsupported, hostNotFound, certificateUntrusted, accountRefused:
-		return fault.New(fault.Denied, p)
+		return fault.New(fault.Denied, e)
 	default:
-		return fault.New(fault.Unknown, p)
+		return fault.New(fault.Unknown, e)
 	}
 }
 

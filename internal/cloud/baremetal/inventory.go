@@ -80,9 +80,9 @@ type hostEntry struct {
 
 // readInventory reads the hosts of a cluster from its own Secret or, if there is none, from its
 // install-config.
-func (p *Actuator) readInventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
+func (a *Actuator) readInventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
 	own := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.Cluster.Name + secretSuffix}
-	data, err := p.secrets(ctx, own)
+	data, err := a.secrets(ctx, own)
 	switch {
 	case err == nil:
 		return parseHostsSecret(ref.InfraID, own, data)
@@ -92,7 +92,7 @@ func (p *Actuator) readInventory(ctx context.Context, ref cloud.Ref) (inventory,
 		return inventory{}, fault.NewDenied("the BMCs of %s are unknown: create Secret %s in namespace %s with key %s", ref.Cluster, own.Name, own.Namespace, keyHosts)
 	}
 	name := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.InstallConfig}
-	data, err = p.secrets(ctx, name)
+	data, err = a.secrets(ctx, name)
 	if err != nil {
 		return inventory{}, fmt.Errorf("reading the BMCs of %s from the install-config, because Secret %s does not exist: %w", ref.Cluster, own.Name, err)
 	}
@@ -170,12 +170,12 @@ func validateHosts(list []hostEntry, where string) ([]host, error) {
 	return hosts, nil
 }
 
-func (w hostEntry) toHost() (host, error) {
-	h := host{name: w.Name, username: w.BMC.Username, password: w.BMC.Password, insecure: w.BMC.Insecure}
+func (e hostEntry) toHost() (host, error) {
+	h := host{name: e.Name, username: e.BMC.Username, password: e.BMC.Password, insecure: e.BMC.Insecure}
 	if h.name == "" {
 		return host{}, errors.New("it has no name: add one")
 	}
-	switch w.Role {
+	switch e.Role {
 	case "master", "arbiter", "control-plane": // an arbiter also has a vote in etcd
 		h.controlPlane = true
 	case "worker", "":
@@ -183,7 +183,7 @@ func (w hostEntry) toHost() (host, error) {
 		return host{}, errors.New("its role is not one of master, arbiter, worker: correct it")
 	}
 	var err error
-	if h.address, err = parseAddress(w.BMC.Address); err != nil {
+	if h.address, err = parseAddress(e.BMC.Address); err != nil {
 		return host{}, err
 	}
 	if h.username == "" || h.password == "" {

@@ -101,17 +101,17 @@ type udpDialer struct {
 }
 
 // Dial connects to the BMC and ignores the address that the library passes.
-func (l *udpDialer) Dial(string, string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(l.ctx, "udp", l.address)
+func (d *udpDialer) Dial(string, string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(d.ctx, "udp", d.address)
 	if err == nil {
-		l.conn = conn
+		d.conn = conn
 	}
 	return conn, err
 }
 
-func (l *udpDialer) closeConnection() {
-	if l.conn != nil {
-		_ = l.conn.Close() // the library may have closed it
+func (d *udpDialer) closeConnection() {
+	if d.conn != nil {
+		_ = d.conn.Close() // the library may have closed it
 	}
 }
 

@@ -34,8 +34,8 @@ const (
 	waitAction
 )
 
-func (o powerAction) String() string {
-	return [...]string{"nothing", "starting", "shutting down", "powering off", "waiting for"}[o]
+func (a powerAction) String() string {
+	return [...]string{"nothing", "starting", "shutting down", "powering off", "waiting for"}[a]
 }
 
 // lastAction is the last action for a host, and its time. The zero value is no action.
@@ -58,12 +58,12 @@ const (
 
 // machineState returns the state of a host. Immediately after an action it takes precedence over
 // the state that the BMC reports; a guest that was asked to shut down counts as stopping.
-func (t lastAction) machineState(p power, now time.Time) cloud.State {
-	age := now.Sub(t.at)
+func (a lastAction) machineState(p power, now time.Time) cloud.State {
+	age := now.Sub(a.at)
 	switch {
-	case p == poweringOn, p == poweredOff && t.action == turnOn && age < settleDelay:
+	case p == poweringOn, p == poweredOff && a.action == turnOn && age < settleDelay:
 		return cloud.Starting
-	case p == poweringOff, p == poweredOn && t.action == powerOff && age < settleDelay, p == poweredOn && t.action == shutDown && age < shutdownGrace:
+	case p == poweringOff, p == poweredOn && a.action == powerOff && age < settleDelay, p == poweredOn && a.action == shutDown && age < shutdownGrace:
 		return cloud.Stopping
 	case p == poweredOn:
 		return cloud.Running
@@ -76,9 +76,9 @@ func (t lastAction) machineState(p power, now time.Time) cloud.State {
 }
 
 // nextStartAction returns the next action to start a host.
-func (t lastAction) nextStartAction(p power, now time.Time) powerAction {
+func (a lastAction) nextStartAction(p power, now time.Time) powerAction {
 	switch {
-	case p == paused, p == poweredOff && (t.action != turnOn || now.Sub(t.at) >= settleDelay):
+	case p == paused, p == poweredOff && (a.action != turnOn || now.Sub(a.at) >= settleDelay):
 		return turnOn
 	}
 	return noAction
@@ -86,16 +86,16 @@ func (t lastAction) nextStartAction(p power, now time.Time) powerAction {
 
 // nextStopAction returns the next action to stop a host. patience is how long its guest may take to
 // shut down.
-func (t lastAction) nextStopAction(p power, now time.Time, patience time.Duration) powerAction {
-	age := now.Sub(t.at)
+func (a lastAction) nextStopAction(p power, now time.Time, patience time.Duration) powerAction {
+	age := now.Sub(a.at)
 	switch {
 	case p == poweredOff, p == unknownPower:
 		return noAction
 	case p == paused:
 		return powerOff // its guest cannot react
-	case t.action == powerOff && age < settleDelay, t.action == shutDown && age < patience, t.action == waitAction && p != poweredOn && age < patience:
+	case a.action == powerOff && age < settleDelay, a.action == shutDown && age < patience, a.action == waitAction && p != poweredOn && age < patience:
 		return noAction
-	case t.action == powerOff, t.action == shutDown, t.action == waitAction && p != poweredOn:
+	case a.action == powerOff, a.action == shutDown, a.action == waitAction && p != poweredOn:
 		return powerOff
 	case p == poweredOn:
 		return shutDown
@@ -120,26 +120,26 @@ type actionStore struct {
 
 // getLastAction returns the last action for host id. It deletes an action that has completed or
 // expired.
-func (m *actionStore) getLastAction(id string, p power, now time.Time) lastAction {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	t := m.lastActions[id]
+func (s *actionStore) getLastAction(id string, p power, now time.Time) lastAction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.lastActions[id]
 	done := p == poweredOff && t.action != turnOn || p == poweredOn && t.action == turnOn
 	if done || now.Sub(t.at) > actionTTL {
-		delete(m.lastActions, id)
+		delete(s.lastActions, id)
 		return lastAction{}
 	}
 	return t
 }
 
 // recordLastAction stores an action for host id.
-func (m *actionStore) recordLastAction(id string, o powerAction, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for other, t := range m.lastActions {
+func (s *actionStore) recordLastAction(id string, o powerAction, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other, t := range s.lastActions {
 		if now.Sub(t.at) > actionTTL {
-			delete(m.lastActions, other)
+			delete(s.lastActions, other)
 		}
 	}
-	m.lastActions[id] = lastAction{o, now}
+	s.lastActions[id] = lastAction{o, now}
 }

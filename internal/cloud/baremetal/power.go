@@ -45,15 +45,15 @@ func New(secrets cloud.Secrets, authorities *cabundle.Source) *Actuator {
 
 // Observe returns the cluster's hosts. A host whose BMC does not report its state is Unknown; if no
 // BMC does, Observe returns an error.
-func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	_, all, err := p.observeAllHosts(ctx, ref)
+func (a *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	_, all, err := a.observeAllHosts(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	var ms cloud.Machines
 	var errs []error
 	for _, s := range all {
-		ms = append(ms, s.toCloudMachine(p.clock.Now()))
+		ms = append(ms, s.toCloudMachine(a.clock.Now()))
 		if s.err != nil {
 			errs = append(errs, s.err)
 		}
@@ -66,29 +66,29 @@ func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, 
 }
 
 // Start powers on the control plane and, once most of it runs, the workers.
-func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
-	inv, all, err := p.observeAllHosts(ctx, ref)
+func (a *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+	inv, all, err := a.observeAllHosts(ctx, ref)
 	if err != nil {
 		return err
 	}
 	var ms cloud.Machines
 	for _, s := range all {
-		ms = append(ms, s.toCloudMachine(p.clock.Now()))
+		ms = append(ms, s.toCloudMachine(a.clock.Now()))
 	}
-	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, powerorder.MachinesToStart(ms)), lastAction.nextStartAction)
+	done := a.applyPowerActions(ctx, inv, selectHostsByName(all, powerorder.MachinesToStart(ms)), lastAction.nextStartAction)
 	return errors.Join(joinHostErrors(all, "starting"), joinHostErrors(done, "starting"))
 }
 
 // Stop asks the workers to shut down and, once none of them is on, the control plane. A later call
 // powers off a host that has not shut down within the grace period (shutdownGraceAt).
-func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
-	inv, all, err := p.observeAllHosts(ctx, ref)
+func (a *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+	inv, all, err := a.observeAllHosts(ctx, ref)
 	if err != nil {
 		return err
 	}
 	age := time.Duration(0)
 	if !ref.Since.IsZero() {
-		age = p.clock.Now().Sub(ref.Since)
+		age = a.clock.Now().Sub(ref.Since)
 	}
 	patience := shutdownGraceAt(age)
 	next := func(t lastAction, power power, now time.Time) powerAction {
@@ -96,9 +96,9 @@ func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	}
 
 	ms, complete := machinesToStop(all, age)
-	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, powerorder.MachinesToStop(ms, false)), next)
+	done := a.applyPowerActions(ctx, inv, selectHostsByName(all, powerorder.MachinesToStop(ms, false)), next)
 	excludeRefusing(ms, done, age)
-	second := p.applyPowerActions(ctx, inv, selectHostsByName(all, excludeDoneNames(powerorder.MachinesToStop(ms, complete), done)), next)
+	second := a.applyPowerActions(ctx, inv, selectHostsByName(all, excludeDoneNames(powerorder.MachinesToStop(ms, complete), done)), next)
 	return errors.Join(joinHostErrors(all, "stopping"), joinHostErrors(done, "stopping"), joinHostErrors(second, "stopping"))
 }
 
@@ -112,17 +112,17 @@ type hostObservation struct {
 }
 
 // toCloudMachine returns the host as users of the platform see it.
-func (s hostObservation) toCloudMachine(now time.Time) cloud.Machine {
-	m := cloud.Machine{Name: s.name, ControlPlane: s.controlPlane, State: cloud.Unknown}
-	if s.err != nil {
-		m.Reason = s.err.Error()
+func (o hostObservation) toCloudMachine(now time.Time) cloud.Machine {
+	m := cloud.Machine{Name: o.name, ControlPlane: o.controlPlane, State: cloud.Unknown}
+	if o.err != nil {
+		m.Reason = o.err.Error()
 		return m
 	}
-	switch m.State = s.lastAction.machineState(s.power, now); m.State {
+	switch m.State = o.lastAction.machineState(o.power, now); m.State {
 	case cloud.Failed:
-		m.Reason = fmt.Sprintf("its BMC reports the power state %s; starting the cluster resumes it, and stopping powers it off", s.reportedState)
+		m.Reason = fmt.Sprintf("its BMC reports the power state %s; starting the cluster resumes it, and stopping powers it off", o.reportedState)
 	case cloud.Unknown:
-		m.Reason = fmt.Sprintf("its BMC reports the power state %q", s.reportedState)
+		m.Reason = fmt.Sprintf("its BMC reports the power state %q", o.reportedState)
 	}
 	return m
 }
@@ -186,29 +186,29 @@ func excludeDoneNames(names []string, done []hostObservation) []string {
 }
 
 // observeAllHosts reads the state of every host of the cluster from its BMC.
-func (p *Actuator) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, []hostObservation, error) {
+func (a *Actuator) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, []hostObservation, error) {
 	if err := ctx.Err(); err != nil {
 		return inventory{}, nil, fault.New(fault.Unknown, fmt.Errorf("finding hosts of %s: %w", ref.Cluster, err))
 	}
-	inv, err := p.readInventory(ctx, ref)
+	inv, err := a.readInventory(ctx, ref)
 	if err != nil {
 		return inventory{}, nil, err
 	}
-	inv.trust.authorities = p.authorities.LatestBundle(ctx)
-	all := p.visitHosts(ctx, inv.trust, inv.hosts, func(context.Context, managedHost, lastAction) error { return nil })
+	inv.trust.authorities = a.authorities.LatestBundle(ctx)
+	all := a.visitHosts(ctx, inv.trust, inv.hosts, func(context.Context, managedHost, lastAction) error { return nil })
 	return inv, all, nil
 }
 
 // applyPowerActions applies the action that next returns to each host, based on the current state
 // that its BMC reports.
-func (p *Actuator) applyPowerActions(ctx context.Context, inv inventory, hosts []host, next func(lastAction, power, time.Time) powerAction) []hostObservation {
-	return p.visitHosts(ctx, inv.trust, hosts, func(ctx context.Context, n managedHost, t lastAction) error {
-		o := next(t, n.powerState(), p.clock.Now())
+func (a *Actuator) applyPowerActions(ctx context.Context, inv inventory, hosts []host, next func(lastAction, power, time.Time) powerAction) []hostObservation {
+	return a.visitHosts(ctx, inv.trust, hosts, func(ctx context.Context, n managedHost, t lastAction) error {
+		o := next(t, n.powerState(), a.clock.Now())
 		switch o {
 		case noAction:
 			return nil
 		case waitAction:
-			p.memory.recordLastAction(n.uniqueID(), o, p.clock.Now())
+			a.memory.recordLastAction(n.uniqueID(), o, a.clock.Now())
 			return nil
 		}
 		err := n.setPowerState(ctx, o)
@@ -217,7 +217,7 @@ func (p *Actuator) applyPowerActions(ctx context.Context, inv inventory, hosts [
 			err = n.setPowerState(ctx, o)
 		}
 		if err == nil {
-			p.memory.recordLastAction(n.uniqueID(), o, p.clock.Now())
+			a.memory.recordLastAction(n.uniqueID(), o, a.clock.Now())
 		}
 		return err
 	})

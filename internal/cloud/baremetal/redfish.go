@@ -224,17 +224,17 @@ type pinnedTransport struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (g *pinnedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != g.scheme || req.URL.Host != g.host || req.URL.User != nil {
+func (t *pinnedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != t.scheme || req.URL.Host != t.host || req.URL.User != nil {
 		return nil, errOtherAddress
 	}
-	resp, err := g.next.RoundTrip(req)
+	resp, err := t.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		offers := strings.ToLower(strings.Join(resp.Header.Values("WWW-Authenticate"), ","))
-		g.basic.Store(strings.Contains(offers, "basic"))
+		t.basic.Store(strings.Contains(offers, "basic"))
 	}
 	resp.Body = struct {
 		io.Reader

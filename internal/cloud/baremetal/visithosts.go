@@ -39,7 +39,7 @@ type managedHost interface {
 
 // visitHosts calls do for hosts: for many BMCs concurrently, and for the hosts of one BMC
 // sequentially. It returns its observation of each host, in the order of hosts.
-func (p *Actuator) visitHosts(ctx context.Context, trust trust, hosts []host, do func(context.Context, managedHost, lastAction) error) []hostObservation {
+func (a *Actuator) visitHosts(ctx context.Context, trust trust, hosts []host, do func(context.Context, managedHost, lastAction) error) []hostObservation {
 	out := make([]hostObservation, len(hosts))
 	groups := map[string][]int{}
 	for i, h := range hosts {
@@ -50,7 +50,7 @@ func (p *Actuator) visitHosts(ctx context.Context, trust trust, hosts []host, do
 	g.SetLimit(maxConcurrentBMCs)
 	for id, group := range groups {
 		g.Go(func() error {
-			p.visitBMC(ctx, trust, id, group, out, do)
+			a.visitBMC(ctx, trust, id, group, out, do)
 			return nil // one BMC's errors must not stop the others
 		})
 	}
@@ -63,12 +63,12 @@ func (p *Actuator) visitHosts(ctx context.Context, trust trust, hosts []host, do
 }
 
 // visitBMC visits the hosts of one BMC: those in out at the indexes in group.
-func (p *Actuator) visitBMC(ctx context.Context, trust trust, id string, group []int, out []hostObservation, do func(context.Context, managedHost, lastAction) error) {
+func (a *Actuator) visitBMC(ctx context.Context, trust trust, id string, group []int, out []hostObservation, do func(context.Context, managedHost, lastAction) error) {
 	first := out[group[0]].host
-	deaf := p.locked.lockoutError(id, first, p.clock.Now())
+	deaf := a.locked.lockoutError(id, first, a.clock.Now())
 	var b bmcClient
 	if deaf == nil {
-		b = p.newBMCClient(first, trust)
+		b = a.newBMCClient(first, trust)
 		defer b.closeSession(ctx)
 	}
 	for _, i := range group {
@@ -76,34 +76,34 @@ func (p *Actuator) visitBMC(ctx context.Context, trust trust, id string, group [
 		if s.err = deaf; deaf != nil {
 			continue
 		}
-		if err := p.visitHost(ctx, b, s, do); err != nil {
+		if err := a.visitHost(ctx, b, s, do); err != nil {
 			found := classifyError(ctx, s.host, err)
 			s.err = found.toFault()
 			if found.affectsWholeBMC() {
 				deaf = s.err
 			}
 			if found.class == accountRefused {
-				p.locked.lockAccount(id, p.clock.Now())
+				a.locked.lockAccount(id, a.clock.Now())
 			}
 		}
 	}
 }
 
-func (p *Actuator) visitHost(ctx context.Context, b bmcClient, s *hostObservation, do func(context.Context, managedHost, lastAction) error) error {
+func (a *Actuator) visitHost(ctx context.Context, b bmcClient, s *hostObservation, do func(context.Context, managedHost, lastAction) error) error {
 	n, err := b.readHost(ctx, s.host)
 	if err != nil {
 		return err
 	}
 	s.power, s.reportedState = n.powerState(), n.reportedState()
-	s.lastAction = p.memory.getLastAction(n.uniqueID(), s.power, p.clock.Now())
+	s.lastAction = a.memory.getLastAction(n.uniqueID(), s.power, a.clock.Now())
 	return do(ctx, n, s.lastAction)
 }
 
-func (p *Actuator) newBMCClient(h host, trust trust) bmcClient {
+func (a *Actuator) newBMCClient(h host, trust trust) bmcClient {
 	if h.protocol == ipmi {
-		return newIPMIClient(h, p.requestTimeout)
+		return newIPMIClient(h, a.requestTimeout)
 	}
-	return newRedfishClient(h, trust, p.requestTimeout)
+	return newRedfishClient(h, trust, a.requestTimeout)
 }
 
 // joinHostErrors joins the errors of hosts. It reports an error that several hosts of a BMC have in

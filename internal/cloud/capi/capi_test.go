@@ -45,15 +45,15 @@ type switchboard struct {
 	depth cloud.Depth
 }
 
-func (b *switchboard) ForInstances(list []cloud.Instance) (cloud.Actuator, error) {
-	return &switchboard{b.running, list, b.depth}, nil
+func (s *switchboard) ForInstances(list []cloud.Instance) (cloud.Actuator, error) {
+	return &switchboard{s.running, list, s.depth}, nil
 }
 
-func (b *switchboard) Observe(context.Context, cloud.Ref) (cloud.Machines, error) {
+func (s *switchboard) Observe(context.Context, cloud.Ref) (cloud.Machines, error) {
 	var ms cloud.Machines
-	for _, i := range b.list {
-		m := cloud.Machine{Name: i.Name, ControlPlane: i.ControlPlane, ProviderID: i.ProviderID, State: cloud.Stopped, Depth: b.depth}
-		if b.running[i.ProviderID] {
+	for _, i := range s.list {
+		m := cloud.Machine{Name: i.Name, ControlPlane: i.ControlPlane, ProviderID: i.ProviderID, State: cloud.Stopped, Depth: s.depth}
+		if s.running[i.ProviderID] {
 			m.State, m.Depth = cloud.Running, ""
 		}
 		ms = append(ms, m)
@@ -61,15 +61,15 @@ func (b *switchboard) Observe(context.Context, cloud.Ref) (cloud.Machines, error
 	return ms, nil
 }
 
-func (b *switchboard) set(to bool) error {
-	for _, i := range b.list {
-		b.running[i.ProviderID] = to
+func (s *switchboard) set(to bool) error {
+	for _, i := range s.list {
+		s.running[i.ProviderID] = to
 	}
 	return nil
 }
 
-func (b *switchboard) Start(context.Context, cloud.Ref) error { return b.set(true) }
-func (b *switchboard) Stop(context.Context, cloud.Ref) error  { return b.set(false) }
+func (s *switchboard) Start(context.Context, cloud.Ref) error { return s.set(true) }
+func (s *switchboard) Stop(context.Context, cloud.Ref) error  { return s.set(false) }
 
 // lab is an actuator on a simulated hub, with a simulated EC2 and a second provider.
 type lab struct {

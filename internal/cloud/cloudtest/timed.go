@@ -23,14 +23,14 @@ func NewTimedTransport(tb testing.TB, via http.RoundTripper, most time.Duration)
 }
 
 // RequestCount returns the number of requests so far.
-func (d *TimedTransport) RequestCount() int { return int(d.seen.Load()) }
+func (t *TimedTransport) RequestCount() int { return int(t.seen.Load()) }
 
 // RoundTrip sends the request through the wrapped transport.
-func (d *TimedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	d.seen.Add(1)
+func (t *TimedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.seen.Add(1)
 	at, bounded := r.Context().Deadline()
-	if left := time.Until(at); !bounded || left > d.limit {
-		d.tb.Errorf("%s %s has a deadline: %t, in %s; it should be within %s", r.Method, r.URL.Path, bounded, left, d.limit)
+	if left := time.Until(at); !bounded || left > t.limit {
+		t.tb.Errorf("%s %s has a deadline: %t, in %s; it should be within %s", r.Method, r.URL.Path, bounded, left, t.limit)
 	}
-	return d.via.RoundTrip(r)
+	return t.via.RoundTrip(r)
 }

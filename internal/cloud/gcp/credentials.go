@@ -44,22 +44,22 @@ type credentials struct {
 }
 
 // openProject reads the key and requests a token with it.
-func (p Actuator) openProject(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
-	c, err := p.readCredentials(ctx, ref)
+func (a Actuator) openProject(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
+	c, err := a.readCredentials(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	token, err := c.fetchToken(ctx, p.options.Transport)
+	token, err := c.fetchToken(ctx, a.options.Transport)
 	if err != nil {
 		return nil, err
 	}
-	endpoint := p.options.Endpoint
+	endpoint := a.options.Endpoint
 	if endpoint == "" {
 		endpoint = "https://compute." + c.Universe + "/compute/v1/"
 	}
 	// With an explicit client, the library does not look for credentials in the environment, in
 	// files or at the metadata server.
-	client := &http.Client{Transport: &oauth2.Transport{Source: oauth2.StaticTokenSource(token), Base: p.options.Transport}}
+	client := &http.Client{Transport: &oauth2.Transport{Source: oauth2.StaticTokenSource(token), Base: a.options.Transport}}
 	api, err := compute.NewService(ctx, option.WithHTTPClient(client), option.WithEndpoint(endpoint))
 	if err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("creating a Compute Engine client: %w", err))
@@ -67,13 +67,13 @@ func (p Actuator) openProject(ctx context.Context, ref cloud.Ref, set settings) 
 	return &project{credentials: c, settings: set, token: token.AccessToken, api: api}, nil
 }
 
-func (p Actuator) readCredentials(ctx context.Context, ref cloud.Ref) (*credentials, error) {
+func (a Actuator) readCredentials(ctx context.Context, ref cloud.Ref) (*credentials, error) {
 	name := ref.Platform.Settings().CredentialsSecretRef
 	if name == nil || name.Name == "" {
 		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.gcp.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
 	}
 	key := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}
-	data, err := p.secrets(ctx, key)
+	data, err := a.secrets(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
@@ -188,6 +188,6 @@ type contextTransport struct {
 }
 
 // RoundTrip sends the request with the context.
-func (b contextTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return b.via.RoundTrip(r.WithContext(b.ctx))
+func (t contextTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.via.RoundTrip(r.WithContext(t.ctx))
 }

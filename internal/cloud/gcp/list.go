@@ -77,32 +77,32 @@ func (p *project) listInstancePage(ctx context.Context, call *compute.InstancesA
 	return got, nil
 }
 
-func (s *observation) addPage(page *compute.InstanceAggregatedList) {
+func (o *observation) addPage(page *compute.InstanceAggregatedList) {
 	for _, zone := range page.Items {
 		for _, i := range zone.Instances {
-			if s.selected != nil {
-				s.addSelected(i)
+			if o.selected != nil {
+				o.addSelected(i)
 				continue
 			}
-			if !s.ownsInstance(i) {
+			if !o.ownsInstance(i) {
 				continue
 			}
 			name := i.Name
-			if other := s.instances[name]; other != nil && zoneName(other) != zoneName(i) {
+			if other := o.instances[name]; other != nil && zoneName(other) != zoneName(i) {
 				name += " in " + zoneName(i) // names are unique only within a zone
 			}
-			s.instances[name] = i
+			o.instances[name] = i
 		}
 	}
 }
 
 // ownsInstance reports whether the instance belongs to this cluster: the cluster "a" with infraID
 // a-b1c2d must not get the machines of the cluster "a-b1c2d", whose infraID has the same prefix.
-func (s *observation) ownsInstance(i *compute.Instance) bool {
-	if !strings.HasPrefix(i.Name, s.infraID+"-") {
+func (o *observation) ownsInstance(i *compute.Instance) bool {
+	if !strings.HasPrefix(i.Name, o.infraID+"-") {
 		return false
 	}
-	if i.Labels[clusterLabel+s.infraID] == "owned" {
+	if i.Labels[clusterLabel+o.infraID] == "owned" {
 		return true
 	}
 	for label, value := range i.Labels {
@@ -159,15 +159,15 @@ var stateReasons = map[string]string{
 	"REPAIRING": "REPAIRING: Google is repairing the instance, or moving it to another host",
 }
 
-func (s *observation) toCloudMachines(ref cloud.Ref) cloud.Machines {
-	ms := make(cloud.Machines, 0, len(s.instances))
-	for name, i := range s.instances {
+func (o *observation) toCloudMachines(ref cloud.Ref) cloud.Machines {
+	ms := make(cloud.Machines, 0, len(o.instances))
+	for name, i := range o.instances {
 		m := cloud.Machine{Name: name, State: instanceStates[i.Status], Reason: stateReasons[i.Status], DepthObstacle: depthObstacle(ref, i)}
 		if i.Status == "SUSPENDED" {
 			m.Depth = cloud.DepthSuspend
 		}
-		m.ControlPlane = strings.HasPrefix(i.Name, s.infraID+"-master-")
-		if one, ok := s.selected[instanceKey(i)]; ok {
+		m.ControlPlane = strings.HasPrefix(i.Name, o.infraID+"-master-")
+		if one, ok := o.selected[instanceKey(i)]; ok {
 			m.ControlPlane, m.ProviderID = one.ControlPlane, one.ProviderID
 		}
 		if m.State == "" {

@@ -66,8 +66,8 @@ func parsePlatformSettings(ref cloud.Ref) (settings, error) {
 
 // Observe returns the instances of the cluster. If a zone of its region cannot be listed, it
 // returns an error: the state of the machines there is unknown.
-func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	_, seen, err := p.openAndListInstances(ctx, ref)
+func (a Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	_, seen, err := a.openAndListInstances(ctx, ref)
 	if err == nil {
 		err = seen.hidden
 	}
@@ -79,8 +79,8 @@ func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, e
 
 // Start starts the control plane and, once most of it runs, the workers. It resumes suspended
 // instances.
-func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
-	project, seen, err := p.openAndListInstances(ctx, ref)
+func (a Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+	project, seen, err := a.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
 	}
@@ -90,8 +90,8 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 }
 
 // Stop stops or suspends the workers and, once none of them runs, the control plane.
-func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
-	project, seen, err := p.openAndListInstances(ctx, ref)
+func (a Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+	project, seen, err := a.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
@@ -101,17 +101,17 @@ func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 }
 
 // openAndListInstances opens the cluster's project and lists its instances.
-func (p Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*project, *observation, error) {
+func (a Actuator) openAndListInstances(ctx context.Context, ref cloud.Ref) (*project, *observation, error) {
 	set, err := parsePlatformSettings(ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	project, err := p.openProject(ctx, ref, set)
+	project, err := a.openProject(ctx, ref, set)
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.selected != nil {
-		seen, err := project.listSelectedInstances(ctx, ref.InfraID, p.selected)
+	if a.selected != nil {
+		seen, err := project.listSelectedInstances(ctx, ref.InfraID, a.selected)
 		return project, seen, err
 	}
 	seen, err := project.listInstances(ctx, ref.InfraID)

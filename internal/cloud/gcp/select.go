@@ -33,16 +33,16 @@ var providerIDPattern = regexp.MustCompile(`^gce://([^/]+)/([^/]+)/([a-z](?:[-a-
 
 // ForInstances returns an actuator for the instances with these provider IDs. All must be in the
 // project of the cluster's service account.
-func (p Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
-	p.selected = selection{}
+func (a Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
+	a.selected = selection{}
 	for _, i := range instances {
 		parts := providerIDPattern.FindStringSubmatch(i.ProviderID)
 		if parts == nil {
 			return nil, fault.NewDenied("machine %s has the provider ID %q, which is not that of a Compute Engine instance, such as gce://project/us-east1-b/name", i.Name, i.ProviderID)
 		}
-		p.selected[path.Join(parts[2], parts[3])] = selected{Instance: i, project: parts[1], name: parts[3]}
+		a.selected[path.Join(parts[2], parts[3])] = selected{Instance: i, project: parts[1], name: parts[3]}
 	}
-	return p, nil
+	return a, nil
 }
 
 // listSelectedInstances lists the selected instances that exist, in all zones.
@@ -66,8 +66,8 @@ func (p *project) listSelectedInstances(ctx context.Context, infraID string, wan
 }
 
 // addSelected adds an instance if it is selected, under the name of the selection.
-func (s *observation) addSelected(i *compute.Instance) {
-	if one, ok := s.selected[instanceKey(i)]; ok {
-		s.instances[one.Name] = i
+func (o *observation) addSelected(i *compute.Instance) {
+	if one, ok := o.selected[instanceKey(i)]; ok {
+		o.instances[one.Name] = i
 	}
 }

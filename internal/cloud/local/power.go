@@ -23,18 +23,18 @@ var (
 
 // Changes returns a channel that receives the infraID of a cluster when one of its machines has
 // started or stopped running.
-func (p Actuator) Changes() <-chan string { return p.Store.changes }
+func (a Actuator) Changes() <-chan string { return a.Store.changes }
 
 // Observe returns the machines with the infraID of ref. The error of Observe, Start and Stop is
 // fault.Denied if these machines were created for another ClusterDeployment.
-func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+func (a Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	if ctx.Err() != nil {
 		return nil, interruptedError(ctx, "observing machines of", ref.InfraID)
 	}
-	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+	if err := a.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return nil, err
 	}
-	ms, err := p.Store.ObserveCluster(ref.InfraID)
+	ms, err := a.Store.ObserveCluster(ref.InfraID)
 	if ref.Depth != cloud.DepthFreeze {
 		for i := range ms {
 			ms[i].DepthObstacle = ""
@@ -44,40 +44,40 @@ func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, e
 }
 
 // Start starts the control plane, then the workers.
-func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+func (a Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, "starting machines of", ref.InfraID)
 	}
-	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+	if err := a.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return err
 	}
-	return p.Store.StartCluster(ref.InfraID)
+	return a.Store.StartCluster(ref.InfraID)
 }
 
 // Stop stops or freezes the workers, then the control plane. It refuses to freeze a cluster while this computer has
 // little memory.
-func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+func (a Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, "stopping machines of", ref.InfraID)
 	}
-	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+	if err := a.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return err
 	}
 	depth := ref.SelectDepth(func(d cloud.Depth) bool { return d == cloud.DepthFreeze && canFreeze })
 	if depth == cloud.DepthFreeze {
-		return p.Store.FreezeCluster(ref.InfraID)
+		return a.Store.FreezeCluster(ref.InfraID)
 	}
 	if ref.Depth == cloud.DepthFreeze { // it was refused: what is frozen already stays so
-		return p.Store.StopRunningMachines(ref.InfraID)
+		return a.Store.StopRunningMachines(ref.InfraID)
 	}
-	return p.Store.StopCluster(ref.InfraID)
+	return a.Store.StopCluster(ref.InfraID)
 }
 
 // canFreeze reports whether processes of this operating system can be frozen.
 const canFreeze = runtime.GOOS == "linux"
 
 // ReportDepths describes depth freeze.
-func (p Actuator) ReportDepths(hivev1.Platform) []cloud.DepthSupport {
+func (a Actuator) ReportDepths(hivev1.Platform) []cloud.DepthSupport {
 	freeze := cloud.DepthSupport{
 		Depth:  cloud.DepthFreeze,
 		Limits: "A frozen local cluster keeps all of its memory, and is stopped when hotspare up ends.",
@@ -89,24 +89,24 @@ func (p Actuator) ReportDepths(hivev1.Platform) []cloud.DepthSupport {
 }
 
 // HoldAddress implements cloud.AddressHolder.
-func (p Actuator) HoldAddress(ctx context.Context, ref cloud.Ref) error {
-	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+func (a Actuator) HoldAddress(ctx context.Context, ref cloud.Ref) error {
+	if err := a.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return err
 	}
-	return p.Store.HoldAddress(ctx, ref.InfraID)
+	return a.Store.HoldAddress(ctx, ref.InfraID)
 }
 
 // DropAddress implements cloud.AddressHolder.
-func (p Actuator) DropAddress(ctx context.Context, ref cloud.Ref) error {
-	if !p.Store.IsAddressHeld(ref.InfraID) {
+func (a Actuator) DropAddress(ctx context.Context, ref cloud.Ref) error {
+	if !a.Store.IsAddressHeld(ref.InfraID) {
 		return nil
 	}
-	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+	if err := a.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return err
 	}
-	p.Store.DropAddress(ctx, ref.InfraID)
+	a.Store.DropAddress(ctx, ref.InfraID)
 	return nil
 }
 
 // CountWaiting implements cloud.AddressHolder.
-func (p Actuator) CountWaiting(ref cloud.Ref) int { return p.Store.CountWaiting(ref.InfraID) }
+func (a Actuator) CountWaiting(ref cloud.Ref) int { return a.Store.CountWaiting(ref.InfraID) }

@@ -78,7 +78,7 @@ type identity struct {
 }
 
 // readClusterIdentity reads the credentials of a cluster.
-func (p Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*identity, error) {
+func (a Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*identity, error) {
 	var set section
 	if ref.Platform.OpenStack != nil {
 		if err := json.Unmarshal(ref.Platform.OpenStack.Raw, &set); err != nil {
@@ -88,9 +88,9 @@ func (p Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*iden
 	if set.CredentialsSecretRef.Name == "" {
 		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.openstack.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
 	}
-	who := &identity{cloud: set.Cloud, cluster: ref.Cluster, authorities: p.authorities.LatestBundle(ctx), requestTimeout: p.requestTimeout}
+	who := &identity{cloud: set.Cloud, cluster: ref.Cluster, authorities: a.authorities.LatestBundle(ctx), requestTimeout: a.requestTimeout}
 	who.secret = types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CredentialsSecretRef.Name}
-	data, err := p.secrets(ctx, who.secret)
+	data, err := a.secrets(ctx, who.secret)
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
@@ -100,13 +100,13 @@ func (p Actuator) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*iden
 	if set.CertificatesSecretRef.Name == "" {
 		return who, nil
 	}
-	who.roots, err = p.readCertificates(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CertificatesSecretRef.Name})
+	who.roots, err = a.readCertificates(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CertificatesSecretRef.Name})
 	return who, err
 }
 
 // readCertificates returns the certificates in all keys of a Secret; the installer accepts any key.
-func (p Actuator) readCertificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
-	data, err := p.secrets(ctx, name)
+func (a Actuator) readCertificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
+	data, err := a.secrets(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cloud's certificates: %w", err)
 	}
@@ -124,9 +124,9 @@ func (p Actuator) readCertificates(ctx context.Context, name types.NamespacedNam
 
 // readCloudsYAML finds the cluster's cloud in a clouds.yaml. No error contains the file's content:
 // the parser's own errors would quote it.
-func (who *identity) readCloudsYAML(raw []byte) error {
+func (i *identity) readCloudsYAML(raw []byte) error {
 	if len(raw) == 0 {
-		return who.credentialsError("the key is missing or empty")
+		return i.credentialsError("the key is missing or empty")
 	}
 	var file struct {
 		Clouds map[string]entry `json:"clouds"`
@@ -134,31 +134,31 @@ func (who *identity) readCloudsYAML(raw []byte) error {
 	if err := yaml.Unmarshal(raw, &file); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) && wrong.Field != "" {
-			return who.credentialsError(fmt.Sprintf("%s is a %s, want a %s", wrong.Field, wrong.Value, wrong.Type.Kind()))
+			return i.credentialsError(fmt.Sprintf("%s is a %s, want a %s", wrong.Field, wrong.Value, wrong.Type.Kind()))
 		}
-		return who.credentialsError("the key is not a clouds.yaml")
+		return i.credentialsError("the key is not a clouds.yaml")
 	}
 	there := strings.Join(slices.Sorted(maps.Keys(file.Clouds)), ", ")
-	if who.cloud == "" {
+	if i.cloud == "" {
 		return fault.NewDenied("spec.platform.openstack.cloud of ClusterDeployment %s is empty: "+
-			"set it to one of the clouds in key %s of Secret %s: %s", who.cluster, secretKey, who.secret, there)
+			"set it to one of the clouds in key %s of Secret %s: %s", i.cluster, secretKey, i.secret, there)
 	}
-	one, ok := file.Clouds[who.cloud]
+	one, ok := file.Clouds[i.cloud]
 	if !ok {
-		return who.credentialsError(fmt.Sprintf("cloud %q in spec.platform.openstack.cloud of ClusterDeployment %s does not exist; existing clouds: %s", who.cloud, who.cluster, there))
+		return i.credentialsError(fmt.Sprintf("cloud %q in spec.platform.openstack.cloud of ClusterDeployment %s does not exist; existing clouds: %s", i.cloud, i.cluster, there))
 	}
-	who.entry = one
+	i.entry = one
 	if why := one.validateEntry(); why != "" {
-		return who.credentialsError(fmt.Sprintf("cloud %q %s", who.cloud, why))
+		return i.credentialsError(fmt.Sprintf("cloud %q %s", i.cloud, why))
 	}
 	return nil
 }
 
 // credentialsError returns an error that says where the credentials are, what is wrong and what to
 // do.
-func (who *identity) credentialsError(why string) error {
+func (i *identity) credentialsError(why string) error {
 	return fault.NewDenied("credentials in Secret %s, key %s: %s: store a clouds.yaml there with an application credential, or a user's password, "+
-		"for the project of the cluster's servers", who.secret, secretKey, why)
+		"for the project of the cluster's servers", i.secret, secretKey, why)
 }
 
 // validateEntry returns what is missing from an entry or not allowed in it; empty if the entry is

@@ -61,8 +61,8 @@ type responseError struct {
 	err        error
 }
 
-func (a responseError) Error() string { return a.message }
-func (a responseError) Unwrap() error { return a.err }
+func (e responseError) Error() string { return e.message }
+func (e responseError) Unwrap() error { return e.err }
 
 // parseResponseError extracts the response from an error of the SDK, whose own text contains the
 // whole body.
@@ -166,8 +166,8 @@ type redactedError struct {
 	text string
 }
 
-func (h redactedError) Error() string { return h.text }
-func (h redactedError) Unwrap() error { return h.error }
+func (e redactedError) Error() string { return e.text }
+func (e redactedError) Unwrap() error { return e.error }
 
 // powerRequest is a power change that was requested for a server.
 type powerRequest struct {

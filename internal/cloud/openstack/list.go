@@ -122,11 +122,11 @@ func clusterInfraID(srv *server) string {
 	return ""
 }
 
-func (s *observation) toCloudMachines() cloud.Machines {
-	ms := make(cloud.Machines, 0, len(s.servers))
-	for name, srv := range s.servers {
-		m := cloud.Machine{Name: name, ControlPlane: strings.HasPrefix(srv.Name, s.infraID+"-master-")}
-		if one, ok := s.selected[strings.ToLower(srv.ID)]; ok {
+func (o *observation) toCloudMachines() cloud.Machines {
+	ms := make(cloud.Machines, 0, len(o.servers))
+	for name, srv := range o.servers {
+		m := cloud.Machine{Name: name, ControlPlane: strings.HasPrefix(srv.Name, o.infraID+"-master-")}
+		if one, ok := o.selected[strings.ToLower(srv.ID)]; ok {
 			m.ControlPlane, m.ProviderID = one.ControlPlane, one.ProviderID
 		}
 		m.State, m.Reason = srv.machineState()

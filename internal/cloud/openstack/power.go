@@ -38,8 +38,8 @@ func New(secrets cloud.Secrets, authorities *cabundle.Source) Actuator {
 
 // Observe returns the servers of the cluster. If part of the cloud is down, it returns an error:
 // the state of the servers there is unknown.
-func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	s, seen, err := p.openAndListServers(ctx, ref)
+func (a Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	s, seen, err := a.openAndListServers(ctx, ref)
 	if err == nil {
 		defer s.closeIdleConnections()
 		err = seen.hidden
@@ -52,8 +52,8 @@ func (p Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, e
 
 // Start starts the control plane and, once most of it runs, the workers. It unshelves shelved
 // servers, and resumes paused and suspended ones.
-func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
-	s, seen, err := p.openAndListServers(ctx, ref)
+func (a Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+	s, seen, err := a.openAndListServers(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting servers of %s: %w", ref.InfraID, err)
 	}
@@ -67,8 +67,8 @@ func (p Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 // set, it shelves those that it would stop. A server that is starting is left for a later call: Nova
 // refuses to stop it. A paused or suspended server that should sleep more deeply is woken, and put to
 // sleep by a later call: Nova stops only running servers.
-func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
-	s, seen, err := p.openAndListServers(ctx, ref)
+func (a Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+	s, seen, err := a.openAndListServers(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping servers of %s: %w", ref.InfraID, err)
 	}
@@ -80,8 +80,8 @@ func (p Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 
 // openAndListServers logs in and lists the cluster's servers. If there is no error, the caller must
 // call closeIdleConnections on the session.
-func (p Actuator) openAndListServers(ctx context.Context, ref cloud.Ref) (*session, *observation, error) {
-	who, err := p.readClusterIdentity(ctx, ref)
+func (a Actuator) openAndListServers(ctx context.Context, ref cloud.Ref) (*session, *observation, error) {
+	who, err := a.readClusterIdentity(ctx, ref)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,11 +89,11 @@ func (p Actuator) openAndListServers(ctx context.Context, ref cloud.Ref) (*sessi
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.selected.confirmRegion(s.Region); err != nil {
+	if err := a.selected.confirmRegion(s.Region); err != nil {
 		s.closeIdleConnections()
 		return nil, nil, err
 	}
-	seen, err := s.listServers(ctx, ref.InfraID, p.selected)
+	seen, err := s.listServers(ctx, ref.InfraID, a.selected)
 	if err != nil {
 		s.closeIdleConnections()
 	}

@@ -25,17 +25,17 @@ var providerIDPattern = regexp.MustCompile(`^openstack://([^/]*)/([0-9A-Fa-f-]{3
 
 // ForInstances returns an actuator for the servers with these provider IDs, in the cloud and project
 // of the platform's settings.
-func (p Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
-	p.selected = selection{}
+func (a Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
+	a.selected = selection{}
 	for _, i := range instances {
 		parts := providerIDPattern.FindStringSubmatch(i.ProviderID)
 		if parts == nil {
 			return nil, fault.NewDenied("machine %s has the provider ID %q, which is not that of a server of OpenStack, "+
 				"such as openstack:///6f1d5b1c-2d3e-4f50-8a61-7b8c9d0e1f23", i.Name, i.ProviderID)
 		}
-		p.selected[strings.ToLower(parts[2])] = selected{Instance: i, region: parts[1]}
+		a.selected[strings.ToLower(parts[2])] = selected{Instance: i, region: parts[1]}
 	}
-	return p, nil
+	return a, nil
 }
 
 // confirmRegion returns fault.Denied if a provider ID names another region than the settings. Without

@@ -27,13 +27,13 @@ type session struct {
 }
 
 // openSession logs in. The caller must call closeIdleConnections on the session.
-func (who *identity) openSession(ctx context.Context) (*session, error) {
-	provider, err := sdk.NewClient(who.Auth.URL)
+func (i *identity) openSession(ctx context.Context) (*session, error) {
+	provider, err := sdk.NewClient(i.Auth.URL)
 	if err != nil {
-		return nil, who.credentialsError("auth.auth_url cannot be used")
+		return nil, i.credentialsError("auth.auth_url cannot be used")
 	}
-	provider.HTTPClient = *who.newHTTPClient()
-	s := &session{identity: who, provider: provider}
+	provider.HTTPClient = *i.newHTTPClient()
+	s := &session{identity: i, provider: provider}
 	if err := s.authenticateSession(ctx); err != nil {
 		s.closeIdleConnections()
 		return nil, err
@@ -89,14 +89,14 @@ func (s *session) projectName() string {
 
 // newHTTPClient returns a client with its own connections. It follows no redirects: they would send
 // passwords and tokens to whatever host they name.
-func (who *identity) newHTTPClient() *http.Client {
+func (i *identity) newHTTPClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library guarantees the type
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.SystemPoolWith(who.roots, who.authorities.PEM)}
-	if who.Verify != nil && !*who.Verify {
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.SystemPoolWith(i.roots, i.authorities.PEM)}
+	if i.Verify != nil && !*i.Verify {
 		t.TLSClientConfig.InsecureSkipVerify = true // whoever wrote the password into clouds.yaml also wrote this
 	}
 	return &http.Client{
-		Transport:     who.authorities.WrapTransport(t),
+		Transport:     i.authorities.WrapTransport(t),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

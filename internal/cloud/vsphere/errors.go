@@ -141,8 +141,8 @@ type redactedError struct {
 	text string
 }
 
-func (h redactedError) Error() string { return h.text }
-func (h redactedError) Unwrap() error { return h.error }
+func (e redactedError) Error() string { return e.text }
+func (e redactedError) Unwrap() error { return e.error }
 
 // redactPassword removes a password from an error's text: a proxy may echo a request.
 func redactPassword(err error, password string) error {

@@ -40,7 +40,7 @@ const logoutTimeout = 2 * time.Second
 
 // Run keeps sessions alive while they are used, and logs all of them out when ctx ends. Without it,
 // vCenter ends sessions automatically, and new ones are created when needed.
-func (p *Actuator) Run(ctx context.Context) error {
+func (a *Actuator) Run(ctx context.Context) error {
 	tick := time.NewTicker(keepAliveInterval)
 	defer tick.Stop()
 	for {
@@ -48,20 +48,20 @@ func (p *Actuator) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), logoutTimeout)
 			defer cancel()
-			return p.Close(parting)
+			return a.Close(parting)
 		case <-tick.C:
-			p.sessions.maintainSessions(ctx)
+			a.sessions.maintainSessions(ctx)
 		}
 	}
 }
 
 // Close logs every session out. Later calls fail.
-func (p *Actuator) Close(ctx context.Context) error { return p.sessions.closeSessions(ctx) }
+func (a *Actuator) Close(ctx context.Context) error { return a.sessions.closeSessions(ctx) }
 
 // Observe returns the cluster's machines in all its vCenters. If one of these fails, so does
 // Observe: half a cluster is neither running nor stopped.
-func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	fleets, err := p.listClusterMachines(ctx, ref)
+func (a *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	fleets, err := a.listClusterMachines(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func (p *Actuator) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, 
 
 // Start powers on the control plane and, once each of its machines runs or has failed to start, the
 // workers.
-func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
-	return p.changeInOrder(ctx, ref, powerChange{
+func (a *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
+	return a.changeInOrder(ctx, ref, powerChange{
 		first:      func(v vm) bool { return v.controlPlane },
 		applicable: vm.canStart, awaited: vm.isStartPending, do: (*conn).powerOnMachines,
 	})
@@ -93,7 +93,7 @@ func (p *Actuator) Start(ctx context.Context, ref cloud.Ref) error {
 // control plane. A later call powers off a guest that has not shut down after shutdownGrace. A suspended
 // machine that should be stopped is powered on first, and its guest shut down by a later call: powering
 // it off would be a power failure for its guest.
-func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
+func (a *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 	depth := ref.SelectDepth(func(d cloud.Depth) bool { return d == cloud.DepthSuspend })
 	change := powerChange{
 		first:      func(v vm) bool { return !v.controlPlane },
@@ -109,7 +109,7 @@ func (p *Actuator) Stop(ctx context.Context, ref cloud.Ref) error {
 			c.stopMachines(ctx, on, r)
 		},
 	}
-	return p.changeInOrder(ctx, ref, change)
+	return a.changeInOrder(ctx, ref, change)
 }
 
 // powerChange is a change of machines in two steps.
@@ -130,20 +130,20 @@ type powerChange struct {
 // Package turns does not fit here: it sends one request per machine, whereas DRS should place the
 // machines of a datacenter together; and it decides by the state alone, whereas vSphere's tasks and
 // hosts also determine whether a machine can be started or stopped.
-func (p *Actuator) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange) error {
-	fleets, blind := p.listClusterMachines(ctx, ref)
-	denied, err := p.changeMachines(ctx, fleets, o, o.first)
+func (a *Actuator) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange) error {
+	fleets, blind := a.listClusterMachines(ctx, ref)
+	denied, err := a.changeMachines(ctx, fleets, o, o.first)
 	err = errors.Join(blind, err)
 	if blind != nil || anyMachineMatches(fleets, func(v vm) bool { return o.first(v) && o.awaited(v) && !denied[v.uniqueID()] }) {
 		return err
 	}
-	_, second := p.changeMachines(ctx, fleets, o, func(v vm) bool { return !o.first(v) })
+	_, second := a.changeMachines(ctx, fleets, o, func(v vm) bool { return !o.first(v) })
 	return errors.Join(err, second)
 }
 
 // changeMachines executes one step, and returns the IDs of the machines that the account may not
 // change.
-func (p *Actuator) changeMachines(ctx context.Context, fleets []centerVMs, o powerChange, those func(vm) bool) (map[string]bool, error) {
+func (a *Actuator) changeMachines(ctx context.Context, fleets []centerVMs, o powerChange, those func(vm) bool) (map[string]bool, error) {
 	denied := map[string]bool{}
 	var errs []error
 	for _, f := range fleets {
@@ -155,7 +155,7 @@ func (p *Actuator) changeMachines(ctx context.Context, fleets []centerVMs, o pow
 			vms[i].label = uniqueMachineName(vms[i], fleets)
 		}
 		var res results
-		errs = append(errs, p.retryWithSession(ctx, f.center, func(ctx context.Context, c *conn) error {
+		errs = append(errs, a.retryWithSession(ctx, f.center, func(ctx context.Context, c *conn) error {
 			res = results{}
 			o.do(c, ctx, vms, &res)
 			return errors.Join(res.errs...)
@@ -203,9 +203,9 @@ type centerVMs struct {
 	vms    []vm
 }
 
-func (f centerVMs) selectMachines(want func(vm) bool) []vm {
+func (m centerVMs) selectMachines(want func(vm) bool) []vm {
 	var out []vm
-	for _, v := range f.vms {
+	for _, v := range m.vms {
 		if want(v) {
 			out = append(out, v)
 		}
@@ -234,11 +234,11 @@ func anyMachineMatches(fleets []centerVMs, is func(vm) bool) bool {
 
 // listClusterMachines lists the cluster's machines. If one vCenter fails, it still returns the
 // machines in the others, and an error.
-func (p *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]centerVMs, error) {
+func (a *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]centerVMs, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("finding machines of %s: %w", ref.InfraID, err))
 	}
-	centers, err := p.readClusterCenters(ctx, ref)
+	centers, err := a.readClusterCenters(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -246,9 +246,9 @@ func (p *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]ce
 	var errs []error
 	for _, c := range centers {
 		f := centerVMs{center: c}
-		err := p.retryWithSession(ctx, c, func(ctx context.Context, conn *conn) (err error) {
-			if p.selected != nil {
-				f.vms, err = conn.findSelectedMachines(ctx, p.selected)
+		err := a.retryWithSession(ctx, c, func(ctx context.Context, conn *conn) (err error) {
+			if a.selected != nil {
+				f.vms, err = conn.findSelectedMachines(ctx, a.selected)
 			} else {
 				f.vms, err = conn.findClusterMachines(ctx, ref.InfraID)
 			}
@@ -263,7 +263,7 @@ func (p *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]ce
 		}
 		fleets = append(fleets, f)
 	}
-	if p.selected != nil {
+	if a.selected != nil {
 		if err := confirmUnique(fleets); err != nil {
 			return nil, err
 		}
@@ -273,10 +273,10 @@ func (p *Actuator) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]ce
 
 // retryWithSession calls do with a session. If vCenter has ended that session, it retries once with
 // a new one.
-func (p *Actuator) retryWithSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
-	err := p.sessions.withSession(ctx, c, do)
+func (a *Actuator) retryWithSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
+	err := a.sessions.withSession(ctx, c, do)
 	if errors.Is(err, errExpired) {
-		err = p.sessions.withSession(ctx, c, do)
+		err = a.sessions.withSession(ctx, c, do)
 	}
 	return redactPassword(err, c.password)
 }

@@ -55,21 +55,21 @@ func (c center) sessionKey() key {
 
 // readClusterCenters reads the platform of ref and its Secrets. It logs out the sessions of
 // accounts that the cluster no longer has.
-func (p *Actuator) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]center, error) {
+func (a *Actuator) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]center, error) {
 	s, err := parsePlatformSection(ref)
 	if err != nil {
 		return nil, err
 	}
 	name := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: s.CredentialsSecretRef.Name}
-	data, err := p.secrets(ctx, name)
+	data, err := a.secrets(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the vSphere credentials: %w", err)
 	}
-	roots, err := p.readCertificates(ctx, ref.Cluster.Namespace, s.CertificatesSecretRef.Name)
+	roots, err := a.readCertificates(ctx, ref.Cluster.Namespace, s.CertificatesSecretRef.Name)
 	if err != nil {
 		return nil, err
 	}
-	authorities := p.authorities.LatestBundle(ctx)
+	authorities := a.authorities.LatestBundle(ctx)
 	var out []center
 	for _, at := range s.listUniqueSites() {
 		c, err := centerFromSecret(at, name, data)
@@ -79,7 +79,7 @@ func (p *Actuator) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]cen
 		c.roots, c.authorities = roots, authorities
 		out = append(out, c)
 	}
-	p.sessions.setClusterSessions(ctx, ref.Cluster, out)
+	a.sessions.setClusterSessions(ctx, ref.Cluster, out)
 	return out, nil
 }
 
@@ -113,12 +113,12 @@ func (a account) centerForSite(at site, where string) (center, error) {
 }
 
 // readCertificates returns the certificates in all keys of a Secret; the installer accepts any key.
-func (p *Actuator) readCertificates(ctx context.Context, namespace, secret string) ([]byte, error) {
+func (a *Actuator) readCertificates(ctx context.Context, namespace, secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, nil
 	}
 	name := types.NamespacedName{Namespace: namespace, Name: secret}
-	data, err := p.secrets(ctx, name)
+	data, err := a.secrets(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the vCenter's certificates: %w", err)
 	}

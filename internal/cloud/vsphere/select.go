@@ -21,8 +21,8 @@ var providerIDPattern = regexp.MustCompile(`(?i)^vsphere://([0-9a-f]{8}-[0-9a-f]
 
 // ForInstances returns an actuator for the machines with these provider IDs, in the vCenters of the
 // platform's settings. It shares the sessions of p.
-func (p *Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
-	out := &Actuator{secrets: p.secrets, authorities: p.authorities, sessions: p.sessions, selected: map[string]cloud.Instance{}}
+func (a *Actuator) ForInstances(instances []cloud.Instance) (cloud.Actuator, error) {
+	out := &Actuator{secrets: a.secrets, authorities: a.authorities, sessions: a.sessions, selected: map[string]cloud.Instance{}}
 	for _, i := range instances {
 		parts := providerIDPattern.FindStringSubmatch(i.ProviderID)
 		if parts == nil {

@@ -119,28 +119,28 @@ func (s *sessions) reserveSession(k key) (*session, error) {
 // ensureLoggedIn returns the session's connection, and logs in if necessary. gone reports that the
 // session was ended while this call waited for its gate. A rejected login is remembered for
 // lockoutDelay: otherwise clusters that share a wrong password would make vCenter lock the account.
-func (one *session) ensureLoggedIn(ctx context.Context, c center, now time.Time) (_ *conn, gone bool, err error) {
+func (s *session) ensureLoggedIn(ctx context.Context, c center, now time.Time) (_ *conn, gone bool, err error) {
 	select {
-	case one.gate <- struct{}{}:
-		defer func() { <-one.gate }()
+	case s.gate <- struct{}{}:
+		defer func() { <-s.gate }()
 	case <-ctx.Done():
 		return nil, false, fault.New(fault.Unknown, fmt.Errorf("waiting to log in: %w", ctx.Err()))
 	}
-	if one.gone {
+	if s.gone {
 		return nil, true, nil
 	}
-	if one.conn != nil {
-		return one.conn, false, nil
+	if s.conn != nil {
+		return s.conn, false, nil
 	}
-	if one.denied != nil && now.Sub(one.deniedAt) < lockoutDelay {
-		return nil, false, one.denied
+	if s.denied != nil && now.Sub(s.deniedAt) < lockoutDelay {
+		return nil, false, s.denied
 	}
-	one.conn, err = connectToCenter(ctx, c)
-	one.denied, one.deniedAt = nil, now
+	s.conn, err = connectToCenter(ctx, c)
+	s.denied, s.deniedAt = nil, now
 	if fault.KindOf(err) == fault.Denied {
-		one.denied = err
+		s.denied = err
 	}
-	return one.conn, false, err
+	return s.conn, false, err
 }
 
 // logOutSession logs a session out and discards it if its connection is still conn; a nil conn
@@ -240,11 +240,11 @@ func (s *sessions) splitIdleSessions() (spare []key, kept map[key]*session) {
 
 // currentConnection returns the connection; nil if there is none or a login or logout is in
 // progress.
-func (one *session) currentConnection() *conn {
+func (s *session) currentConnection() *conn {
 	select {
-	case one.gate <- struct{}{}:
-		defer func() { <-one.gate }()
-		return one.conn
+	case s.gate <- struct{}{}:
+		defer func() { <-s.gate }()
+		return s.conn
 	default:
 		return nil
 	}

@@ -68,8 +68,8 @@ func removeLinkPage(dir string) error {
 }
 
 // Port returns the port of the listener.
-func (s *Listener) Port() string {
-	_, port, err := net.SplitHostPort(s.Addr().String())
+func (l *Listener) Port() string {
+	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		return ""
 	}
@@ -78,11 +78,11 @@ func (s *Listener) Port() string {
 
 // Close stops listening, if the server has not, and removes the key from the endpoint: a reader of
 // the endpoint then knows that no console is running.
-func (s *Listener) Close() error {
-	err := s.Listener.Close()
+func (l *Listener) Close() error {
+	err := l.Listener.Close()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
-	s.Endpoint.Key = nil
-	return errors.Join(err, s.Endpoint.WriteFile(s.path), removeLinkPage(filepath.Dir(s.path)))
+	l.Endpoint.Key = nil
+	return errors.Join(err, l.Endpoint.WriteFile(l.path), removeLinkPage(filepath.Dir(l.path)))
 }

@@ -82,31 +82,31 @@ func NewCodeVerifier(k Key) *CodeVerifier { return &CodeVerifier{key: k, used: m
 
 // VerifyOnce verifies a code and marks it as used. It returns an error if the code is forged,
 // expired or used.
-func (k *CodeVerifier) VerifyOnce(code string, now time.Time) error {
+func (v *CodeVerifier) VerifyOnce(code string, now time.Time) error {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(code)
 	if err != nil || len(raw) != expiryLength+nonceLength+sha256.Size {
 		return ErrForged
 	}
 	said, signature := raw[:expiryLength+nonceLength], raw[expiryLength+nonceLength:]
-	if !hmac.Equal(signature, k.key.signCode(said)) {
+	if !hmac.Equal(signature, v.key.signCode(said)) {
 		return ErrForged
 	}
 	end := time.Unix(int64(binary.BigEndian.Uint64(said)), 0)
 	if now.After(end) || end.After(now.Add(CodeLifetime+clockSkew)) {
 		return ErrExpired
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for nonce, until := range k.used {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for nonce, until := range v.used {
 		if now.After(until) {
-			delete(k.used, nonce)
+			delete(v.used, nonce)
 		}
 	}
 	nonce := string(said[expiryLength:])
-	if _, found := k.used[nonce]; found {
+	if _, found := v.used[nonce]; found {
 		return ErrUsed
 	}
-	k.used[nonce] = end
+	v.used[nonce] = end
 	return nil
 }
 
@@ -122,10 +122,10 @@ type Endpoint struct {
 func EndpointPath(dir string) string { return filepath.Join(dir, "console") }
 
 // WriteFile writes the endpoint to a file that only its owner can read.
-func (p Endpoint) WriteFile(path string) error {
-	text := p.URL + "\n"
-	if p.Key != nil {
-		text += base64.RawURLEncoding.EncodeToString(p.Key) + "\n"
+func (e Endpoint) WriteFile(path string) error {
+	text := e.URL + "\n"
+	if e.Key != nil {
+		text += base64.RawURLEncoding.EncodeToString(e.Key) + "\n"
 	}
 	// A new file, because an existing one may have wider permissions.
 	fresh, err := os.CreateTemp(filepath.Dir(path), ".console-*") // mode 0600
@@ -165,6 +165,6 @@ func ReadEndpoint(path string) (Endpoint, error) {
 }
 
 // LoginLink returns a URL that signs in its first visitor until CodeLifetime after now.
-func (p Endpoint) LoginLink(now time.Time) string {
-	return strings.TrimSuffix(p.URL, "/") + LoginPath + "?" + CodeParameter + "=" + p.Key.NewCode(now)
+func (e Endpoint) LoginLink(now time.Time) string {
+	return strings.TrimSuffix(e.URL, "/") + LoginPath + "?" + CodeParameter + "=" + e.Key.NewCode(now)
 }

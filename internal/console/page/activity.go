@@ -176,24 +176,24 @@ func newEventGroup(e *corev1.Event, now time.Time) EventGroup {
 }
 
 // mergeOccurrence adds another event to the group.
-func (h *EventGroup) mergeOccurrence(other EventGroup) {
-	early, late := h.Event, other.Event
+func (g *EventGroup) mergeOccurrence(other EventGroup) {
+	early, late := g.Event, other.Event
 	if late.At.At.Before(early.At.At) {
 		early, late = late, early
 	}
 	first := early.At
-	for _, f := range []Moment{h.First, other.First} {
+	for _, f := range []Moment{g.First, other.First} {
 		if !f.Zero() && f.At.Before(first.At) {
 			first = f
 		}
 	}
-	h.Count += other.Count
-	h.At, h.First = late.At, first
+	g.Count += other.Count
+	g.At, g.First = late.At, first
 }
 
-func (h *EventGroup) setFilterLink(f Filter, namespace string) {
-	if f.Kind != h.Kind || f.Name != h.Name || namespace != h.Namespace {
-		h.FilterLink = Filter{Kind: h.Kind, Name: h.Name, Limit: eventsPerPage}.PageURL(h.Namespace)
+func (g *EventGroup) setFilterLink(f Filter, namespace string) {
+	if f.Kind != g.Kind || f.Name != g.Name || namespace != g.Namespace {
+		g.FilterLink = Filter{Kind: g.Kind, Name: g.Name, Limit: eventsPerPage}.PageURL(g.Namespace)
 	}
 }
 

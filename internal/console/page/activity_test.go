@@ -51,17 +51,17 @@ func old(e corev1.Event, times int32, first, last time.Duration) corev1.Event {
 	return e
 }
 
-func (h EventGroup) inWords() string {
-	words := fmt.Sprintf("%s %s/%s %s", h.Kind, h.Namespace, h.Name, h.Reason)
-	if h.Warning {
+func (g EventGroup) inWords() string {
+	words := fmt.Sprintf("%s %s/%s %s", g.Kind, g.Namespace, g.Name, g.Reason)
+	if g.Warning {
 		words = "!" + words
 	}
-	words += " " + h.At.Text
-	if h.Count > 1 {
-		words += fmt.Sprintf(" ×%d", h.Count)
+	words += " " + g.At.Text
+	if g.Count > 1 {
+		words += fmt.Sprintf(" ×%d", g.Count)
 	}
-	if !h.First.Zero() {
-		words += " first " + h.First.Text
+	if !g.First.Zero() {
+		words += " first " + g.First.Text
 	}
 	return words
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/explain/humanize"
 )
 
@@ -75,7 +75,7 @@ func formatPercent(n, of int) string {
 
 // newTypeBar draws the units of a type in a region: used, free, in flight with data planes that are
 // not ready yet, and pending for instances without a data plane.
-func newTypeBar(t fleetforecast.Type, coming int) Bar {
+func newTypeBar(t fleetplan.Type, coming int) Bar {
 	coming = min(coming, t.FreeUnits)
 	there := t.UsedUnits + t.FreeUnits
 	scale := there + t.PendingUnits
@@ -97,7 +97,7 @@ func newTypeBar(t fleetforecast.Type, coming int) Bar {
 }
 
 // describeTypeBar describes the bar for screen readers.
-func describeTypeBar(t fleetforecast.Type, coming int) string {
+func describeTypeBar(t fleetplan.Type, coming int) string {
 	words := []string{humanize.FormatCount(t.UsedUnits, "unit") + " used", fmt.Sprintf("%d free", t.FreeUnits-coming)}
 	if coming > 0 {
 		words = append(words, fmt.Sprintf("%d in flight", coming))
@@ -113,7 +113,7 @@ func describeTypeBar(t fleetforecast.Type, coming int) string {
 }
 
 // newRoomBar draws the units of a type on a data plane.
-func newRoomBar(r fleetforecast.Room) Bar {
+func newRoomBar(r fleetplan.Room) Bar {
 	b := newBar(0, UnitSegment{What: Used, Units: r.UsedUnits}, UnitSegment{What: Free, Units: r.MaxUnits - r.UsedUnits})
 	b.Label = fmt.Sprintf("%s: %d of %s used.", r.Type, r.UsedUnits, humanize.FormatCount(r.MaxUnits, "unit"))
 	return b

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/explain/remedy"
 	"hotspare.io/hotspare/internal/fleet/scaling"
 )
@@ -26,7 +26,7 @@ type Fleet struct {
 
 // A Region is a region with everything in it.
 type Region struct {
-	fleetforecast.Region
+	fleetplan.Region
 	Link string
 	// NextCheck is when the controller reconciles the region again if nothing changes; it may be
 	// zero.
@@ -38,12 +38,12 @@ type Region struct {
 	// Waiting are the instances without a data plane, Placed those that are being placed on one.
 	Waiting, Placed []Instance
 	// Actions are the tasks for a person, Waits those that only need time.
-	Actions, Waits []fleetforecast.Task
+	Actions, Waits []fleetplan.Task
 }
 
 // A Type is an instance type in a region.
 type Type struct {
-	fleetforecast.Type
+	fleetplan.Type
 	Tone string
 	// InFlightUnits are the free units on data planes that are not ready yet, ReadyFreeUnits the
 	// other free units.
@@ -53,7 +53,7 @@ type Type struct {
 
 // A Plane is a data plane with the decision about it.
 type Plane struct {
-	fleetforecast.Plane
+	fleetplan.Plane
 	Tone string
 	// PhaseAge is when the data plane entered its phase.
 	PhaseAge Moment
@@ -69,13 +69,13 @@ type Plane struct {
 
 // A Room is the capacity of a data plane for a type.
 type Room struct {
-	fleetforecast.Room
+	fleetplan.Room
 	Bar Bar
 }
 
 // An Instance is an instance without a data plane.
 type Instance struct {
-	fleetforecast.Instance
+	fleetplan.Instance
 	Age Moment
 }
 
@@ -88,7 +88,7 @@ type OtherPlane struct {
 }
 
 // NewFleet describes the regions of a namespace, or of all if it is empty. For recorded, see Fleet.
-func NewFleet(h *fleetforecast.Hub, namespace string, recorded bool, now time.Time) Fleet {
+func NewFleet(h *fleetplan.Hub, namespace string, recorded bool, now time.Time) Fleet {
 	regions := h.RegionsInNamespace(namespace)
 	slices.SortFunc(regions, compareByKey[*v1alpha1.FleetRegion])
 	v := viewRegions(h, regions, recorded, now)
@@ -110,7 +110,7 @@ func NewFleet(h *fleetforecast.Hub, namespace string, recorded bool, now time.Ti
 }
 
 // NewSingleRegion describes one region. It returns false if the region does not exist.
-func NewSingleRegion(h *fleetforecast.Hub, namespace, name string, recorded bool, now time.Time) (Fleet, bool) {
+func NewSingleRegion(h *fleetplan.Hub, namespace, name string, recorded bool, now time.Time) (Fleet, bool) {
 	for _, r := range h.RegionsInNamespace(namespace) {
 		if r.Name == name {
 			v := viewRegions(h, []*v1alpha1.FleetRegion{r}, recorded, now)
@@ -121,7 +121,7 @@ func NewSingleRegion(h *fleetforecast.Hub, namespace, name string, recorded bool
 	return Fleet{}, false
 }
 
-func viewRegions(h *fleetforecast.Hub, regions []*v1alpha1.FleetRegion, recorded bool, now time.Time) fleetforecast.Fleet {
+func viewRegions(h *fleetplan.Hub, regions []*v1alpha1.FleetRegion, recorded bool, now time.Time) fleetplan.Fleet {
 	if recorded {
 		return h.RecordedFleet(regions, now, remedy.FormatPlainCommand)
 	}
@@ -137,7 +137,7 @@ func compareByKey[T namedObject](a, b T) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-func newRegion(r fleetforecast.Region, now time.Time) Region {
+func newRegion(r fleetplan.Region, now time.Time) Region {
 	out := Region{Region: r, Link: RegionLink(r.Namespace, r.Name)}
 	if r.LooksAgain > 0 {
 		out.NextCheck = FutureMoment(now.Add(r.LooksAgain), now)
@@ -172,9 +172,9 @@ func newRegion(r fleetforecast.Region, now time.Time) Region {
 	return out
 }
 
-func newPlane(p fleetforecast.Plane, now time.Time) Plane {
+func newPlane(p fleetplan.Plane, now time.Time) Plane {
 	out := Plane{Plane: p, Tone: toneFor(p.Phase), PhaseAge: PastMoment(p.Since, now)}
-	if p.AgentState() == fleetforecast.AgentSilent {
+	if p.AgentState() == fleetplan.AgentSilent {
 		out.Tone = toneBad
 	}
 	for _, r := range p.Rooms {

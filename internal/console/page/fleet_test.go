@@ -12,7 +12,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/explain/fleetforecast"
+	"hotspare.io/hotspare/internal/explain/fleetplan"
 	"hotspare.io/hotspare/internal/fleet/scaling"
 )
 
@@ -24,7 +24,7 @@ func made(namespace, name string, ago time.Duration) metav1.ObjectMeta {
 
 // fleetHub returns a hub with region fleet/laptop. Its data planes have four units of type dev. The
 // limit is six units and the slack is one.
-func fleetHub() *fleetforecast.Hub {
+func fleetHub() *fleetplan.Hub {
 	limit, perUnit := int32(6), resource.MustParse("1")
 	r := &v1alpha1.FleetRegion{ObjectMeta: made("fleet", "laptop", time.Hour)}
 	r.Spec.Provider, r.Spec.Region = "local", "laptop"
@@ -34,13 +34,13 @@ func fleetHub() *fleetforecast.Hub {
 	t.Spec.Sizes = []v1alpha1.InstanceSize{{Name: "x1", Units: 1}, {Name: "x2", Units: 2}}
 	t.Spec.NodesPerUnit = &perUnit
 	t.Spec.NodePools = []v1alpha1.NodePool{{Platform: "local", MaxNodes: 4}}
-	return &fleetforecast.Hub{
+	return &fleetplan.Hub{
 		Regions: []*v1alpha1.FleetRegion{r}, Types: []*v1alpha1.InstanceType{t},
 		Pools: []*hivev1.ClusterPool{{ObjectMeta: made("fleet", "spares", time.Hour)}},
 	}
 }
 
-func addPlane(h *fleetforecast.Hub, name string, phase v1alpha1.DataPlanePhase, units int32) *v1alpha1.DataPlane {
+func addPlane(h *fleetplan.Hub, name string, phase v1alpha1.DataPlanePhase, units int32) *v1alpha1.DataPlane {
 	dp := &v1alpha1.DataPlane{ObjectMeta: made("fleet", name, 30*time.Minute)}
 	dp.Spec.Provider, dp.Spec.Region, dp.Spec.InstanceTypes = "local", "laptop", []string{"dev"}
 	dp.Status.Phase = phase
@@ -51,7 +51,7 @@ func addPlane(h *fleetforecast.Hub, name string, phase v1alpha1.DataPlanePhase, 
 	return dp
 }
 
-func addInstance(h *fleetforecast.Hub, name, size, plane string) *v1alpha1.ServiceInstance {
+func addInstance(h *fleetplan.Hub, name, size, plane string) *v1alpha1.ServiceInstance {
 	i := &v1alpha1.ServiceInstance{ObjectMeta: made("team-a", name, time.Minute)}
 	i.Spec.Provider, i.Spec.Region, i.Spec.Type, i.Spec.Size = "local", "laptop", "dev", size
 	i.Status.DataPlaneName = plane
@@ -61,7 +61,7 @@ func addInstance(h *fleetforecast.Hub, name, size, plane string) *v1alpha1.Servi
 
 // busy returns that hub with two data planes, one of them in flight, and instances that do not all
 // fit.
-func busy() *fleetforecast.Hub {
+func busy() *fleetplan.Hub {
 	h := fleetHub()
 	addPlane(h, "a", v1alpha1.PhaseReady, 4)
 	addPlane(h, "b", v1alpha1.PhaseProvisioning, 0)
@@ -77,7 +77,7 @@ func figures(t Type) string {
 
 func TestARegionsFigures(t *testing.T) {
 	for name, c := range map[string]struct {
-		hub  *fleetforecast.Hub
+		hub  *fleetplan.Hub
 		want string
 	}{
 		"an empty region": {fleetHub(), "0 used, 0 free, 0 in flight, 0 pending"},
@@ -193,32 +193,32 @@ func (b Bar) inWords() string {
 func TestBars(t *testing.T) {
 	six, far := 6, 1000
 	for name, c := range map[string]struct {
-		t      fleetforecast.Type
+		t      fleetplan.Type
 		coming int
 		want   string
 	}{
-		"nothing is an empty bar": {fleetforecast.Type{}, 0, ""},
+		"nothing is an empty bar": {fleetplan.Type{}, 0, ""},
 		"parts follow each other, and fill it": {
-			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1},
+			fleetplan.Type{TypeReport: scaling.TypeReport{UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1},
 			4,
 			"Used 0%+30%, Free 30%+10%, InFlight 40%+40%, Pending 80%+20%, Slack 70%",
 		},
 		"a limit beyond what there is leaves room": {
-			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 1, FreeUnits: 2}, Limit: &six},
+			fleetplan.Type{TypeReport: scaling.TypeReport{UsedUnits: 1, FreeUnits: 2}, Limit: &six},
 			0,
 			"Used 0%+16.666666%, Free 16.666666%+33.333332%, Limit 100%",
 		},
 		"a limit below it is a line within": {
-			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 4, FreeUnits: 4}, Limit: &six}, 0, "Used 0%+50%, Free 50%+50%, Limit 75%",
+			fleetplan.Type{TypeReport: scaling.TypeReport{UsedUnits: 4, FreeUnits: 4}, Limit: &six}, 0, "Used 0%+50%, Free 50%+50%, Limit 75%",
 		},
 		"a far limit is no more than a number": {
-			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 1, FreeUnits: 3}, Limit: &far}, 0, "Used 0%+25%, Free 25%+75%",
+			fleetplan.Type{TypeReport: scaling.TypeReport{UsedUnits: 1, FreeUnits: 3}, Limit: &far}, 0, "Used 0%+25%, Free 25%+75%",
 		},
 		"more slack than there is free is a line at the beginning": {
-			fleetforecast.Type{TypeReport: scaling.TypeReport{FreeUnits: 2}, SlackUnits: 5}, 0, "Free 0%+100%, Slack 0%",
+			fleetplan.Type{TypeReport: scaling.TypeReport{FreeUnits: 2}, SlackUnits: 5}, 0, "Free 0%+100%, Slack 0%",
 		},
 		"what comes is never more than what is free: the agent of one is silent": {
-			fleetforecast.Type{TypeReport: scaling.TypeReport{UsedUnits: 2, FreeUnits: 2}}, 4, "Used 0%+50%, InFlight 50%+50%",
+			fleetplan.Type{TypeReport: scaling.TypeReport{UsedUnits: 2, FreeUnits: 2}}, 4, "Used 0%+50%, InFlight 50%+50%",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,18 +232,18 @@ func TestBars(t *testing.T) {
 // Screen readers get the same information.
 func TestABarSaysWhatItShows(t *testing.T) {
 	six := 6
-	b := newTypeBar(fleetforecast.Type{TypeReport: scaling.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
+	b := newTypeBar(fleetplan.Type{TypeReport: scaling.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
 	if got, want := b.Label, "dev: 3 units used, 1 free, 4 in flight, 2 pending, slack 1, limit 6."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := newRoomBar(fleetforecast.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {
+	if got, want := newRoomBar(fleetplan.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
 	for units, want := range map[int]int{0: 0, 1: 0, 4: 3, 40: 39, 41: 0} {
-		if got := len(newRoomBar(fleetforecast.Room{MaxUnits: units}).Ticks); got != want {
+		if got := len(newRoomBar(fleetplan.Room{MaxUnits: units}).Ticks); got != want {
 			t.Errorf("%d ticks for %d units, want %d", got, units, want)
 		}
 	}
@@ -252,7 +252,7 @@ func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
 // A data plane can use more units than it has, for example after it lost nodes. No segment has a
 // negative width.
 func TestARoomThatIsOverfull(t *testing.T) {
-	if got, want := newRoomBar(fleetforecast.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
+	if got, want := newRoomBar(fleetplan.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

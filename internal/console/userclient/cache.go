@@ -82,63 +82,63 @@ func newUserCache(p *User, namespace string) (*UserCache, error) {
 }
 
 // List waits until the cache has the kind, and lists it.
-func (s *UserCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c *UserCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(list, scheme)
 	if err != nil {
 		return err
 	}
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	if err := s.waitForKind(ctx, gvk); err != nil {
+	if err := c.waitForKind(ctx, gvk); err != nil {
 		return fmt.Errorf("listing %ss: %w", gvk.Kind, err)
 	}
-	return s.cache.List(ctx, list, opts...)
+	return c.cache.List(ctx, list, opts...)
 }
 
 // Get waits until the cache has the kind, and gets an object.
-func (s *UserCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+func (c *UserCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	gvk, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {
 		return err
 	}
-	if err := s.waitForKind(ctx, gvk); err != nil {
+	if err := c.waitForKind(ctx, gvk); err != nil {
 		return fmt.Errorf("reading %s %s: %w", gvk.Kind, key, err)
 	}
-	return s.cache.Get(ctx, key, o, opts...)
+	return c.cache.Get(ctx, key, o, opts...)
 }
 
 // waitForKind waits until the cache has a kind, and signals its changes from then on.
-func (s *UserCache) waitForKind(ctx context.Context, gvk schema.GroupVersionKind) error {
+func (c *UserCache) waitForKind(ctx context.Context, gvk schema.GroupVersionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, cacheFillTimeout)
 	defer cancel()
-	informer, err := s.cache.GetInformerForKind(ctx, gvk)
+	informer, err := c.cache.GetInformerForKind(ctx, gvk)
 	if err != nil {
-		return s.watchErrorOr(err)
+		return c.watchErrorOr(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watchedKinds[gvk] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watchedKinds[gvk] {
 		return nil
 	}
-	s.watchedKinds[gvk] = true
+	c.watchedKinds[gvk] = true
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { s.changes.notifyAll() },
-		UpdateFunc: func(_, _ any) { s.changes.notifyAll() },
-		DeleteFunc: func(any) { s.changes.notifyAll() },
+		AddFunc:    func(any) { c.changes.notifyAll() },
+		UpdateFunc: func(_, _ any) { c.changes.notifyAll() },
+		DeleteFunc: func(any) { c.changes.notifyAll() },
 	})
 	return err
 }
 
 // watchErrorOr returns the hub's error instead of a timeout.
-func (s *UserCache) watchErrorOr(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *UserCache) watchErrorOr(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case s.watchErr == nil:
+	case c.watchErr == nil:
 		return err
-	case apierrors.IsUnauthorized(s.watchErr):
-		return errors.Join(ErrUnknown, s.watchErr)
+	case apierrors.IsUnauthorized(c.watchErr):
+		return errors.Join(ErrUnknown, c.watchErr)
 	default:
-		return s.watchErr
+		return c.watchErr
 	}
 }
 

@@ -27,8 +27,8 @@ var recordMapper = func() meta.RESTMapper {
 // ReadRecord reads the ConfigMap with the record of claims of a pool, with the user's permissions. No other
 // ConfigMap can be read. The error is ErrNotRecord if it has not the label of a record, and that of the API server if
 // there is none.
-func (p *User) ReadRecord(ctx context.Context, pool types.NamespacedName) (*corev1.ConfigMap, error) {
-	c, err := client.New(p.transport.cfg, client.Options{HTTPClient: p.transport.http, Scheme: scheme, Mapper: recordMapper})
+func (u *User) ReadRecord(ctx context.Context, pool types.NamespacedName) (*corev1.ConfigMap, error) {
+	c, err := client.New(u.transport.cfg, client.Options{HTTPClient: u.transport.http, Scheme: scheme, Mapper: recordMapper})
 	if err != nil {
 		return nil, fmt.Errorf("creating a client of records: %w", err)
 	}
@@ -36,7 +36,7 @@ func (p *User) ReadRecord(ctx context.Context, pool types.NamespacedName) (*core
 	defer cancel()
 	var cm corev1.ConfigMap
 	if err := c.Get(ctx, types.NamespacedName{Namespace: pool.Namespace, Name: record.ConfigMapName(pool.Name)}, &cm); err != nil {
-		return nil, p.recordAuthError(fmt.Errorf("reading the record of pool %s: %w", pool, err))
+		return nil, u.recordAuthError(fmt.Errorf("reading the record of pool %s: %w", pool, err))
 	}
 	if cm.Labels[v1alpha1.LabelDemandRecord] != pool.Name {
 		return nil, ErrNotRecord

@@ -54,15 +54,15 @@ func newUser(life context.Context, name string, cfg *rest.Config, h *http.Client
 }
 
 // Name returns the user's name at the hub.
-func (p *User) Name() string { return p.name }
+func (u *User) Name() string { return u.name }
 
 // IsAllowed asks the hub whether the user has a permission and caches the answer for permissionTTL.
 // The error is ErrUnknown if the hub no longer accepts the user's credentials.
-func (p *User) IsAllowed(ctx context.Context, d Permission) (bool, error) {
-	now := p.clock.Now()
-	p.mu.Lock()
-	known, found := p.permissions[d]
-	p.mu.Unlock()
+func (u *User) IsAllowed(ctx context.Context, d Permission) (bool, error) {
+	now := u.clock.Now()
+	u.mu.Lock()
+	known, found := u.permissions[d]
+	u.mu.Unlock()
 	if found && now.Sub(known.at) < permissionTTL {
 		return known.allowed, nil
 	}
@@ -71,54 +71,54 @@ func (p *User) IsAllowed(ctx context.Context, d Permission) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: d.Verb, Group: d.Group, Resource: d.Resource, Namespace: d.Namespace},
 	}}
-	if err := p.Create(ctx, review); err != nil {
-		return false, p.recordAuthError(fmt.Errorf("asking whether you may %s %s: %w", d.Verb, d.Resource, err))
+	if err := u.Create(ctx, review); err != nil {
+		return false, u.recordAuthError(fmt.Errorf("asking whether you may %s %s: %w", d.Verb, d.Resource, err))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.permissions[d] = cachedPermission{review.Status.Allowed, now}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.permissions[d] = cachedPermission{review.Status.Allowed, now}
 	return review.Status.Allowed, nil
 }
 
 // recordAuthError records that the hub no longer accepts the user's credentials.
-func (p *User) recordAuthError(err error) error {
+func (u *User) recordAuthError(err error) error {
 	if !apierrors.IsUnauthorized(err) {
 		return err
 	}
-	p.mu.Lock()
-	p.lost = true
-	p.mu.Unlock()
-	p.changes.notifyAll()
+	u.mu.Lock()
+	u.lost = true
+	u.mu.Unlock()
+	u.changes.notifyAll()
 	return errors.Join(ErrUnknown, err)
 }
 
 // HasLostAccess reports whether the hub no longer accepts the user's credentials.
-func (p *User) HasLostAccess() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lost
+func (u *User) HasLostAccess() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.lost
 }
 
 // ChangeSignal returns a channel that is closed at the next change of an object in the user's
 // caches.
-func (p *User) ChangeSignal() <-chan struct{} { return p.changes.nextChange() }
+func (u *User) ChangeSignal() <-chan struct{} { return u.changes.nextChange() }
 
 // ReaderFor returns a cached reader of a namespace, or of all namespaces if it is empty. Use it
 // only for kinds that the user may list there.
-func (p *User) ReaderFor(namespace string) (client.Reader, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.caches[namespace]; s != nil {
+func (u *User) ReaderFor(namespace string) (client.Reader, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if s := u.caches[namespace]; s != nil {
 		return s, nil
 	}
-	if len(p.caches) >= maxCaches {
-		p.dropCaches()
+	if len(u.caches) >= maxCaches {
+		u.dropCaches()
 	}
-	s, err := newUserCache(p, namespace)
+	s, err := newUserCache(u, namespace)
 	if err != nil {
 		return nil, err
 	}
-	p.caches[namespace] = s
+	u.caches[namespace] = s
 	return s, nil
 }
 
@@ -126,26 +126,26 @@ func (p *User) ReaderFor(namespace string) (client.Reader, error) {
 const maxCaches = 4
 
 // ReleaseMemory drops the caches. The next read fills them again.
-func (p *User) ReleaseMemory() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dropCaches()
+func (u *User) ReleaseMemory() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.dropCaches()
 }
 
-func (p *User) dropCaches() {
-	for _, s := range p.caches {
+func (u *User) dropCaches() {
+	for _, s := range u.caches {
 		s.stop()
 	}
-	clear(p.caches)
-	clear(p.permissions)
+	clear(u.caches)
+	clear(u.permissions)
 }
 
 // Close stops everything that runs for the user.
-func (p *User) Close() {
-	p.cancelLife()
-	p.ReleaseMemory()
-	p.transport.http.CloseIdleConnections()
-	p.changes.notifyAll()
+func (u *User) Close() {
+	u.cancelLife()
+	u.ReleaseMemory()
+	u.transport.http.CloseIdleConnections()
+	u.changes.notifyAll()
 }
 
 // broadcast signals a change to any number of receivers, each at most once.

@@ -79,19 +79,19 @@ func readSet(set *v1alpha1.ClaimSet) claimset.Snapshot {
 }
 
 // readClaims reads the claims that belong to the set, and finds those that only have the name of one.
-func (s *observation) readClaims(claims []hivev1.ClusterClaim) {
+func (o *observation) readClaims(claims []hivev1.ClusterClaim) {
 	names := map[string]bool{}
-	for i := range s.Size {
-		names[claimset.ClaimName(s.Name, i)] = true
+	for i := range o.Size {
+		names[claimset.ClaimName(o.Name, i)] = true
 	}
 	for i := range claims {
 		c := &claims[i]
 		switch {
-		case claimset.Contains(s.set, c):
-			s.claims[c.Name] = c
-			s.Claims = append(s.Claims, readClaim(c))
+		case claimset.Contains(o.set, c):
+			o.claims[c.Name] = c
+			o.Claims = append(o.Claims, readClaim(c))
 		case names[c.Name]:
-			s.Taken = append(s.Taken, c.Name)
+			o.Taken = append(o.Taken, c.Name)
 		}
 	}
 }
@@ -163,20 +163,20 @@ func readPool(p *hivev1.ClusterPool, waiting int) claimset.Pool {
 }
 
 // readPreferences finds the pools that each preference selects.
-func (s *observation) readPreferences(pools []hivev1.ClusterPool) {
-	if s.set.Spec.PoolSelector == nil {
+func (o *observation) readPreferences(pools []hivev1.ClusterPool) {
+	if o.set.Spec.PoolSelector == nil {
 		return
 	}
-	for i, p := range s.set.Spec.PoolSelector.Preferences {
+	for i, p := range o.set.Spec.PoolSelector.Preferences {
 		field := fmt.Sprintf("spec.poolSelector.preferences[%d]", i)
 		selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: p.MatchLabels, MatchExpressions: p.MatchExpressions})
 		if err != nil {
-			s.SelectorProblem = fmt.Sprintf("%s is not a label selector (%v): use matchLabels, such as {size: large}: delete the set and create another", field, err)
+			o.SelectorProblem = fmt.Sprintf("%s is not a label selector (%v): use matchLabels, such as {size: large}: delete the set and create another", field, err)
 			return
 		}
 		fallback, err := claimset.FallbackOf(p)
 		if err != nil {
-			s.SelectorProblem = fmt.Sprintf("%s.fallbackAfter: %v: delete the set and create another", field, err)
+			o.SelectorProblem = fmt.Sprintf("%s.fallbackAfter: %v: delete the set and create another", field, err)
 			return
 		}
 		preference := claimset.Preference{FallbackAfter: fallback}
@@ -185,6 +185,6 @@ func (s *observation) readPreferences(pools []hivev1.ClusterPool) {
 				preference.Pools = append(preference.Pools, pools[j].Name)
 			}
 		}
-		s.Preferences = append(s.Preferences, preference)
+		o.Preferences = append(o.Preferences, preference)
 	}
 }

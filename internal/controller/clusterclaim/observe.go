@@ -130,35 +130,35 @@ func (r *Reconciler) findSet(ctx context.Context, s *observation) (*v1alpha1.Cla
 }
 
 // readPriority reads the priority in effect into the snapshot. That of a claim of a set is the one of the set.
-func (s *observation) readPriority(c claimpolicy.Claim, policies []claimpolicy.Policy) {
-	text := s.claim.Annotations[hivev1.AnnotationPriority]
+func (o *observation) readPriority(c claimpolicy.Claim, policies []claimpolicy.Policy) {
+	text := o.claim.Annotations[hivev1.AnnotationPriority]
 	if c.Set.Name != "" {
 		text = ""
 	}
 	n := claimpolicy.LimitPriority(policies, c)
 	if text != "" || n != 0 {
-		s.Priority = new(int32(n)) //nolint:gosec // ParsePriority and the API limit it
+		o.Priority = new(int32(n)) //nolint:gosec // ParsePriority and the API limit it
 	}
 	if _, err := hivev1.ParsePriority(text); err != nil {
-		s.PriorityProblem = "annotation " + hivev1.AnnotationPriority + " is ignored: " + err.Error() + ": correct it"
+		o.PriorityProblem = "annotation " + hivev1.AnnotationPriority + " is ignored: " + err.Error() + ": correct it"
 		return
 	}
 	if limit := claimpolicy.FindPriorityLimit(policies, c); n != c.Priority {
-		s.PriorityProblem = fmt.Sprintf("its priority %d counts as %d: %s", c.Priority, n, limit.Explain(c))
+		o.PriorityProblem = fmt.Sprintf("its priority %d counts as %d: %s", c.Priority, n, limit.Explain(c))
 	}
 }
 
 // readOwnCluster adds the observed cluster to the snapshot.
-func (s *observation) readOwnCluster() {
-	if s.cluster == nil {
+func (o *observation) readOwnCluster() {
+	if o.cluster == nil {
 		return
 	}
-	s.Cluster = readCluster(s.cluster)
-	if s.Unreadable == "" && s.Cluster.Unreadable {
-		s.Unreadable = "ClusterDeployment " + s.cluster.Name + ": " + s.cluster.Unreadable
+	o.Cluster = readCluster(o.cluster)
+	if o.Unreadable == "" && o.Cluster.Unreadable {
+		o.Unreadable = "ClusterDeployment " + o.cluster.Name + ": " + o.cluster.Unreadable
 	}
-	if s.Cluster.Claim == s.claim.Name && !rbac.HasCluster(s.claim, s.cluster) {
-		s.Cluster.Claim, s.Cluster.InPool = "", false // the cluster is bound to a claim of the same name in another namespace
+	if o.Cluster.Claim == o.claim.Name && !rbac.HasCluster(o.claim, o.cluster) {
+		o.Cluster.Claim, o.Cluster.InPool = "", false // the cluster is bound to a claim of the same name in another namespace
 	}
 }
 

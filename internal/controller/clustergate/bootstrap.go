@@ -25,8 +25,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// BootstrapReconciler reports whether the specs of ClusterBootstraps are valid. It does nothing else.
-type BootstrapReconciler struct {
+// BootstrapSpecReconciler reports whether the specs of ClusterBootstraps are valid. It does nothing else.
+type BootstrapSpecReconciler struct {
 	Client  client.Client
 	Clock   clock.PassiveClock
 	Events  events.EventRecorder
@@ -34,7 +34,7 @@ type BootstrapReconciler struct {
 }
 
 // Reconcile does one pass over the bootstrap.
-func (r *BootstrapReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *BootstrapSpecReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var b v1alpha1.ClusterBootstrap
 	if err := r.Client.Get(ctx, req.NamespacedName, &b); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -98,7 +98,7 @@ func validateSpec(b *v1alpha1.ClusterBootstrap) (reason, message string) {
 }
 
 // SetupWithManager starts the controller with mgr.
-func (r *BootstrapReconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *BootstrapSpecReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusterbootstrap").
 		For(&v1alpha1.ClusterBootstrap{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -155,5 +155,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controller of gates: %w", err)
 	}
-	return (&BootstrapReconciler{Client: r.Client, Clock: r.Clock, Events: r.Events, Metrics: r.Metrics}).SetupWithManager(mgr)
+	return (&BootstrapSpecReconciler{Client: r.Client, Clock: r.Clock, Events: r.Events, Metrics: r.Metrics}).SetupWithManager(mgr)
 }

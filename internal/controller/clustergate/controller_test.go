@@ -273,7 +273,7 @@ func TestTheGatesAreRemovedWhileAPodIsPending(t *testing.T) {
 
 func TestValidity(t *testing.T) {
 	g := newRig(t)
-	r := &clustergate.BootstrapReconciler{Client: g.Client, Clock: g.clock, Events: g.events}
+	r := &clustergate.BootstrapSpecReconciler{Client: g.Client, Clock: g.clock, Events: g.events}
 	key := types.NamespacedName{Namespace: "n", Name: "b"}
 	for _, tc := range []struct{ expression, want string }{
 		{"object.a == 1", "True Understood: The specification is valid"},

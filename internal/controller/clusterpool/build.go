@@ -38,9 +38,9 @@ type clusterBuilder struct {
 // ClusterDeployment, which comes last.
 //
 // If c is not nil, the cluster must have the lease of c, and the objects include its patches.
-func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
-	cd := m.newClusterDeployment(name)
-	made, err := m.renderInstallConfig(cd, c)
+func (b clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
+	cd := b.newClusterDeployment(name)
+	made, err := b.renderInstallConfig(cd, c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rendering the install-config of cluster %s: %w", name, err)
 	}
@@ -52,15 +52,15 @@ func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCus
 		data[hivev1.SecretKeyManifestPatches] = made.patches
 	}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: m.withPoolLabels(map[string]string{
-			hivev1.LabelNamespacePoolName: m.pool.Name,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: b.withPoolLabels(map[string]string{
+			hivev1.LabelNamespacePoolName: b.pool.Name,
 		})}},
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: cd.Spec.Provisioning.InstallConfigSecretRef.Name},
 			Data:       data,
 		},
 	}
-	for _, s := range m.secrets {
+	for _, s := range b.secrets {
 		objects = append(objects, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: s.Name},
 			Type:       s.Type, Data: maps.Clone(s.Data), // creating an object overwrites it
@@ -73,20 +73,20 @@ func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCus
 // edits of the patches affect only later clusters.
 type rendered struct{ config, patches []byte }
 
-func (m clusterBuilder) renderInstallConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) (rendered, error) {
-	patches, err := config.EncodeManifestPatches(config.ListManifestPatches(m.poolCustomization, c))
+func (b clusterBuilder) renderInstallConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) (rendered, error) {
+	patches, err := config.EncodeManifestPatches(config.ListManifestPatches(b.poolCustomization, c))
 	if err != nil {
 		return rendered{}, err
 	}
 	if c == nil {
-		raw, err := facts.RenderInstallConfig(m.template, m.pool, cd.Name)
+		raw, err := facts.RenderInstallConfig(b.template, b.pool, cd.Name)
 		return rendered{raw, patches}, err
 	}
 	version, err := inventory.CustomizationVersion(c.Spec)
 	if err != nil {
 		return rendered{}, err
 	}
-	raw, spec, err := facts.RenderCustomizedCluster(m.template, m.pool, cd.Name, c)
+	raw, spec, err := facts.RenderCustomizedCluster(b.template, b.pool, cd.Name, c)
 	if err != nil {
 		return rendered{}, fmt.Errorf("customization %s: %w", c.Name, err)
 	}
@@ -103,38 +103,38 @@ func (m clusterBuilder) renderInstallConfig(cd *hivev1.ClusterDeployment, c *hiv
 
 // withPoolLabels returns the given labels and the two that identify the pool's clusters, which
 // users cannot override.
-func (m clusterBuilder) withPoolLabels(with map[string]string) map[string]string {
+func (b clusterBuilder) withPoolLabels(with map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, with)
-	out[hivev1.LabelPoolName], out[hivev1.LabelPoolNamespace] = m.pool.Name, m.pool.Namespace
+	out[hivev1.LabelPoolName], out[hivev1.LabelPoolNamespace] = b.pool.Name, b.pool.Namespace
 	return out
 }
 
-func (m clusterBuilder) newClusterDeployment(name string) *hivev1.ClusterDeployment {
+func (b clusterBuilder) newClusterDeployment(name string) *hivev1.ClusterDeployment {
 	annotations := map[string]string{}
-	maps.Copy(annotations, m.pool.Spec.Annotations)
-	annotations[hivev1.AnnotationPoolVersion] = m.version
-	if m.sources != "" {
-		annotations[hivev1.AnnotationSourceVersion] = m.sources
+	maps.Copy(annotations, b.pool.Spec.Annotations)
+	annotations[hivev1.AnnotationPoolVersion] = b.version
+	if b.sources != "" {
+		annotations[hivev1.AnnotationSourceVersion] = b.sources
 	}
-	if m.recipe != "" {
-		annotations[hivev1.AnnotationRecipeVersion] = m.recipe
+	if b.recipe != "" {
+		annotations[hivev1.AnnotationRecipeVersion] = b.recipe
 	}
 	return &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name, Name: name,
-			Labels:      m.withPoolLabels(m.pool.Spec.Labels),
+			Labels:      b.withPoolLabels(b.pool.Spec.Labels),
 			Annotations: annotations,
 		},
-		Spec: facts.NewClusterSpec(m.pool, name),
+		Spec: facts.NewClusterSpec(b.pool, name),
 	}
 }
 
 // fixedNameSecrets returns the Secrets that a new cluster is created with, without those whose
 // names depend on their content.
-func (m clusterBuilder) fixedNameSecrets(name string) ([]*corev1.Secret, error) {
-	from := m
-	if len(m.pool.Spec.Inventory) > 0 {
+func (b clusterBuilder) fixedNameSecrets(name string) ([]*corev1.Secret, error) {
+	from := b
+	if len(b.pool.Spec.Inventory) > 0 {
 		from.template = nil // the Secret with the install-config is named after its content
 	}
 	objects, cd, err := from.buildObjects(name, nil)
@@ -144,7 +144,7 @@ func (m clusterBuilder) fixedNameSecrets(name string) ([]*corev1.Secret, error) 
 	var out []*corev1.Secret
 	for _, o := range objects {
 		secret, is := o.(*corev1.Secret)
-		if is && !(len(m.pool.Spec.Inventory) > 0 && secret.Name == cd.Spec.Provisioning.InstallConfigSecretRef.Name) {
+		if is && !(len(b.pool.Spec.Inventory) > 0 && secret.Name == cd.Spec.Provisioning.InstallConfigSecretRef.Name) {
 			out = append(out, secret)
 		}
 	}

@@ -124,58 +124,58 @@ type dependencies struct {
 }
 
 // getOrAddPool returns the cache of a pool. A new pool of the same name gets an empty cache.
-func (m *poolCaches) getOrAddPool(p *hivev1.ClusterPool) *poolCache {
+func (c *poolCaches) getOrAddPool(p *hivev1.ClusterPool) *poolCache {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
-	known := m.load(key)
+	known := c.load(key)
 	if known == nil || known.uid != p.UID {
 		known = &poolCache{uid: p.UID}
-		m.store(key, known)
+		c.store(key, known)
 	}
 	return known
 }
 
 // expireDependencies makes the next pass check the pool's dependencies again.
-func (m *poolCaches) expireDependencies(p *hivev1.ClusterPool) {
-	if known := m.load(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}); known != nil {
+func (c *poolCaches) expireDependencies(p *hivev1.ClusterPool) {
+	if known := c.load(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}); known != nil {
 		known.dependencies.Store(nil)
 	}
 }
 
 // hasWaitingClaims reports whether claims waited on the pool of that name in its last pass.
-func (m *poolCaches) hasWaitingClaims(key types.NamespacedName) bool {
-	known := m.load(key)
+func (c *poolCaches) hasWaitingClaims(key types.NamespacedName) bool {
+	known := c.load(key)
 	return known != nil && known.waiting.Load()
 }
 
 // recordPlan records what the watches and the next pass need to know of a plan that was made now.
-func (m *poolCache) recordPlan(p pool.Plan, now time.Time) {
-	m.waiting.Store(p.Report.Waiting > 0)
+func (c *poolCache) recordPlan(p pool.Plan, now time.Time) {
+	c.waiting.Store(p.Report.Waiting > 0)
 	switch {
 	case len(p.Report.Queue) == 0:
-		m.positionsSetAt = time.Time{}
+		c.positionsSetAt = time.Time{}
 	case slices.ContainsFunc(p.Steps, func(st pool.Step) bool { return st.Verb == pool.SetPosition }):
-		m.positionsSetAt = now
+		c.positionsSetAt = now
 	}
 }
 
 // getMember is facts.ReadMember, evaluated only for clusters that have changed.
-func (m *poolCache) getMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
-	if known := m.members.load(cd.Name); known != nil && known.cluster == cd {
+func (c *poolCache) getMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
+	if known := c.members.load(cd.Name); known != nil && known.cluster == cd {
 		return known.member
 	}
 	member := facts.ReadMember(cd, now)
 	if facts.IsIndependentOfTime(cd) {
-		m.members.store(cd.Name, &cachedMember{cd, member})
+		c.members.store(cd.Name, &cachedMember{cd, member})
 	} else {
-		m.members.remove(cd.Name)
+		c.members.remove(cd.Name)
 	}
 	return member
 }
 
 // setClaimMissingSince sets ClaimMissingSince of the members whose claim does not exist.
-func (m *poolCache) setClaimMissingSince(s *observation, members []pool.Member, now time.Time) {
-	before := m.claimMissingSince
-	m.claimMissingSince = map[string]time.Time{}
+func (c *poolCache) setClaimMissingSince(s *observation, members []pool.Member, now time.Time) {
+	before := c.claimMissingSince
+	c.claimMissingSince = map[string]time.Time{}
 	for i := range members {
 		member := &members[i]
 		if member.Claim == "" || s.claims[member.Claim] != nil || member.Deleting {
@@ -185,21 +185,21 @@ func (m *poolCache) setClaimMissingSince(s *observation, members []pool.Member, 
 		if !known {
 			since = now
 		}
-		m.claimMissingSince[member.Name], member.ClaimMissingSince = since, since
+		c.claimMissingSince[member.Name], member.ClaimMissingSince = since, since
 		cd := s.clusters[member.Name]
-		uid, known := m.unaware.find(cd.Name)
+		uid, known := c.unaware.find(cd.Name)
 		member.ClaimUnaware = known && uid == cd.UID
 	}
 }
 
 // removeDeletedClusters drops clusters that no longer exist. It keeps the memory of members for the
 // next snapshot.
-func (m *poolCache) removeDeletedClusters(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
-	m.room = members
+func (c *poolCache) removeDeletedClusters(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
+	c.room = members
 	isDeleted := func(name string) bool { return clusters[name] == nil }
 	// Most passes follow no deletion. A map that is no larger than the pool is not searched: it has
 	// no more deleted clusters than the pool has new ones.
-	m.members.trim(len(clusters), isDeleted)
-	m.namespaceOwners.trim(len(clusters), isDeleted)
-	m.unaware.trim(0, isDeleted)
+	c.members.trim(len(clusters), isDeleted)
+	c.namespaceOwners.trim(len(clusters), isDeleted)
+	c.unaware.trim(0, isDeleted)
 }

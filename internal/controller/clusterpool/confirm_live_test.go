@@ -88,9 +88,9 @@ func (l *lab) restart() {
 // them, does not run.
 type withoutDestruction struct{ client.Client }
 
-func (c withoutDestruction) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+func (d withoutDestruction) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	controllerutil.RemoveFinalizer(o, hivev1.FinalizerDeprovision)
-	return c.Client.Create(ctx, o, opts...)
+	return d.Client.Create(ctx, o, opts...)
 }
 
 func (l *lab) request() ctrl.Request {

@@ -65,11 +65,11 @@ func maxNameLength(p *hivev1.ClusterPool) int {
 }
 
 // generateNames returns random names for n new clusters.
-func (s *observation) generateNames(n int, suffix func() string) []string {
+func (o *observation) generateNames(n int, suffix func() string) []string {
 	var out []string
 	for len(out) < n {
-		name := clusterName(s.pool.Name, suffix(), maxNameLength(s.pool))
-		if s.clusters[name] == nil && !slices.Contains(s.pool.Status.Pending, name) && !slices.Contains(out, name) {
+		name := clusterName(o.pool.Name, suffix(), maxNameLength(o.pool))
+		if o.clusters[name] == nil && !slices.Contains(o.pool.Status.Pending, name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

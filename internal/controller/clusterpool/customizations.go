@@ -77,21 +77,21 @@ func (t *templateCache) customizationError(p *hivev1.ClusterPool, c *hivev1.Clus
 // checkCustomizations finds the customizations that a cluster could be made with but that do not
 // apply to the pool's install-config, and records the errors as text. t is nil if there is nothing to
 // try them on.
-func (s *observation) checkCustomizations(t *templateCache) error {
+func (o *observation) checkCustomizations(t *templateCache) error {
 	if t == nil {
 		return nil
 	}
-	s.faults = map[string]string{}
-	for name, c := range s.customizations {
-		if !slices.Contains(s.pool.Spec.Inventory.Names(), name) && !s.poolObjects().IsReservedForName(name) {
+	o.faults = map[string]string{}
+	for name, c := range o.customizations {
+		if !slices.Contains(o.pool.Spec.Inventory.Names(), name) && !o.poolObjects().IsReservedForName(name) {
 			continue
 		}
-		words, err := t.customizationError(s.pool, c)
+		words, err := t.customizationError(o.pool, c)
 		if err != nil {
 			return err
 		}
 		if words != "" {
-			s.faults[name] = words
+			o.faults[name] = words
 		}
 	}
 	return nil
@@ -126,13 +126,13 @@ func (r *Reconciler) decideInventory(ctx context.Context, s *observation) error 
 
 // newlyCountedCluster returns a cluster whose failure or success the inventory plan counts and the
 // pool's status does not yet; nil if there is none except confirmed ones.
-func (s *observation) newlyCountedCluster(sure map[string]bool) *hivev1.ClusterDeployment {
-	for _, name := range slices.Sorted(maps.Keys(s.inventoryPlan.Entries)) {
-		e, was := s.inventoryPlan.Entries[name], s.pool.Status.Inventory[name]
+func (o *observation) newlyCountedCluster(sure map[string]bool) *hivev1.ClusterDeployment {
+	for _, name := range slices.Sorted(maps.Keys(o.inventoryPlan.Entries)) {
+		e, was := o.inventoryPlan.Entries[name], o.pool.Status.Inventory[name]
 		if e.Failed == was.Failed && (int32(e.Attempts) == was.Attempts || e.Failed == "" && was.Attempts == 0) || sure[e.Cluster] {
 			continue
 		}
-		if cd := s.clusters[e.Cluster]; cd != nil {
+		if cd := o.clusters[e.Cluster]; cd != nil {
 			return cd
 		}
 	}

@@ -61,7 +61,7 @@ type observation struct {
 	cache      *poolCache
 }
 
-func (s *observation) poolKey() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
+func (o *observation) poolKey() types.NamespacedName { return client.ObjectKeyFromObject(o.pool) }
 
 // observePool reads everything that a plan depends on. For a pool that could not be read
 // completely, it reads only the pool.
@@ -268,10 +268,10 @@ func (r *Reconciler) listSets(ctx context.Context, namespace string, claims map[
 }
 
 // poolObjects returns the objects that the facts are computed from.
-func (s *observation) poolObjects() facts.Objects {
+func (o *observation) poolObjects() facts.Objects {
 	return facts.Objects{
-		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Policies: s.policies, Sets: s.sets, Missing: s.missing, Sources: s.sources, Recipe: s.recipe,
-		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember, Gates: &s.required.Gates, Steps: s.required.Steps,
+		Pool: o.pool, Clusters: o.clusters, Claims: o.claims, Policies: o.policies, Sets: o.sets, Missing: o.missing, Sources: o.sources, Recipe: o.recipe,
+		Customizations: o.customizations, Faults: o.faults, Read: o.cache.getMember, Gates: &o.required.Gates, Steps: o.required.Steps,
 	}
 }
 
@@ -301,17 +301,17 @@ const stepSourcesTTL = 30 * time.Second
 
 // recheckDelay returns how long the pass may rely on the Secrets, the sources of a bootstrap's steps, and the
 // recipe, ClusterClass or template that it has read, which are not watched; 0 if nothing depends on them.
-func (s *observation) recheckDelay() time.Duration {
+func (o *observation) recheckDelay() time.Duration {
 	switch {
-	case len(s.missing) > 0:
+	case len(o.missing) > 0:
 		return dependenciesTTL
-	case len(s.faults) > 0:
+	case len(o.faults) > 0:
 		return templateTTL
-	case s.required.Steps.Unwatched && s.hasUnfinishedClusters():
+	case o.required.Steps.Unwatched && o.hasUnfinishedClusters():
 		return dependenciesTTL
-	case s.required.Steps.Unwatched:
+	case o.required.Steps.Unwatched:
 		return stepSourcesTTL
-	case s.recipe != "":
+	case o.recipe != "":
 		return recipeTTL
 	default:
 		return 0
@@ -320,8 +320,8 @@ func (s *observation) recheckDelay() time.Duration {
 
 // hasUnfinishedClusters reports whether a cluster has begun the steps of the bootstrap and not finished them: it
 // may have seen a change of a ConfigMap or Secret that this pass has not.
-func (s *observation) hasUnfinishedClusters() bool {
-	for _, cd := range s.clusters {
+func (o *observation) hasUnfinishedClusters() bool {
+	for _, cd := range o.clusters {
 		if cd.Status.Bootstrap != nil && !bootstrap.IsFinished(cd) {
 			return true
 		}
@@ -330,10 +330,10 @@ func (s *observation) hasUnfinishedClusters() bool {
 }
 
 // unobservedPending returns the recorded names whose clusters the cache does not show.
-func (s *observation) unobservedPending() []string {
+func (o *observation) unobservedPending() []string {
 	var out []string
-	for _, name := range s.pool.Status.Pending {
-		if s.clusters[name] == nil || s.remembered[name] {
+	for _, name := range o.pool.Status.Pending {
+		if o.clusters[name] == nil || o.remembered[name] {
 			out = append(out, name)
 		}
 	}

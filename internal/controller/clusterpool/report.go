@@ -24,8 +24,8 @@ const reportEvery = time.Second
 
 // statusPatchDelay returns how long the next status write should wait; 0 if the last one was at
 // least reportEvery ago.
-func (m *poolCache) statusPatchDelay(now time.Time) time.Duration {
-	if next := m.statusWrittenAt.Add(reportEvery); now.Before(next) {
+func (c *poolCache) statusPatchDelay(now time.Time) time.Duration {
+	if next := c.statusWrittenAt.Add(reportEvery); now.Before(next) {
 		return next.Sub(now)
 	}
 	return 0

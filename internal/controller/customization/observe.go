@@ -51,10 +51,10 @@ func (r *Reconciler) observeCustomization(ctx context.Context, key types.Namespa
 	return s, client.IgnoreNotFound(err)
 }
 
-func (s *observation) addCluster(cd *hivev1.ClusterDeployment) {
+func (o *observation) addCluster(cd *hivev1.ClusterDeployment) {
 	c := readCluster(cd)
-	s.Snapshot.Clusters = append(s.Snapshot.Clusters, c)
-	s.clusters[c.Key] = cd
+	o.Snapshot.Clusters = append(o.Snapshot.Clusters, c)
+	o.clusters[c.Key] = cd
 }
 
 // getCustomization reads a customization, and reports whether it exists. A customization without a

@@ -56,13 +56,13 @@ type observer struct {
 }
 
 // getConfirmed reads an object: only the API server can confirm that it does not exist.
-func (e observer) getConfirmed(ctx context.Context, key types.NamespacedName, into client.Object) (bool, error) {
-	if !e.skipCache {
-		if found, err := getObject(ctx, e.Client, key, into); found || err != nil {
+func (o observer) getConfirmed(ctx context.Context, key types.NamespacedName, into client.Object) (bool, error) {
+	if !o.skipCache {
+		if found, err := getObject(ctx, o.Client, key, into); found || err != nil {
 			return found, err
 		}
 	}
-	return getObject(ctx, e.Live, key, into)
+	return getObject(ctx, o.Live, key, into)
 }
 
 func getObject(ctx context.Context, c client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
@@ -78,12 +78,12 @@ func getObject(ctx context.Context, c client.Reader, key types.NamespacedName, i
 
 // listByIndex lists objects by an index of the cache; with skipCache, it lists all objects from the
 // API server.
-func (e observer) listByIndex(ctx context.Context, into client.ObjectList, index, value string) error {
+func (o observer) listByIndex(ctx context.Context, into client.ObjectList, index, value string) error {
 	var err error
-	if e.skipCache {
-		err = e.Live.List(ctx, into)
+	if o.skipCache {
+		err = o.Live.List(ctx, into)
 	} else {
-		err = e.Client.List(ctx, into, client.MatchingFields{index: value})
+		err = o.Client.List(ctx, into, client.MatchingFields{index: value})
 	}
 	if err != nil {
 		return fmt.Errorf("listing %T: %w", into, err)
@@ -93,10 +93,10 @@ func (e observer) listByIndex(ctx context.Context, into client.ObjectList, index
 
 // readRegion finds the FleetRegion in the data plane's namespace, unless it is a duplicate of an
 // older one.
-func (e observer) readRegion(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) readRegion(ctx context.Context, s *dataplane.Snapshot) error {
 	var list v1alpha1.FleetRegionList
 	spec := s.Plane.Spec
-	if err := e.listByIndex(ctx, &list, byPlace, placeKey(spec.Provider, spec.Region)); err != nil {
+	if err := o.listByIndex(ctx, &list, byPlace, placeKey(spec.Provider, spec.Region)); err != nil {
 		return err
 	}
 	var all []*v1alpha1.FleetRegion
@@ -120,7 +120,7 @@ func (e observer) readRegion(ctx context.Context, s *dataplane.Snapshot) error {
 }
 
 // readCluster reads the claim, ClusterDeployment, MachinePools and kubeconfig.
-func (e observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error {
 	ref := s.Plane.Spec.ClusterRef
 	if ref == nil {
 		return nil
@@ -131,12 +131,12 @@ func (e observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error 
 	switch {
 	case ref.KubeconfigSecret != nil:
 		var secret corev1.Secret
-		found, err := getObject(ctx, e.Live, here(ref.KubeconfigSecret), &secret)
+		found, err := getObject(ctx, o.Live, here(ref.KubeconfigSecret), &secret)
 		s.Kubeconfig = found && len(hivev1.KubeconfigOf(secret.Data)) > 0
 		return err
 	case ref.Claim != nil:
 		var claim hivev1.ClusterClaim
-		found, err := e.getConfirmed(ctx, here(ref.Claim), &claim)
+		found, err := o.getConfirmed(ctx, here(ref.Claim), &claim)
 		if err != nil || !found {
 			return err
 		}
@@ -144,17 +144,17 @@ func (e observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error 
 		if claim.Spec.Namespace == "" {
 			return nil
 		}
-		return e.readDeployment(ctx, s, types.NamespacedName{Namespace: claim.Spec.Namespace, Name: claim.Spec.Namespace}, claim.Name)
+		return o.readDeployment(ctx, s, types.NamespacedName{Namespace: claim.Spec.Namespace, Name: claim.Spec.Namespace}, claim.Name)
 	case ref.Deployment != nil:
-		return e.readDeployment(ctx, s, here(ref.Deployment), "")
+		return o.readDeployment(ctx, s, here(ref.Deployment), "")
 	}
 	return nil
 }
 
 // readDeployment reads the ClusterDeployment, if it belongs to the claim, and its MachinePools.
-func (e observer) readDeployment(ctx context.Context, s *dataplane.Snapshot, key types.NamespacedName, claim string) error {
+func (o observer) readDeployment(ctx context.Context, s *dataplane.Snapshot, key types.NamespacedName, claim string) error {
 	var cd hivev1.ClusterDeployment
-	found, err := e.getConfirmed(ctx, key, &cd)
+	found, err := o.getConfirmed(ctx, key, &cd)
 	if err != nil || !found {
 		return err
 	}
@@ -163,7 +163,7 @@ func (e observer) readDeployment(ctx context.Context, s *dataplane.Snapshot, key
 	}
 	s.Cluster = &cd
 	var list hivev1.MachinePoolList
-	if err := e.Client.List(ctx, &list, client.InNamespace(cd.Namespace)); err != nil {
+	if err := o.Client.List(ctx, &list, client.InNamespace(cd.Namespace)); err != nil {
 		return fmt.Errorf("listing MachinePools of cluster %s: %w", key, err)
 	}
 	for i := range list.Items {
@@ -174,9 +174,9 @@ func (e observer) readDeployment(ctx context.Context, s *dataplane.Snapshot, key
 	return nil
 }
 
-func (e observer) readAgent(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) readAgent(ctx context.Context, s *dataplane.Snapshot) error {
 	var a v1alpha1.DataPlaneAgent
-	found, err := e.getConfirmed(ctx, client.ObjectKeyFromObject(s.Plane), &a)
+	found, err := o.getConfirmed(ctx, client.ObjectKeyFromObject(s.Plane), &a)
 	if found {
 		s.Agent = &a
 	}
@@ -184,10 +184,10 @@ func (e observer) readAgent(ctx context.Context, s *dataplane.Snapshot) error {
 }
 
 // readInstances lists the instances that name the data plane, its provider and its region.
-func (e observer) readInstances(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) readInstances(ctx context.Context, s *dataplane.Snapshot) error {
 	var list v1alpha1.ServiceInstanceList
 	name := planeName(s.Plane.Spec.Provider, s.Plane.Spec.Region, s.Plane.Name)
-	if err := e.listByIndex(ctx, &list, byPlane, name); err != nil {
+	if err := o.listByIndex(ctx, &list, byPlane, name); err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -200,7 +200,7 @@ func (e observer) readInstances(ctx context.Context, s *dataplane.Snapshot) erro
 
 // readMovedInstances reads the instances that are listed for the agent and whose status names
 // another data plane, or none.
-func (e observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot) error {
 	if s.Agent == nil {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (e observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot)
 			continue
 		}
 		var si v1alpha1.ServiceInstance
-		found, err := getObject(ctx, e.Client, types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}, &si)
+		found, err := getObject(ctx, o.Client, types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}, &si)
 		if err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (e observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot)
 }
 
 // readTypes reads the InstanceTypes of the data plane and of its instances.
-func (e observer) readTypes(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) readTypes(ctx context.Context, s *dataplane.Snapshot) error {
 	names := slices.Clone(s.Plane.Spec.InstanceTypes)
 	for _, i := range s.Instances {
 		names = append(names, i.Spec.Type)
@@ -233,7 +233,7 @@ func (e observer) readTypes(ctx context.Context, s *dataplane.Snapshot) error {
 			continue
 		}
 		var it v1alpha1.InstanceType
-		found, err := getObject(ctx, e.Client, types.NamespacedName{Name: name}, &it)
+		found, err := getObject(ctx, o.Client, types.NamespacedName{Name: name}, &it)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (e observer) readTypes(ctx context.Context, s *dataplane.Snapshot) error {
 }
 
 // readPools reads the ClusterPools that the claim is or could be from.
-func (e observer) readPools(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) readPools(ctx context.Context, s *dataplane.Snapshot) error {
 	var names []string
 	if s.Region != nil && s.Region.Spec.ClusterSource.Claim != nil {
 		for _, p := range s.Region.Spec.ClusterSource.Claim.Pools {
@@ -258,7 +258,7 @@ func (e observer) readPools(ctx context.Context, s *dataplane.Snapshot) error {
 	s.Pools = map[string]*hivev1.ClusterPool{}
 	for _, name := range names {
 		var pool hivev1.ClusterPool
-		found, err := getObject(ctx, e.Client, types.NamespacedName{Namespace: s.Plane.Namespace, Name: name}, &pool)
+		found, err := getObject(ctx, o.Client, types.NamespacedName{Namespace: s.Plane.Namespace, Name: name}, &pool)
 		if err != nil {
 			return err
 		}
@@ -270,12 +270,12 @@ func (e observer) readPools(ctx context.Context, s *dataplane.Snapshot) error {
 }
 
 // countFailures counts the remembered Failed data planes that have a type in common.
-func (e observer) countFailures(ctx context.Context, s *dataplane.Snapshot) error {
+func (o observer) countFailures(ctx context.Context, s *dataplane.Snapshot) error {
 	if s.Plane.Spec.ClusterRef != nil && s.Claim != nil {
 		return nil // the pool has already been chosen
 	}
 	var list v1alpha1.DataPlaneList
-	if err := e.Client.List(ctx, &list, client.InNamespace(s.Plane.Namespace)); err != nil {
+	if err := o.Client.List(ctx, &list, client.InNamespace(s.Plane.Namespace)); err != nil {
 		return fmt.Errorf("listing data planes: %w", err)
 	}
 	for _, other := range list.Items {

@@ -21,32 +21,32 @@ type progress struct {
 }
 
 // getProgress returns what was done for the data plane with that UID.
-func (m *progressCache) getProgress(key types.NamespacedName, uid types.UID) progress {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if d := m.plane[key]; d.uid == uid {
+func (c *progressCache) getProgress(key types.NamespacedName, uid types.UID) progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.plane[key]; d.uid == uid {
 		return d
 	}
 	return progress{uid: uid}
 }
 
 // updateProgress changes the record of what was done for the data plane with that UID.
-func (m *progressCache) updateProgress(key types.NamespacedName, uid types.UID, edit func(*progress)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	d := m.plane[key]
+func (c *progressCache) updateProgress(key types.NamespacedName, uid types.UID, edit func(*progress)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.plane[key]
 	if d.uid != uid {
 		d = progress{uid: uid}
 	}
 	edit(&d)
-	if m.plane == nil {
-		m.plane = map[types.NamespacedName]progress{}
+	if c.plane == nil {
+		c.plane = map[types.NamespacedName]progress{}
 	}
-	m.plane[key] = d
+	c.plane[key] = d
 }
 
-func (m *progressCache) deleteProgress(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.plane, key)
+func (c *progressCache) deleteProgress(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.plane, key)
 }

@@ -139,11 +139,11 @@ func newSpoke(t *testing.T) *spoke {
 	return p
 }
 
-func (p *spoke) connect(secret types.NamespacedName) (client.Client, string, error) {
+func (s *spoke) connect(secret types.NamespacedName) (client.Client, string, error) {
 	if secret.Name != "admin" && secret.Name != "k" {
 		return nil, "", fmt.Errorf("the Secret is %s", secret)
 	}
-	return p.Client, p.trouble, nil
+	return s.Client, s.trouble, nil
 }
 
 type spokes struct{ of *spoke }
@@ -152,8 +152,8 @@ func (s spokes) Client(_ context.Context, secret types.NamespacedName) (client.C
 	return s.of.connect(secret)
 }
 
-func (p *spoke) installed(ctx context.Context) bool {
-	return p.Get(ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Name}, &appsv1.Deployment{}) == nil
+func (s *spoke) installed(ctx context.Context) bool {
+	return s.Get(ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Name}, &appsv1.Deployment{}) == nil
 }
 
 // world plays the other components: those that fill claims, destroy clusters and create tokens, and

@@ -47,8 +47,8 @@ func (r *Reconciler) applyPlan(ctx context.Context, s *observation, plan scaling
 
 // isPlaceable reports whether the instance has the finalizer, which keeps it until nothing of it is
 // left on its data plane.
-func (s *observation) isPlaceable(name string) bool {
-	i := s.instancesByName[name]
+func (o *observation) isPlaceable(name string) bool {
+	i := o.instancesByName[name]
 	return i != nil && controllerutil.ContainsFinalizer(i, v1alpha1.FinalizerServiceInstance)
 }
 
@@ -74,9 +74,9 @@ func (r *Reconciler) createPendingPlanes(ctx context.Context, s *observation) er
 }
 
 // createStep returns the step that creates a data plane, with its reason if it is still known.
-func (s *observation) createStep(p v1alpha1.PendingDataPlane) scaling.Step {
+func (o *observation) createStep(p v1alpha1.PendingDataPlane) scaling.Step {
 	st := scaling.Step{Verb: scaling.Create, Type: p.InstanceType}
-	for _, t := range s.Region.Status.InstanceTypes {
+	for _, t := range o.Region.Status.InstanceTypes {
 		if t.Name == p.InstanceType && t.Decision != nil && t.Decision.Action == "Create" {
 			st.Reason = scaling.Reason(t.Decision.Reason)
 		}
@@ -84,13 +84,13 @@ func (s *observation) createStep(p v1alpha1.PendingDataPlane) scaling.Step {
 	return st
 }
 
-func (s *observation) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1alpha1.DataPlane {
+func (o *observation) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1alpha1.DataPlane {
 	return &v1alpha1.DataPlane{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Region.Namespace, Name: p.Name, Finalizers: []string{v1alpha1.FinalizerDataPlane},
+			Namespace: o.Region.Namespace, Name: p.Name, Finalizers: []string{v1alpha1.FinalizerDataPlane},
 		},
 		Spec: v1alpha1.DataPlaneSpec{
-			Provider: s.Region.Spec.Provider, Region: s.Region.Spec.Region, MultiZone: multiZone, InstanceTypes: []string{p.InstanceType},
+			Provider: o.Region.Spec.Provider, Region: o.Region.Spec.Region, MultiZone: multiZone, InstanceTypes: []string{p.InstanceType},
 			Ownership: v1alpha1.Managed, Schedulable: ptr.To(true), DeletionPolicy: v1alpha1.DeletionDelete,
 		},
 	}

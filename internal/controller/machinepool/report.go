@@ -70,8 +70,8 @@ type stepError struct {
 	err  error
 }
 
-func (r *stepError) Error() string { return fmt.Sprintf("%s %s: %s", r.step.Verb, r.step.Name, r.err) }
-func (r *stepError) Unwrap() error { return r.err }
+func (e *stepError) Error() string { return fmt.Sprintf("%s %s: %s", e.step.Verb, e.step.Name, e.err) }
+func (e *stepError) Unwrap() error { return e.err }
 
 // describeFailure says in stable words which step failed, and why.
 func describeFailure(err error) string {

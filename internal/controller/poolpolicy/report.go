@@ -127,9 +127,9 @@ func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
 
 // describeForecast returns the band of the next hour, and how good earlier ones were; nil while nothing is
 // computed.
-func (s *observation) describeForecast() *v1alpha1.PolicyForecast {
-	t := s.record.tracker
-	f := sizing.ForecastHour(s.snapshot.Sizing)
+func (o *observation) describeForecast() *v1alpha1.PolicyForecast {
+	t := o.record.tracker
+	f := sizing.ForecastHour(o.snapshot.Sizing)
 	if f == nil {
 		return nil
 	}

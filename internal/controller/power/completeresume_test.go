@@ -83,15 +83,15 @@ type simInstances struct {
 	list []cloud.Instance
 }
 
-func (p simInstances) ForInstances(list []cloud.Instance) (cloud.Actuator, error) {
-	p.list = list
-	return p, nil
+func (s simInstances) ForInstances(list []cloud.Instance) (cloud.Actuator, error) {
+	s.list = list
+	return s, nil
 }
 
-func (p simInstances) forEach(do func(cloud.Instance, *vm)) {
-	p.settle()
-	for _, i := range p.list {
-		for _, m := range p.vms {
+func (s simInstances) forEach(do func(cloud.Instance, *vm)) {
+	s.settle()
+	for _, i := range s.list {
+		for _, m := range s.vms {
 			if "sim://"+m.Name == i.ProviderID {
 				do(i, m)
 			}
@@ -99,27 +99,27 @@ func (p simInstances) forEach(do func(cloud.Instance, *vm)) {
 	}
 }
 
-func (p simInstances) Observe(context.Context, cloud.Ref) (cloud.Machines, error) {
+func (s simInstances) Observe(context.Context, cloud.Ref) (cloud.Machines, error) {
 	var ms cloud.Machines
-	p.forEach(func(i cloud.Instance, m *vm) {
+	s.forEach(func(i cloud.Instance, m *vm) {
 		ms = append(ms, cloud.Machine{Name: i.Name, ControlPlane: i.ControlPlane, State: m.State, ProviderID: i.ProviderID})
 	})
 	return ms, nil
 }
 
-func (p simInstances) Start(context.Context, cloud.Ref) error {
-	p.forEach(func(_ cloud.Instance, m *vm) {
+func (s simInstances) Start(context.Context, cloud.Ref) error {
+	s.forEach(func(_ cloud.Instance, m *vm) {
 		if m.State == cloud.Stopped {
-			m.State, m.until = cloud.Starting, p.clock.Now().Add(starting)
+			m.State, m.until = cloud.Starting, s.clock.Now().Add(starting)
 		}
 	})
 	return nil
 }
 
-func (p simInstances) Stop(context.Context, cloud.Ref) error {
-	p.forEach(func(_ cloud.Instance, m *vm) {
+func (s simInstances) Stop(context.Context, cloud.Ref) error {
+	s.forEach(func(_ cloud.Instance, m *vm) {
 		if m.State == cloud.Running {
-			m.State, m.until = cloud.Stopping, p.clock.Now().Add(stopping)
+			m.State, m.until = cloud.Stopping, s.clock.Now().Add(stopping)
 		}
 	})
 	return nil

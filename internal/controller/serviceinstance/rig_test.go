@@ -56,8 +56,8 @@ func newScheme() (*runtime.Scheme, error) {
 // indexer adds indexes to a fake client.
 type indexer struct{ *fake.ClientBuilder }
 
-func (x indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
-	x.WithIndex(o, field, keys)
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	i.WithIndex(o, field, keys)
 	return nil
 }
 

@@ -26,11 +26,11 @@ type indexKey struct {
 }
 
 // IndexField implements client.FieldIndexer.
-func (ix *Indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
-	if ix.by == nil {
-		ix.by = map[indexKey]client.IndexerFunc{}
+func (i *Indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	if i.by == nil {
+		i.by = map[indexKey]client.IndexerFunc{}
 	}
-	ix.by[indexKey{reflect.TypeOf(o), field}] = keys
+	i.by[indexKey{reflect.TypeOf(o), field}] = keys
 	return nil
 }
 

@@ -139,8 +139,8 @@ type etcdFatalHook struct {
 }
 
 // OnWrite is called in the goroutine that cannot continue. It ends that goroutine.
-func (w *etcdFatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	w.recordReason(logEntryReason(entry.Message, fields))
+func (h *etcdFatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	h.recordReason(logEntryReason(entry.Message, fields))
 	runtime.Goexit()
 }
 
@@ -170,24 +170,24 @@ func withErrno(err error) error {
 }
 
 // recordReason records the first reason: later ones are consequences of it.
-func (w *etcdFatalHook) recordReason(reason error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.reason != nil {
+func (h *etcdFatalHook) recordReason(reason error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reason != nil {
 		return
 	}
-	w.reason = reason
-	close(w.fired)
-	w.giveUp(reason)
+	h.reason = reason
+	close(h.fired)
+	h.giveUp(reason)
 }
 
-func (w *etcdFatalHook) fatalError() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.reason == nil {
+func (h *etcdFatalHook) fatalError() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reason == nil {
 		return errComponentFatal
 	}
-	return w.reason
+	return h.reason
 }
 
 // classifyStartError returns the error to report for err, an error from the start of etcd: if it is

@@ -71,7 +71,7 @@ const idleGCPercent = 25
 
 // runControlPlane runs a control plane and its node until ctx ends.
 func runControlPlane(ctx context.Context, m *runningMachine) error {
-	f, err := newFreezer(m, m.listenAPI)
+	f, err := newQuiescer(m, m.listenAPI)
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", m.Name, err)
 	}
@@ -107,14 +107,14 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 		return err
 	}
 	debug.SetGCPercent(idleGCPercent)
-	return runClusterComponents(ctx, cp, m, clusterParts{pods: pods, freezer: f})
+	return runClusterComponents(ctx, cp, m, clusterParts{pods: pods, quiescer: f})
 }
 
 // clusterParts are parts of a cluster that were created before its control plane.
 type clusterParts struct {
 	// pods is nil unless the workers run containers.
-	pods    *podNetwork
-	freezer *freezer
+	pods     *podNetwork
+	quiescer *quiescer
 }
 
 // controllerFlags returns the flags that mark a node unreachable after 16 seconds, and that make
@@ -142,7 +142,7 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return waitForControlPlaneExit(ctx, cp) })
 	work.Go(func() error { return ensureNodeRBAC(ctx, root) })
-	work.Go(func() error { return parts.freezer.followCommands(ctx, m.commands) })
+	work.Go(func() error { return parts.quiescer.followCommands(ctx, m.commands) })
 	if pods := parts.pods; pods != nil {
 		work.Go(func() error { return pods.run(ctx, m.APIPort) })
 		work.Go(func() error { return ensureMetricsRBAC(ctx, root) })
@@ -150,9 +150,9 @@ func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m 
 		work.Go(func() error { return runDNS(ctx, root, pods) })
 		work.Go(func() error { return runVolumes(ctx, root, m) })
 		work.Go(func() error {
-			return parts.freezer.gate.Run(ctx, func(ctx context.Context) error { return runLoadBalancer(ctx, root, m, pods) })
+			return parts.quiescer.gate.Run(ctx, func(ctx context.Context) error { return runLoadBalancer(ctx, root, m, pods) })
 		})
-		work.Go(func() error { return serveImages(ctx, m.dir, pods, &parts.freezer.gate) })
+		work.Go(func() error { return serveImages(ctx, m.dir, pods, &parts.quiescer.gate) })
 	}
 	work.Go(func() error { authority.Run(ctx); return nil })
 	work.Go(func() error {

@@ -51,20 +51,20 @@ const (
 
 // Entries returns the entries of all pools, and then the customizations that are in no pool, by
 // namespace.
-func (s *Objects) Entries() []Entry {
+func (o *Objects) Entries() []Entry {
 	out := []Entry{}
 	listed := map[types.NamespacedName]bool{}
-	for i := range s.Pools {
-		for _, e := range s.PoolEntries(&s.Pools[i]) {
+	for i := range o.Pools {
+		for _, e := range o.PoolEntries(&o.Pools[i]) {
 			listed[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = true
 			out = append(out, e)
 		}
 	}
-	for i := range s.Customizations {
-		c := &s.Customizations[i]
+	for i := range o.Customizations {
+		c := &o.Customizations[i]
 		if !listed[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] {
 			e := Entry{Namespace: c.Namespace, Name: c.Name, Message: unlisted}
-			s.addHolder(&e, c)
+			o.addHolder(&e, c)
 			out = append(out, e)
 		}
 	}
@@ -74,10 +74,10 @@ func (s *Objects) Entries() []Entry {
 
 // PoolEntries returns a pool's entries: those that its spec lists, in that order, and then those
 // that only its status still has, by name.
-func (s *Objects) PoolEntries(p *hivev1.ClusterPool) []Entry {
+func (o *Objects) PoolEntries(p *hivev1.ClusterPool) []Entry {
 	out := EntriesFromPool(p)
 	for i := range out {
-		s.addHolder(&out[i], s.FindCustomization(p.Namespace, out[i].Name))
+		o.addHolder(&out[i], o.FindCustomization(p.Namespace, out[i].Name))
 	}
 	return out
 }
@@ -115,45 +115,45 @@ func newEntry(p *hivev1.ClusterPool, name string) Entry {
 }
 
 // addHolder adds the data of the customization and of the clusters. c may be nil.
-func (s *Objects) addHolder(e *Entry, c *hivev1.ClusterDeploymentCustomization) {
+func (o *Objects) addHolder(e *Entry, c *hivev1.ClusterDeploymentCustomization) {
 	e.Customization = c
 	if e.Cluster == "" && c != nil && c.Status.ClusterDeploymentRef != nil {
 		e.Cluster = c.Status.ClusterDeploymentRef.Name
 	}
-	if cd := s.findCluster(e.Cluster); cd != nil {
+	if cd := o.findCluster(e.Cluster); cd != nil {
 		e.Claim = clusterstate.PoolReference(cd).ClaimName
 	}
 }
 
 // FindCustomization returns the customization of that name; nil if there is none.
-func (s *Objects) FindCustomization(namespace, name string) *hivev1.ClusterDeploymentCustomization {
-	i := slices.IndexFunc(s.Customizations, func(c hivev1.ClusterDeploymentCustomization) bool {
+func (o *Objects) FindCustomization(namespace, name string) *hivev1.ClusterDeploymentCustomization {
+	i := slices.IndexFunc(o.Customizations, func(c hivev1.ClusterDeploymentCustomization) bool {
 		return c.Namespace == namespace && c.Name == name
 	})
 	if i < 0 {
 		return nil
 	}
-	return &s.Customizations[i]
+	return &o.Customizations[i]
 }
 
 // findCluster returns a pool's cluster by its name, which is also the name of its namespace; nil if
 // there is none.
-func (s *Objects) findCluster(name string) *hivev1.ClusterDeployment {
-	i := slices.IndexFunc(s.Clusters, func(cd hivev1.ClusterDeployment) bool {
+func (o *Objects) findCluster(name string) *hivev1.ClusterDeployment {
+	i := slices.IndexFunc(o.Clusters, func(cd hivev1.ClusterDeployment) bool {
 		return cd.Name == name && cd.Namespace == name
 	})
 	if i < 0 {
 		return nil
 	}
-	return &s.Clusters[i]
+	return &o.Clusters[i]
 }
 
 // EntriesNamed returns a customization's entries, one for each pool that has it. The objects must
 // be those of its namespace.
-func (s *Objects) EntriesNamed(name string) []Entry {
+func (o *Objects) EntriesNamed(name string) []Entry {
 	var out []Entry
-	for i := range s.Pools {
-		for _, e := range s.PoolEntries(&s.Pools[i]) {
+	for i := range o.Pools {
+		for _, e := range o.PoolEntries(&o.Pools[i]) {
 			if e.Name == name {
 				out = append(out, e)
 			}
@@ -172,7 +172,7 @@ func (e Entry) Tries() string {
 
 // DescribeHolder describes the holder of the customization's lease, such as "cluster foo of pool
 // bar, claimed by alice".
-func (s *Objects) DescribeHolder(c *hivev1.ClusterDeploymentCustomization) string {
+func (o *Objects) DescribeHolder(c *hivev1.ClusterDeploymentCustomization) string {
 	ref := c.Status.ClusterDeploymentRef
 	if ref == nil {
 		return "nobody"
@@ -181,7 +181,7 @@ func (s *Objects) DescribeHolder(c *hivev1.ClusterDeploymentCustomization) strin
 	if p := c.Status.ClusterPoolRef; p != nil {
 		words += " of pool " + p.Name
 	}
-	cd := s.findCluster(ref.Name)
+	cd := o.findCluster(ref.Name)
 	switch {
 	case cd == nil:
 		return words + ", which is about to be created, or was deleted"

@@ -69,8 +69,8 @@ func ValidateReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (Report
 	return j, true
 }
 
-func (j *ReportValidation) setInvalid(reason, message string) {
-	j.Condition.Status, j.Condition.Reason, j.Condition.Message = metav1.ConditionFalse, reason, message
+func (v *ReportValidation) setInvalid(reason, message string) {
+	v.Condition.Status, v.Condition.Reason, v.Condition.Message = metav1.ConditionFalse, reason, message
 }
 
 // listReportErrors returns everything that is wrong with a report, by type.

@@ -62,98 +62,98 @@ type planeTotals struct {
 }
 
 // computeLimitLeft sets limitLeft and biggestAdmitted.
-func (a *typeTotals) computeLimitLeft() {
-	a.limitLeft, a.biggestAdmitted = -1, a.biggest
-	if a.Limit == nil {
+func (t *typeTotals) computeLimitLeft() {
+	t.limitLeft, t.biggestAdmitted = -1, t.biggest
+	if t.Limit == nil {
 		return
 	}
-	a.limitLeft, a.biggestAdmitted = max(0, *a.Limit-a.committed), 0
-	for _, units := range a.Sizes {
-		if units <= a.limitLeft {
-			a.biggestAdmitted = max(a.biggestAdmitted, units)
+	t.limitLeft, t.biggestAdmitted = max(0, *t.Limit-t.committed), 0
+	for _, units := range t.Sizes {
+		if units <= t.limitLeft {
+			t.biggestAdmitted = max(t.biggestAdmitted, units)
 		}
 	}
 }
 
 // totalsOfSlot returns what one slot adds to the totals. Units on which no instance can be placed
 // do not count as free.
-func (a *typeTotals) totalsOfSlot(s *slot) planeTotals {
+func (t *typeTotals) totalsOfSlot(s *slot) planeTotals {
 	h := planeTotals{planes: 1, max: s.used, used: s.used}
 	if !s.isOpen() {
 		return h
 	}
 	h.free = s.freeUnits()
 	h.max, h.used = s.max, s.max-h.free
-	if h.free >= a.biggest {
+	if h.free >= t.biggest {
 		h.fitBiggest = 1
 	}
-	if h.free >= a.biggestAdmitted {
+	if h.free >= t.biggestAdmitted {
 		h.fitAdmitted = 1
 	}
 	return h
 }
 
-func (s planeTotals) plus(o planeTotals) planeTotals {
-	return planeTotals{s.planes + o.planes, s.max + o.max, s.used + o.used, s.free + o.free, s.fitBiggest + o.fitBiggest, s.fitAdmitted + o.fitAdmitted}
+func (t planeTotals) plus(o planeTotals) planeTotals {
+	return planeTotals{t.planes + o.planes, t.max + o.max, t.used + o.used, t.free + o.free, t.fitBiggest + o.fitBiggest, t.fitAdmitted + o.fitAdmitted}
 }
 
-func (s planeTotals) minus(o planeTotals) planeTotals {
-	return planeTotals{s.planes - o.planes, s.max - o.max, s.used - o.used, s.free - o.free, s.fitBiggest - o.fitBiggest, s.fitAdmitted - o.fitAdmitted}
+func (t planeTotals) minus(o planeTotals) planeTotals {
+	return planeTotals{t.planes - o.planes, t.max - o.max, t.used - o.used, t.free - o.free, t.fitBiggest - o.fitBiggest, t.fitAdmitted - o.fitAdmitted}
 }
 
 // addSlot adds a slot of a managed data plane. Callers add the oldest data plane first.
-func (a *typeTotals) addSlot(s *slot) {
+func (t *typeTotals) addSlot(s *slot) {
 	p := s.plane
-	if p.Created.After(a.lastCreated) {
-		a.lastCreated = p.Created
+	if p.Created.After(t.lastCreated) {
+		t.lastCreated = p.Created
 	}
-	if (p.stage == stageReady || p.stage == stageRemoving) && p.Created.After(a.lastReadyCreated) {
-		a.lastReadyCreated = p.Created
+	if (p.stage == stageReady || p.stage == stageRemoving) && p.Created.After(t.lastReadyCreated) {
+		t.lastReadyCreated = p.Created
 	}
 	switch {
 	case p.Gone: // it counts as once Ready, and for nothing else
 	case p.stage == stageReady:
-		a.ready = a.ready.plus(a.totalsOfSlot(s))
+		t.ready = t.ready.plus(t.totalsOfSlot(s))
 		if s.isOpen() {
-			a.samples = append(a.samples, s)
+			t.samples = append(t.samples, s)
 		}
 	case p.stage == stageInFlight:
-		a.inFlightUnits = append(a.inFlightUnits, s.max)
-		a.inFlightMax += s.max
+		t.inFlightUnits = append(t.inFlightUnits, s.max)
+		t.inFlightMax += s.max
 	case p.stage == stageFailed:
-		a.failures = append(a.failures, p)
+		t.failures = append(t.failures, p)
 	}
 }
 
 // addRestoredSlot adds a slot of a data plane that is restored to Ready.
-func (a *typeTotals) addRestoredSlot(s *slot) {
+func (t *typeTotals) addRestoredSlot(s *slot) {
 	if s.plane.Gone {
 		return
 	}
-	a.ready = a.ready.plus(a.totalsOfSlot(s))
+	t.ready = t.ready.plus(t.totalsOfSlot(s))
 	if s.isOpen() {
-		at, _ := slices.BinarySearchFunc(a.samples, s, func(x, y *slot) int { return oldestFirst(x.plane, y.plane) })
-		a.samples = slices.Insert(a.samples, at, s)
+		at, _ := slices.BinarySearchFunc(t.samples, s, func(x, y *slot) int { return oldestFirst(x.plane, y.plane) })
+		t.samples = slices.Insert(t.samples, at, s)
 	}
 }
 
 // removeSlot subtracts a slot of a data plane that is being removed. Data planes are removed newest
 // first: truncating the end of samples, and marking the other slots, is much faster than deleting
 // each slot from the list.
-func (a *typeTotals) removeSlot(s *slot) {
+func (t *typeTotals) removeSlot(s *slot) {
 	if s.plane.Gone {
 		return
 	}
-	a.ready = a.ready.minus(a.totalsOfSlot(s))
+	t.ready = t.ready.minus(t.totalsOfSlot(s))
 	s.gone = true
-	for n := len(a.samples); n > 0 && a.samples[n-1].gone; n-- {
-		a.samples = a.samples[:n-1]
+	for n := len(t.samples); n > 0 && t.samples[n-1].gone; n-- {
+		t.samples = t.samples[:n-1]
 	}
 }
 
 // newestSample returns the newest sample that is not of data plane but; nil if there is none.
-func (a *typeTotals) newestSample(but *plane) *slot {
-	for _, s := range slices.Backward(a.samples) {
+func (t *typeTotals) newestSample(but *plane) *slot {
+	for _, s := range slices.Backward(t.samples) {
 		if s.plane != but && !s.gone {
 			return s
 		}
@@ -163,30 +163,30 @@ func (a *typeTotals) newestSample(but *plane) *slot {
 
 // finishCounting drops the failures that are older than a success, and allocates data planes on
 // their way to waiting instances.
-func (a *typeTotals) finishCounting() {
-	a.failures = slices.DeleteFunc(a.failures, func(p *plane) bool { return !p.Created.After(a.lastReadyCreated) })
-	slices.SortFunc(a.failures, func(x, y *plane) int {
+func (t *typeTotals) finishCounting() {
+	t.failures = slices.DeleteFunc(t.failures, func(p *plane) bool { return !p.Created.After(t.lastReadyCreated) })
+	slices.SortFunc(t.failures, func(x, y *plane) int {
 		if c := y.since.Compare(x.since); c != 0 {
 			return c
 		}
 		return oldestFirst(y, x)
 	})
-	a.allocateWaiting()
+	t.allocateWaiting()
 }
 
 // allocateWaiting removes the instances that data planes on their way have room for from
 // waitingUnits and refusedUnits.
-func (a *typeTotals) allocateWaiting() {
-	a.waitingUnits = slices.DeleteFunc(a.waitingUnits, a.allocateInFlight)
-	a.refusedUnits = slices.DeleteFunc(a.refusedUnits, a.allocateInFlight)
+func (t *typeTotals) allocateWaiting() {
+	t.waitingUnits = slices.DeleteFunc(t.waitingUnits, t.allocateInFlight)
+	t.refusedUnits = slices.DeleteFunc(t.refusedUnits, t.allocateInFlight)
 }
 
 // allocateInFlight allocates units on the first data plane on its way with room for them, and
 // reports whether there is one.
-func (a *typeTotals) allocateInFlight(units int) bool {
-	for i := range a.inFlightUnits {
-		if a.inFlightUnits[i] >= units {
-			a.inFlightUnits[i] -= units
+func (t *typeTotals) allocateInFlight(units int) bool {
+	for i := range t.inFlightUnits {
+		if t.inFlightUnits[i] >= units {
+			t.inFlightUnits[i] -= units
 			return true
 		}
 	}
@@ -194,26 +194,26 @@ func (a *typeTotals) allocateInFlight(units int) bool {
 }
 
 // addPlannedPlane adds a data plane that this plan creates.
-func (a *typeTotals) addPlannedPlane() {
-	a.inFlightUnits = append(a.inFlightUnits, a.Expected)
-	a.planned++
-	a.allocateWaiting()
+func (t *typeTotals) addPlannedPlane() {
+	t.inFlightUnits = append(t.inFlightUnits, t.Expected)
+	t.planned++
+	t.allocateWaiting()
 }
 
 // isRecentFailure reports whether p is among the newest maxRecentFailures failures.
-func (a *typeTotals) isRecentFailure(p *plane) bool {
-	return slices.Contains(a.failures[:min(maxRecentFailures, len(a.failures))], p)
+func (t *typeTotals) isRecentFailure(p *plane) bool {
+	return slices.Contains(t.failures[:min(maxRecentFailures, len(t.failures))], p)
 }
 
 // expectedTotals returns the totals of the Ready data planes and those on their way.
-func (a *typeTotals) expectedTotals() planeTotals {
-	s := a.ready
-	for _, free := range a.inFlightUnits {
+func (t *typeTotals) expectedTotals() planeTotals {
+	s := t.ready
+	for _, free := range t.inFlightUnits {
 		h := planeTotals{planes: 1, max: free, free: free}
-		if free >= a.biggest {
+		if free >= t.biggest {
 			h.fitBiggest = 1
 		}
-		if free >= a.biggestAdmitted {
+		if free >= t.biggestAdmitted {
 			h.fitAdmitted = 1
 		}
 		s = s.plus(h)
@@ -221,10 +221,10 @@ func (a *typeTotals) expectedTotals() planeTotals {
 	return s
 }
 
-func (a *typeTotals) buildReport() TypeReport {
+func (t *typeTotals) buildReport() TypeReport {
 	r := TypeReport{
-		Name: a.Name, DataPlanes: a.ready.planes + len(a.inFlightUnits), InFlight: len(a.inFlightUnits),
-		MaxUnits: a.ready.max + a.inFlightMax, UsedUnits: a.ready.used, BiggestFits: a.biggest > 0 && a.ready.fitBiggest > 0,
+		Name: t.Name, DataPlanes: t.ready.planes + len(t.inFlightUnits), InFlight: len(t.inFlightUnits),
+		MaxUnits: t.ready.max + t.inFlightMax, UsedUnits: t.ready.used, BiggestFits: t.biggest > 0 && t.ready.fitBiggest > 0,
 	}
 	r.FreeUnits = r.MaxUnits - r.UsedUnits
 	return r
@@ -232,19 +232,19 @@ func (a *typeTotals) buildReport() TypeReport {
 
 // checkShortage reports whether s is too little capacity, and why, with newest as a sample of a new
 // data plane. Creation and removal share this check, so that the two cannot undo each other.
-func (a *typeTotals) checkShortage(s planeTotals, newest *slot) (Reason, bool) {
+func (t *typeTotals) checkShortage(s planeTotals, newest *slot) (Reason, bool) {
 	switch {
-	case a.Limit != nil && a.limitLeft == 0:
+	case t.Limit != nil && t.limitLeft == 0:
 		return LimitReached, false
-	case s.planes < a.MinPlanes:
+	case s.planes < t.MinPlanes:
 		return BelowMinimum, true
-	case len(a.refusedUnits) > 0:
+	case len(t.refusedUnits) > 0:
 		return InstancesRefused, true
-	case a.isLimitCovered(s):
+	case t.isLimitCovered(s):
 		return LimitCovered, false
-	case s.fitBiggest == 0 && !a.isNewPlaneTooSmall(newest):
+	case s.fitBiggest == 0 && !t.isNewPlaneTooSmall(newest):
 		return BiggestDoesNotFit, true
-	case s.free <= a.Slack:
+	case s.free <= t.Slack:
 		return BelowSlack, true
 	case s.fitBiggest == 0:
 		return BiggestFitsNowhere, false
@@ -255,47 +255,47 @@ func (a *typeTotals) checkShortage(s planeTotals, newest *slot) (Reason, bool) {
 
 // isLimitCovered reports whether there is room for everything that the limit still allows (fleet N:
 // a data plane was created there of which nothing could be used).
-func (a *typeTotals) isLimitCovered(s planeTotals) bool {
-	return a.Limit != nil && (a.biggestAdmitted == 0 || s.fitAdmitted > 0 && s.free >= a.limitLeft)
+func (t *typeTotals) isLimitCovered(s planeTotals) bool {
+	return t.Limit != nil && (t.biggestAdmitted == 0 || s.fitAdmitted > 0 && s.free >= t.limitLeft)
 }
 
 // isNewPlaneTooSmall reports whether a new data plane would have no room for the biggest size
 // either: because of the expected units, or because the newest data plane is empty and too small.
 // Without this check, the region would create data planes without end.
-func (a *typeTotals) isNewPlaneTooSmall(newest *slot) bool {
-	return a.Expected > 0 && a.Expected < a.biggest || newest != nil && newest.used == 0 && newest.max < a.biggest
+func (t *typeTotals) isNewPlaneTooSmall(newest *slot) bool {
+	return t.Expected > 0 && t.Expected < t.biggest || newest != nil && newest.used == 0 && newest.max < t.biggest
 }
 
 // backoffUntil returns the time from which the next data plane may be created after the failures;
 // the zero time if there is no backoff.
-func (a *typeTotals) backoffUntil(up ScaleUp) time.Time {
-	n := len(a.failures)
+func (t *typeTotals) backoffUntil(up ScaleUp) time.Time {
+	n := len(t.failures)
 	if n == 0 || up.Backoff <= 0 {
 		return time.Time{}
 	}
-	return a.failures[0].since.Add(up.Backoff << (min(n, maxRecentFailures) - 1))
+	return t.failures[0].since.Add(up.Backoff << (min(n, maxRecentFailures) - 1))
 }
 
 // describeReason returns the explanation of a reason, with its figures.
-func (a *typeTotals) describeReason(r Reason, s planeTotals) string {
+func (t *typeTotals) describeReason(r Reason, s planeTotals) string {
 	switch r {
 	case LimitReached:
-		return fmt.Sprintf("%d of at most %s are in use", a.committed, formatCount(*a.Limit, "unit"))
+		return fmt.Sprintf("%d of at most %s are in use", t.committed, formatCount(*t.Limit, "unit"))
 	case LimitCovered:
-		return fmt.Sprintf("the limit of %d leaves %s, and the existing data planes have room for that", *a.Limit, formatCount(a.limitLeft, "unit"))
+		return fmt.Sprintf("the limit of %d leaves %s, and the existing data planes have room for that", *t.Limit, formatCount(t.limitLeft, "unit"))
 	case BelowMinimum:
-		return fmt.Sprintf("minDataPlanes is %d, and %d would be left", a.MinPlanes, s.planes)
+		return fmt.Sprintf("minDataPlanes is %d, and %d would be left", t.MinPlanes, s.planes)
 	case BiggestDoesNotFit:
-		return fmt.Sprintf("no data plane has room for the biggest size, %s", formatCount(a.biggest, "unit"))
+		return fmt.Sprintf("no data plane has room for the biggest size, %s", formatCount(t.biggest, "unit"))
 	case InstancesRefused:
-		return fmt.Sprintf("%s refused by every data plane with room for it", formatInstancesWere(len(a.refusedUnits)))
+		return fmt.Sprintf("%s refused by every data plane with room for it", formatInstancesWere(len(t.refusedUnits)))
 	case BelowSlack:
-		return fmt.Sprintf("%s free, and the slack requires more than %d", formatUnitsAre(s.free), a.Slack)
+		return fmt.Sprintf("%s free, and the slack requires more than %d", formatUnitsAre(s.free), t.Slack)
 	case BiggestFitsNowhere:
 		return fmt.Sprintf("the biggest size needs %s, more than a new data plane has: raise maxNodes of the type's node pool, or remove the size",
-			formatCount(a.biggest, "unit"))
+			formatCount(t.biggest, "unit"))
 	default:
-		return fmt.Sprintf("%s free, more than the slack of %d, and the biggest size, %s, fits", formatUnitsAre(s.free), a.Slack, formatCount(a.biggest, "unit"))
+		return fmt.Sprintf("%s free, more than the slack of %d, and the biggest size, %s, fits", formatUnitsAre(s.free), t.Slack, formatCount(t.biggest, "unit"))
 	}
 }
 

@@ -124,16 +124,16 @@ func (d *draft) placeUnbooked(i *Instance) {
 }
 
 // recordUnplaced counts an instance that waits for room.
-func (a *typeTotals) recordUnplaced(i *Instance, reason Reason) {
+func (t *typeTotals) recordUnplaced(i *Instance, reason Reason) {
 	switch {
 	case i.Pin != "" || i.NewPlaneWouldRefuse():
 	case reason == NoCapacity:
-		a.waitingUnits = append(a.waitingUnits, i.Units)
-		a.hasUnschedulable = true
+		t.waitingUnits = append(t.waitingUnits, i.Units)
+		t.hasUnschedulable = true
 	case reason == Refused:
-		a.hasUnschedulable = true
-		if a.Expected == 0 || i.Units <= a.Expected {
-			a.refusedUnits = append(a.refusedUnits, i.Units)
+		t.hasUnschedulable = true
+		if t.Expected == 0 || i.Units <= t.Expected {
+			t.refusedUnits = append(t.refusedUnits, i.Units)
 		}
 	}
 }
@@ -244,11 +244,11 @@ func (i *Instance) refusalBy(plane string) *Refusal {
 
 // maxUnitsPerPlane returns the number of units that a data plane of the type can have; 0 when it is
 // unknown.
-func (a *typeTotals) maxUnitsPerPlane() int {
-	if a.Expected == 0 {
+func (t *typeTotals) maxUnitsPerPlane() int {
+	if t.Expected == 0 {
 		return 0
 	}
-	return max(a.Expected, a.largestMax)
+	return max(t.Expected, t.largestMax)
 }
 
 // choosePinnedSlot returns the slot on the data plane that the instance names. The data plane may

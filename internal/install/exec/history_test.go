@@ -65,13 +65,13 @@ type tally struct {
 	counts map[string]int
 }
 
-func (c *tally) add(what string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.counts == nil {
-		c.counts = map[string]int{}
+func (t *tally) add(what string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = map[string]int{}
 	}
-	c.counts[what] += n
+	t.counts[what] += n
 }
 
 type history struct {

@@ -166,19 +166,19 @@ var forbiddenAWSSettings = regexp.MustCompile(`(?mi)^[ \t]*(credential_process|c
 
 // credentialsEnv returns the variables of the installer's environment that contain the credentials,
 // or the paths of their files below dir.
-func (a platformCredentials) credentialsEnv(secret, dir string) []corev1.EnvVar {
+func (c platformCredentials) credentialsEnv(secret, dir string) []corev1.EnvVar {
 	var out []corev1.EnvVar
-	for _, name := range sortedKeys(a.env) {
-		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: a.env[name]}
-		for _, o := range a.optional {
+	for _, name := range sortedKeys(c.env) {
+		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: c.env[name]}
+		for _, o := range c.optional {
 			if o == name {
 				ref.Optional = ptr.To(true)
 			}
 		}
 		out = append(out, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}})
 	}
-	for _, name := range sortedKeys(a.files) {
-		out = append(out, corev1.EnvVar{Name: name, Value: path.Join(dir, a.files[name])})
+	for _, name := range sortedKeys(c.files) {
+		out = append(out, corev1.EnvVar{Name: name, Value: path.Join(dir, c.files[name])})
 	}
 	return out
 }

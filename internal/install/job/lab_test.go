@@ -315,31 +315,31 @@ type life struct {
 	returned chan struct{}
 }
 
-func (p *life) Stop()                 { p.cancel() }
-func (p *life) Done() <-chan struct{} { return p.done }
-func (p *life) Err() error            { return p.err }
+func (l *life) Stop()                 { l.cancel() }
+func (l *life) Done() <-chan struct{} { return l.done }
+func (l *life) Err() error            { return l.err }
 
-func (p *life) end(err error) {
-	p.once.Do(func() {
-		p.err = err
-		if !p.api.alive() {
-			p.err = errors.New("killed")
+func (l *life) end(err error) {
+	l.once.Do(func() {
+		l.err = err
+		if !l.api.alive() {
+			l.err = errors.New("killed")
 		}
-		close(p.done)
+		close(l.done)
 	})
 }
 
 // kill ends a pod as a power failure does: it writes nothing more, and its installer is killed.
-func (p *life) kill() {
-	p.api.die()
-	if raw, err := os.ReadFile(filepath.Join(p.dir, "work", pod.PIDFile)); err == nil {
+func (l *life) kill() {
+	l.api.die()
+	if raw, err := os.ReadFile(filepath.Join(l.dir, "work", pod.PIDFile)); err == nil {
 		if group, err := strconv.Atoi(string(raw)); err == nil {
 			_ = syscall.Kill(-group, syscall.SIGKILL) // it may have ended
 		}
 	}
-	p.cancel()
-	<-p.returned
-	p.end(errors.New("killed"))
+	l.cancel()
+	<-l.returned
+	l.end(errors.New("killed"))
 }
 
 // mortal is the API of a pod that may die: after that no call returns.

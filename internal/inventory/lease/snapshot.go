@@ -63,10 +63,10 @@ type Cluster struct {
 func (c Cluster) IsDestroyed() bool { return c.Deleting && !c.HasDeprovisionFinalizer }
 
 // FindCluster returns the cluster with that key; nil if it does not exist.
-func (f Snapshot) FindCluster(key types.NamespacedName) *Cluster {
-	for i := range f.Clusters {
-		if f.Clusters[i].Key == key {
-			return &f.Clusters[i]
+func (s Snapshot) FindCluster(key types.NamespacedName) *Cluster {
+	for i := range s.Clusters {
+		if s.Clusters[i].Key == key {
+			return &s.Clusters[i]
 		}
 	}
 	return nil

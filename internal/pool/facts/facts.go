@@ -90,8 +90,8 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 	for _, cd := range o.Clusters {
 		m := read(cd, now)
 		m.Outdated, m.Withdrawn, m.Displaced = inventoryPlan.Outdated[m.Name], inventoryPlan.Withdrawn[m.Name], inventoryPlan.Displaced[m.Name]
-		m.ApplySteps(&s.Settings)
-		m.ApplyGates(&s.Settings)
+		m.MarkUntakenSteps(&s.Settings)
+		m.MarkUnpassedGates(&s.Settings)
 		s.Members = append(s.Members, m)
 	}
 	s.Pending, s.Reserved, s.Unusable, s.Invalid = o.pendingNames(), inventoryPlan.Assigned, unassignedNames(inventoryPlan), o.invalidCustomizations(inventoryPlan)

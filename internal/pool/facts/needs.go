@@ -107,38 +107,38 @@ func NewClusterSpec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploym
 func InstallConfigName(cluster string) string { return cluster + "-install-config" }
 
 // NotServedMessage says that the hub does not serve the kind of the object.
-func (n Dependency) NotServedMessage() string {
-	return fmt.Sprintf("%s: the hub does not serve %s of cluster.x-k8s.io/v1beta2: install Cluster API 1.11 or later and its providers on the hub, or upgrade it", n.Role, n.Kind)
+func (d Dependency) NotServedMessage() string {
+	return fmt.Sprintf("%s: the hub does not serve %s of cluster.x-k8s.io/v1beta2: install Cluster API 1.11 or later and its providers on the hub, or upgrade it", d.Role, d.Kind)
 }
 
 // NotFoundMessage says that the object does not exist, and what to do.
-func (n Dependency) NotFoundMessage() string {
-	if n.Namespace != "" {
-		return fmt.Sprintf("%s: %s %q does not exist in namespace %q: create it, or change %s", n.Role, n.Kind, n.Name, n.Namespace, n.field)
+func (d Dependency) NotFoundMessage() string {
+	if d.Namespace != "" {
+		return fmt.Sprintf("%s: %s %q does not exist in namespace %q: create it, or change %s", d.Role, d.Kind, d.Name, d.Namespace, d.field)
 	}
-	return fmt.Sprintf("%s: %s %q does not exist: create it, or change %s", n.Role, n.Kind, n.Name, n.field)
+	return fmt.Sprintf("%s: %s %q does not exist: create it, or change %s", d.Role, d.Kind, d.Name, d.field)
 }
 
 // InvalidMessage describes what is wrong with the Secret that was found; "" if nothing is.
-func (n Dependency) InvalidMessage(found *corev1.Secret) string {
-	if n.key != "" && len(found.Data[n.key]) == 0 {
-		return fmt.Sprintf("%s: Secret %q has no key %q: add it, or change %s", n.Role, n.Name, n.key, n.field)
+func (d Dependency) InvalidMessage(found *corev1.Secret) string {
+	if d.key != "" && len(found.Data[d.key]) == 0 {
+		return fmt.Sprintf("%s: Secret %q has no key %q: add it, or change %s", d.Role, d.Name, d.key, d.field)
 	}
-	if n.check == nil {
+	if d.check == nil {
 		return ""
 	}
-	if err := n.check(found.Data[n.key]); err != nil {
-		return fmt.Sprintf("%s: Secret %q, key %q: %v: correct it, or change %s", n.Role, n.Name, n.key, err, n.field)
+	if err := d.check(found.Data[d.key]); err != nil {
+		return fmt.Sprintf("%s: Secret %q, key %q: %v: correct it, or change %s", d.Role, d.Name, d.key, err, d.field)
 	}
 	return ""
 }
 
 // UnreadableMessage says that the object cannot be read because of why; "" if why is.
-func (n Dependency) UnreadableMessage(why string) string {
+func (d Dependency) UnreadableMessage(why string) string {
 	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s %q cannot be read: %s: correct it, or change %s", n.Role, n.Kind, n.Name, why, n.field)
+	return fmt.Sprintf("%s: %s %q cannot be read: %s: correct it, or change %s", d.Role, d.Kind, d.Name, why, d.field)
 }
 
 // InvalidFields describes the fields of a pool with which no cluster can be created here, one text

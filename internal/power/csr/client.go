@@ -18,7 +18,7 @@ const (
 )
 
 // clientRefusal returns why a client certificate is not granted; "" if it is.
-func (k Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string, p requestHistory) string {
+func (s Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string, p requestHistory) string {
 	switch {
 	case r.Spec.Username == parsed.Subject.CommonName:
 		return reasonRenewal // C16: for kube-controller-manager
@@ -30,24 +30,24 @@ func (k Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, par
 		return reasonUser // C6
 	case !hasExactly(r.Spec.Groups, bootstrapGroup, serviceAccounts, authenticatedGroup) && !hasExactly(r.Spec.Groups, bootstrapGroup, authenticatedGroup):
 		return reasonGroups // C7
-	case k.ClientsOff:
+	case s.ClientsOff:
 		return reasonOff // C12
 	case p.granted.Has(name):
 		return reasonTwice // C15
-	case !k.Window.isOpenForClients(k.Now):
+	case !s.Window.isOpenForClients(s.Now):
 		return reasonClosed // C15
-	case !k.isFromThisResume(r):
+	case !s.isFromThisResume(r):
 		return reasonOld // C13
 	}
-	n, ok := k.findNode(name)
+	n, ok := s.findNode(name)
 	if !ok {
 		return reasonNode // C8
 	}
-	m, ok := k.machineOfNode(n)
+	m, ok := s.machineOfNode(n)
 	if !ok || !m.hasName(name, corev1.NodeInternalDNS) {
 		return reasonMachine // C9, C10
 	}
-	if !k.isSilent(n) {
+	if !s.isSilent(n) {
 		return reasonAlive // C14
 	}
 	return ""
@@ -55,9 +55,9 @@ func (k Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, par
 
 // isFromThisResume reports whether the request was created in this resume. A creation time in the
 // future comes from a clock that proves nothing.
-func (k Snapshot) isFromThisResume(r *certificatesv1.CertificateSigningRequest) bool {
+func (s Snapshot) isFromThisResume(r *certificatesv1.CertificateSigningRequest) bool {
 	made := r.CreationTimestamp.Time
-	return !made.Before(k.Window.Opened) && !made.After(k.Now.Add(clockSkew))
+	return !made.Before(s.Window.Opened) && !made.After(s.Now.Add(clockSkew))
 }
 
 // hasName reports whether name is one of the machine's names of those kinds, ignoring case and a

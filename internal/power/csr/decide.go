@@ -56,19 +56,19 @@ func Decide(requests []certificatesv1.CertificateSigningRequest, k Snapshot) []D
 	return verdicts
 }
 
-func (k Snapshot) decideRequest(r *certificatesv1.CertificateSigningRequest, p requestHistory) Decision {
-	node, why := k.nodeOrRefusal(r, p)
+func (s Snapshot) decideRequest(r *certificatesv1.CertificateSigningRequest, p requestHistory) Decision {
+	node, why := s.nodeOrRefusal(r, p)
 	if why == "" {
 		return Decision{Request: r, Approve: true, Node: node}
 	}
 	// A request from shortly before the resume may come from a cluster whose clock is slow.
-	recent := !r.CreationTimestamp.Time.Before(k.Window.Opened.Add(-floodWindow))
+	recent := !r.CreationTimestamp.Time.Before(s.Window.Opened.Add(-floodWindow))
 	waits := isForNodes(r) && !isAnswered(r) && why != reasonRenewal && recent
 	return Decision{Request: r, Waiting: waits, Reason: why}
 }
 
 // nodeOrRefusal returns the node that the request is granted for, or why it is not granted.
-func (k Snapshot) nodeOrRefusal(r *certificatesv1.CertificateSigningRequest, p requestHistory) (node, why string) {
+func (s Snapshot) nodeOrRefusal(r *certificatesv1.CertificateSigningRequest, p requestHistory) (node, why string) {
 	switch {
 	case !isForNodes(r):
 		return "", reasonSigner
@@ -85,28 +85,28 @@ func (k Snapshot) nodeOrRefusal(r *certificatesv1.CertificateSigningRequest, p r
 		return "", why
 	}
 	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
-		return node, k.servingRefusal(r, parsed, node)
+		return node, s.servingRefusal(r, parsed, node)
 	}
-	return node, k.clientRefusal(r, parsed, node, p)
+	return node, s.clientRefusal(r, parsed, node, p)
 }
 
 // readHistory derives the history from the requests themselves: the cluster keeps approved ones
 // for an hour, so that a crash of the hub loses nothing.
-func (k Snapshot) readHistory(requests []*certificatesv1.CertificateSigningRequest) requestHistory {
+func (s Snapshot) readHistory(requests []*certificatesv1.CertificateSigningRequest) requestHistory {
 	p := requestHistory{granted: sets.New[string]()}
 	open := 0
 	for _, r := range requests {
 		if !isForNodes(r) {
 			continue
 		}
-		if !isAnswered(r) && k.Now.Sub(r.CreationTimestamp.Time) <= floodWindow+clockSkew {
+		if !isAnswered(r) && s.Now.Sub(r.CreationTimestamp.Time) <= floodWindow+clockSkew {
 			open++
 		}
-		if node := k.approvedClientNode(r); node != "" {
+		if node := s.approvedClientNode(r); node != "" {
 			p.granted.Insert(node)
 		}
 	}
-	p.flooded = k.Truncated || open > floodPerNode*len(k.Nodes)
+	p.flooded = s.Truncated || open > floodPerNode*len(s.Nodes)
 	return p
 }
 
@@ -120,8 +120,8 @@ func HasRejoined(requests []certificatesv1.CertificateSigningRequest, k Snapshot
 
 // approvedClientNode returns the node for which any approver has approved a client certificate in
 // this resume; "" otherwise. Renewals by the node itself do not count.
-func (k Snapshot) approvedClientNode(r *certificatesv1.CertificateSigningRequest) string {
-	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || !k.isApprovedInWindow(r) {
+func (s Snapshot) approvedClientNode(r *certificatesv1.CertificateSigningRequest) string {
+	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || !s.isApprovedInWindow(r) {
 		return ""
 	}
 	name := commonNameOf(r.Spec.Request)
@@ -132,12 +132,12 @@ func (k Snapshot) approvedClientNode(r *certificatesv1.CertificateSigningRequest
 	return node
 }
 
-func (k Snapshot) isApprovedInWindow(r *certificatesv1.CertificateSigningRequest) bool {
+func (s Snapshot) isApprovedInWindow(r *certificatesv1.CertificateSigningRequest) bool {
 	for _, c := range r.Status.Conditions {
 		if c.Type != certificatesv1.CertificateApproved {
 			continue
 		}
-		if !r.CreationTimestamp.Time.Before(k.Window.Opened) || !c.LastUpdateTime.Time.Before(k.Window.Opened) {
+		if !r.CreationTimestamp.Time.Before(s.Window.Opened) || !c.LastUpdateTime.Time.Before(s.Window.Opened) {
 			return true
 		}
 	}
@@ -146,11 +146,11 @@ func (k Snapshot) isApprovedInWindow(r *certificatesv1.CertificateSigningRequest
 
 // ApprovedRequest returns the request with its approval. It keeps the resourceVersion that was
 // judged, so a request that has changed since cannot be approved with it.
-func (v Decision) ApprovedRequest(now metav1.Time) *certificatesv1.CertificateSigningRequest {
-	r := v.Request.DeepCopy()
+func (d Decision) ApprovedRequest(now metav1.Time) *certificatesv1.CertificateSigningRequest {
+	r := d.Request.DeepCopy()
 	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "ClusterResumed", Message: "Approved by hotspare: node " + v.Node + " resumed with its cluster.",
+		Reason: "ClusterResumed", Message: "Approved by hotspare: node " + d.Node + " resumed with its cluster.",
 		LastUpdateTime: now,
 	})
 	return r

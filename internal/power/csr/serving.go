@@ -13,7 +13,7 @@ import (
 // servingRefusal returns why a serving certificate is not granted; "" if it is. Comparing with
 // the certificate that the node presents now is not an alternative (V11): the hub cannot dial
 // nodes.
-func (k Snapshot) servingRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string) string {
+func (s Snapshot) servingRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string) string {
 	switch {
 	case r.Spec.Username != parsed.Subject.CommonName:
 		return reasonOther // V1, V4: the subject has the prefix, and a name after it
@@ -23,16 +23,16 @@ func (k Snapshot) servingRefusal(r *certificatesv1.CertificateSigningRequest, pa
 		return reasonUsages // V3
 	case !hasPlainNames(parsed):
 		return reasonNames // V6, V7
-	case !k.Window.IsOpen(k.Now):
+	case !s.Window.IsOpen(s.Now):
 		return reasonClosed
-	case !k.isFromThisResume(r):
+	case !s.isFromThisResume(r):
 		return reasonOld
 	}
-	n, ok := k.findNode(name)
+	n, ok := s.findNode(name)
 	if !ok {
 		return reasonNode
 	}
-	m, ok := k.machineOfNode(n)
+	m, ok := s.machineOfNode(n)
 	if !ok {
 		return reasonMachine // V8
 	}

@@ -88,8 +88,8 @@ func (w Window) IsOpen(now time.Time) bool {
 // isOpenForClients reports whether client certificates may still be approved: only until Ready.
 func (w Window) isOpenForClients(now time.Time) bool { return w.Ready.IsZero() && w.IsOpen(now) }
 
-func (k Snapshot) findNode(name string) (Node, bool) {
-	for _, n := range k.Nodes {
+func (s Snapshot) findNode(name string) (Node, bool) {
+	for _, n := range s.Nodes {
 		if n.Name == name {
 			return n, true
 		}
@@ -99,9 +99,9 @@ func (k Snapshot) findNode(name string) (Node, bool) {
 
 // machineOfNode returns the machine whose nodeRef is the node. If two machines refer to the node,
 // it returns none.
-func (k Snapshot) machineOfNode(n Node) (Machine, bool) {
+func (s Snapshot) machineOfNode(n Node) (Machine, bool) {
 	var found []Machine
-	for _, m := range k.Machines {
+	for _, m := range s.Machines {
 		if m.isTrusted() && m.Node == n.Name && (m.UID == "" || m.UID == n.UID) {
 			found = append(found, m)
 		}
@@ -115,4 +115,4 @@ func (k Snapshot) machineOfNode(n Node) (Machine, bool) {
 func (m Machine) isTrusted() bool { return m.Namespace == "" || m.Namespace == MachineNamespace }
 
 // isSilent reports whether the node gives no sign of life.
-func (k Snapshot) isSilent(n Node) bool { return !n.Ready && k.Now.Sub(n.Renewed) > silentAfter }
+func (s Snapshot) isSilent(n Node) bool { return !n.Ready && s.Now.Sub(n.Renewed) > silentAfter }

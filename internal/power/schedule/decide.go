@@ -125,39 +125,39 @@ func isDropped(s Snapshot, slot Slot) bool {
 	return is.IsZero() || is.Power != slot.Power
 }
 
-func (d *Plan) finishSlot(o v1alpha1.Outcome, now time.Time) {
-	d.Record.Outcome, d.Record.FinishedAt = o, now.Truncate(time.Second)
+func (p *Plan) finishSlot(o v1alpha1.Outcome, now time.Time) {
+	p.Record.Outcome, p.Record.FinishedAt = o, now.Truncate(time.Second)
 }
 
 // planSteps plans the steps that are due, and finishes the slot when none is left.
-func (d *Plan) planSteps(clusters []Cluster, now time.Time) {
+func (p *Plan) planSteps(clusters []Cluster, now time.Time) {
 	left := 0
-	d.Record.Clusters = 0
+	p.Record.Clusters = 0
 	for _, c := range clusters {
-		switch slot := d.Record.Slot; {
+		switch slot := p.Record.Slot; {
 		case c.LastSlot.isSameSlot(slot):
-			d.Record.Clusters++
+			p.Record.Clusters++
 		case c.LastSlot.takesPrecedence(slot), !c.Since.Before(slot.At), c.ChangedAt.After(slot.At):
 		default:
 			left++
-			d.planStep(c, now)
+			p.planStep(c, now)
 		}
 	}
-	slices.SortFunc(d.Steps, func(a, b Step) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	slices.SortFunc(p.Steps, func(a, b Step) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	if left == 0 {
-		d.finishSlot(v1alpha1.OutcomeTaken, now)
+		p.finishSlot(v1alpha1.OutcomeTaken, now)
 	}
 }
 
 // planStep plans the step if the cluster's delay has passed; otherwise it schedules a later pass.
-func (d *Plan) planStep(c Cluster, now time.Time) {
-	wait := d.Record.StartedAt.Add(clusterDelay(c.Seed)).Sub(now)
+func (p *Plan) planStep(c Cluster, now time.Time) {
+	wait := p.Record.StartedAt.Add(clusterDelay(c.Seed)).Sub(now)
 	if wait <= 0 {
-		d.Steps = append(d.Steps, Step{Cluster: c.Name, Slot: d.Record.Slot, Changes: c.PowerState != d.Record.Power})
+		p.Steps = append(p.Steps, Step{Cluster: c.Name, Slot: p.Record.Slot, Changes: c.PowerState != p.Record.Power})
 		wait = settleDelay
 	}
-	if d.RequeueAfter == 0 || wait < d.RequeueAfter {
-		d.RequeueAfter = wait
+	if p.RequeueAfter == 0 || wait < p.RequeueAfter {
+		p.RequeueAfter = wait
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Counts are numbers of clusters at shallow depths. All others sleep at stop.
-type Counts = sizing.Shallow[int]
+type Counts = sizing.PerShallowDepth[int]
 
 // A Snapshot is everything that a ladder depends on.
 type Snapshot struct {
@@ -26,12 +26,12 @@ type Snapshot struct {
 	Prices    sizing.Prices
 	Durations sizing.Durations
 	// Worth is the result of sizing.SleepWorth, and Known its ok.
-	Worth sizing.Shallow[[]float64]
+	Worth sizing.PerShallowDepth[[]float64]
 	Known bool
 	// Sleeping is the number of clusters that sleep at shallow depths now.
 	Sleeping Counts
 	// Refused is set for depths at which the platform has not put a cluster to sleep that should sleep there, lately.
-	Refused sizing.Shallow[bool]
+	Refused sizing.PerShallowDepth[bool]
 	// Current is the ladder in effect; nil if there is none.
 	Current *Counts
 }

@@ -28,8 +28,8 @@ func given() Snapshot {
 	frozen := 0.4
 	return Snapshot{
 		Standby: 3, Prices: sizing.Prices{Running: 1.2, Hibernating: 0.1, Frozen: &frozen}, Known: true,
-		Durations: sizing.Durations{Resume: 45 * time.Second, Shallow: sizing.Shallow[time.Duration]{Freeze: 2 * time.Second, Suspend: 20 * time.Second}},
-		Worth:     sizing.Shallow[[]float64]{Freeze: []float64{0.9, 0.2, 0.05}, Suspend: []float64{0.4, 0.1, 0.001}},
+		Durations: sizing.Durations{Resume: 45 * time.Second, Shallow: sizing.PerShallowDepth[time.Duration]{Freeze: 2 * time.Second, Suspend: 20 * time.Second}},
+		Worth:     sizing.PerShallowDepth[[]float64]{Freeze: []float64{0.9, 0.2, 0.05}, Suspend: []float64{0.4, 0.1, 0.001}},
 	}
 }
 
@@ -49,15 +49,15 @@ func TestTheLadderThatPays(t *testing.T) {
 		"what sleeps at a depth stays there":    {func(s *Snapshot) { s.Refused.Freeze, s.Sleeping.Freeze = true, 1 }, "freeze:1,suspend:1,stop", "no further cluster"},
 		"a resume that takes as long":           {func(s *Snapshot) { s.Durations.Shallow.Freeze, s.Worth.Freeze = s.Durations.Resume, nil }, "suspend:2,stop", "a resume from freeze takes 45s, and one from stop 45s"},
 		"one depth is measured at a time": {func(s *Snapshot) {
-			s.Durations.Shallow, s.Worth = sizing.Shallow[time.Duration]{}, sizing.Shallow[[]float64]{}
+			s.Durations.Shallow, s.Worth = sizing.PerShallowDepth[time.Duration]{}, sizing.PerShallowDepth[[]float64]{}
 		}, "freeze:1,stop", "1 frozen, 2 stopped: one sleeps at depth freeze to measure a resume from there"},
 		"also if all places are taken":               {func(s *Snapshot) { s.Durations.Shallow.Freeze, s.Worth.Freeze, s.Worth.Suspend[2] = 0, nil, 0.1 }, "freeze:1,suspend:2,stop", "1 frozen, 2 suspended: one sleeps at depth freeze to measure"},
 		"none to measure that costs as much as runs": {func(s *Snapshot) { s.Durations.Shallow.Freeze, s.Worth.Freeze, s.Prices.Frozen = 0, nil, price(1.2) }, "suspend:2,stop", "2 suspended, 1 stopped: a resume from suspend"},
 		"no spares": {func(s *Snapshot) { s.Standby = 0 }, "stop", "0 stopped"},
 		"while nothing is known, the ladder in effect": {func(s *Snapshot) {
-			s.Known, s.Worth, s.Current = false, sizing.Shallow[[]float64]{}, &Counts{Suspend: 2}
+			s.Known, s.Worth, s.Current = false, sizing.PerShallowDepth[[]float64]{}, &Counts{Suspend: 2}
 		}, "suspend:2,stop", "too little is known about the demand"},
-		"claims that may wait": {func(s *Snapshot) { s.Worth = sizing.Shallow[[]float64]{} }, "stop", "claims may wait for a resume from stop"},
+		"claims that may wait": {func(s *Snapshot) { s.Worth = sizing.PerShallowDepth[[]float64]{} }, "stop", "claims may wait for a resume from stop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := given()
@@ -76,7 +76,7 @@ func randomSnapshot(r *rand.Rand) Snapshot {
 		Standby: r.IntN(8), Known: r.IntN(8) > 0, Prices: sizing.Prices{Running: 0.1 + r.Float64(), Hibernating: r.Float64() / 5},
 		Durations: sizing.Durations{Resume: time.Duration(1+r.IntN(600)) * time.Second},
 		Sleeping:  Counts{Freeze: r.IntN(3), Suspend: r.IntN(3)},
-		Refused:   sizing.Shallow[bool]{Freeze: r.IntN(4) == 0, Suspend: r.IntN(4) == 0},
+		Refused:   sizing.PerShallowDepth[bool]{Freeze: r.IntN(4) == 0, Suspend: r.IntN(4) == 0},
 	}
 	if r.IntN(6) == 0 {
 		s.Prices = sizing.Prices{}

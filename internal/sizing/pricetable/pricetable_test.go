@@ -100,7 +100,7 @@ func TestEveryDepthOfSleepCostsTheDisks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := e.Prices.SleepCost(10, sizing.Shallow[float64]{Suspend: 4}); math.Abs(got-10*e.Prices.Hibernating) > 1e-9 {
+	if got := e.Prices.SleepCost(10, sizing.PerShallowDepth[float64]{Suspend: 4}); math.Abs(got-10*e.Prices.Hibernating) > 1e-9 {
 		t.Errorf("ten hours cost %g, want %g", got, 10*e.Prices.Hibernating)
 	}
 }

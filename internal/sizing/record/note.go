@@ -80,7 +80,7 @@ func (o Objects) takeCensus() census {
 		out.clusters[c.State]++
 	}
 	asleep := o.CountSleepers()
-	out.shallow = sizing.Shallow[int64]{Freeze: int64(asleep.Freeze), Suspend: int64(asleep.Suspend)}
+	out.shallow = sizing.PerShallowDepth[int64]{Freeze: int64(asleep.Freeze), Suspend: int64(asleep.Suspend)}
 	return out
 }
 

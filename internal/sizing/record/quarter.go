@@ -56,7 +56,7 @@ type Quarter struct {
 	Seconds  int64
 	Clusters [States]int64
 	// Shallow are the cluster-seconds of Hibernating at shallow depths of sleep.
-	Shallow sizing.Shallow[int64]
+	Shallow sizing.PerShallowDepth[int64]
 	// Waiting is the largest number of claims that waited at the same time.
 	Waiting int64
 	// Noted is set if the settings below are known. They are those at the end of the quarter: what the
@@ -173,7 +173,7 @@ func (q Quarters) at(t time.Time) *Quarter {
 // waiting claims.
 type census struct {
 	clusters [States]int64
-	shallow  sizing.Shallow[int64]
+	shallow  sizing.PerShallowDepth[int64]
 	waiting  int64
 }
 

@@ -80,7 +80,7 @@ func (q *Quarter) setFields(n []uint64) bool {
 		q.Forecast = &sizing.Forecast{Mean: float64(n[9]) * meanUnit, Low: int(n[10]), High: int(n[11])}
 	}
 	if freeze, suspend := int64(n[12]), int64(n[13]); freeze+suspend <= q.Clusters[Hibernating] {
-		q.Shallow = sizing.Shallow[int64]{Freeze: freeze, Suspend: suspend}
+		q.Shallow = sizing.PerShallowDepth[int64]{Freeze: freeze, Suspend: suspend}
 	}
 	return true
 }

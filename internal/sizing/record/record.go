@@ -58,19 +58,19 @@ type Details struct {
 	Resumes  Durations `json:"resumes,omitempty"`
 	Installs Durations `json:"installs,omitempty"`
 	// ShallowResumes are the last ones from shallow depths of sleep; Resumes are from stop alone.
-	ShallowResumes sizing.Shallow[Durations] `json:"shallowResumes,omitzero"`
+	ShallowResumes sizing.PerShallowDepth[Durations] `json:"shallowResumes,omitzero"`
 	// Month is the current month in UTC, such as 2026-03, RunningHours and HibernatingHours the
 	// cluster-hours of unclaimed clusters since it began.
 	Month            string  `json:"month,omitempty"`
 	RunningHours     float64 `json:"runningHours,omitempty"`
 	HibernatingHours float64 `json:"hibernatingHours,omitempty"`
 	// ShallowHours are those of HibernatingHours at shallow depths of sleep.
-	ShallowHours sizing.Shallow[float64] `json:"shallowHours,omitzero"`
+	ShallowHours sizing.PerShallowDepth[float64] `json:"shallowHours,omitzero"`
 	// Compared is what several settings would have cost in this month; nil before the first was seen.
 	Compared *Compared `json:"compared,omitempty"`
 	// RefusedDepths is when the platform has last put a cluster to sleep more deeply than at that depth, although the
 	// cluster should sleep there.
-	RefusedDepths sizing.Shallow[time.Time] `json:"refusedDepths,omitzero"`
+	RefusedDepths sizing.PerShallowDepth[time.Time] `json:"refusedDepths,omitzero"`
 	// SetAside is why an earlier record was set aside; empty if none was.
 	SetAside string `json:"setAside,omitempty"`
 }
@@ -83,7 +83,7 @@ type Hours struct {
 
 // Cost returns what the hours cost. Clusters hibernate at depth stop.
 func (h Hours) Cost(p sizing.Prices) float64 {
-	return h.Running*p.Running + p.SleepCost(h.Hibernating, sizing.Shallow[float64]{})
+	return h.Running*p.Running + p.SleepCost(h.Hibernating, sizing.PerShallowDepth[float64]{})
 }
 
 // AddSetting adds the hours of a pool that has exactly the counts of a setting.
@@ -181,8 +181,8 @@ func (d *Details) Measured() sizing.Durations {
 const refusalMemory = 24 * time.Hour
 
 // RecentlyRefused returns at which depths the platform has lately not put a cluster to sleep that should sleep there.
-func (d *Details) RecentlyRefused(now time.Time) sizing.Shallow[bool] {
-	var out sizing.Shallow[bool]
+func (d *Details) RecentlyRefused(now time.Time) sizing.PerShallowDepth[bool] {
+	var out sizing.PerShallowDepth[bool]
 	for _, depth := range sizing.ShallowDepths() {
 		at := *d.RefusedDepths.Of(depth)
 		*out.Of(depth) = !at.IsZero() && now.Sub(at) < refusalMemory && !at.After(now.Add(maxAhead))
@@ -292,7 +292,7 @@ func (d *Details) check() error {
 		return fmt.Errorf("its hours are not numbers of at least 0")
 	}
 	if !isPart(d.ShallowHours, d.HibernatingHours) {
-		d.ShallowHours = sizing.Shallow[float64]{} // they cost what they cost at stop
+		d.ShallowHours = sizing.PerShallowDepth[float64]{} // they cost what they cost at stop
 	}
 	for _, all := range []Durations{d.Resumes, d.Installs, d.ShallowResumes.Freeze, d.ShallowResumes.Suspend} {
 		if err := all.check(); err != nil {
@@ -303,7 +303,7 @@ func (d *Details) check() error {
 }
 
 // isPart reports whether the hours at shallow depths can be among all hours of sleep.
-func isPart(shallow sizing.Shallow[float64], all float64) bool {
+func isPart(shallow sizing.PerShallowDepth[float64], all float64) bool {
 	sum := shallow.Freeze + shallow.Suspend
 	return shallow.Freeze >= 0 && shallow.Suspend >= 0 && sum <= all*(1+1e-9)
 }

@@ -275,7 +275,7 @@ func TestResumesAreMeasuredByDepth(t *testing.T) {
 	if len(d.Freeze) != 100 || d.Freeze.Quantile(0.5) != 5*time.Second || len(d.Suspend) != 1 || d.Suspend.Failed() != 1 || len(h.t.Resumes) != 100 {
 		t.Errorf("%d from freeze, median %s; %+v from suspend; %d from stop", len(d.Freeze), d.Freeze.Quantile(0.5), d.Suspend, len(h.t.Resumes))
 	}
-	want := sizing.Durations{Resume: 5 * time.Minute, Shallow: sizing.Shallow[time.Duration]{Freeze: 9 * time.Second}, Install: 0}
+	want := sizing.Durations{Resume: 5 * time.Minute, Shallow: sizing.PerShallowDepth[time.Duration]{Freeze: 9 * time.Second}, Install: 0}
 	if got := h.t.Measured(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -294,11 +294,11 @@ func TestHoursAreCountedByDepth(t *testing.T) {
 	h.pass(time.Hour)
 	h.restart(true)
 	h.pass(time.Hour)
-	want := sizing.Shallow[float64]{Freeze: 2, Suspend: 2}
+	want := sizing.PerShallowDepth[float64]{Freeze: 2, Suspend: 2}
 	if h.t.ShallowHours != want || h.t.HibernatingHours != 6 {
 		t.Errorf("%+v of %g hours", h.t.ShallowHours, h.t.HibernatingHours)
 	}
-	if q := h.t.Quarters[0]; q.Shallow != (sizing.Shallow[int64]{Freeze: 900, Suspend: 900}) || q.Clusters[Hibernating] != 2700 {
+	if q := h.t.Quarters[0]; q.Shallow != (sizing.PerShallowDepth[int64]{Freeze: 900, Suspend: 900}) || q.Clusters[Hibernating] != 2700 {
 		t.Errorf("%+v", q)
 	}
 	h.pass(31 * 24 * time.Hour)
@@ -322,7 +322,7 @@ func TestARecordOfAnOlderVersionIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := r.Measured(), (sizing.Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute}); got != want || r.ShallowHours != (sizing.Shallow[float64]{}) {
+	if got, want := r.Measured(), (sizing.Durations{Resume: 5 * time.Minute, Install: 40 * time.Minute}); got != want || r.ShallowHours != (sizing.PerShallowDepth[float64]{}) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if _, details, err := (&Record{Details: r.Details}).Encode(noon); err != nil || strings.Contains(details, "shallow") {

@@ -53,8 +53,8 @@ type Cluster struct {
 }
 
 // CountSleepers returns how many unclaimed clusters hibernate at shallow depths.
-func (o Objects) CountSleepers() sizing.Shallow[int] {
-	var out sizing.Shallow[int]
+func (o Objects) CountSleepers() sizing.PerShallowDepth[int] {
+	var out sizing.PerShallowDepth[int]
 	for _, c := range o.Clusters {
 		if n := out.Of(c.Depth); n != nil && c.State == Hibernating {
 			*n++
@@ -124,7 +124,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 		t.Demand.AddGap(from, o.Now)
 		t.changed = true
 		if t.Learned != nil {
-			t.Learned.Skip(o.Now)
+			t.Learned.SkipUnobserved(o.Now)
 		}
 	}
 	t.addDurations(o.Clusters)
@@ -254,7 +254,7 @@ func (d Duration) isPlausible(until time.Time) bool {
 func (t *Tracker) addHours(from time.Time, o Objects) {
 	if month := monthOf(o.Now); t.Month != month {
 		t.Month, t.RunningHours, t.HibernatingHours, t.Compared = month, 0, 0, nil
-		t.ShallowHours = sizing.Shallow[float64]{}
+		t.ShallowHours = sizing.PerShallowDepth[float64]{}
 		if begin := beginOfMonth(o.Now); from.Before(begin) {
 			from = begin
 		}

@@ -15,7 +15,7 @@ type Month struct {
 	RunningHours     float64 `json:"runningHours"`
 	HibernatingHours float64 `json:"hibernatingHours"`
 	// ShallowHours are those of HibernatingHours at shallow depths of sleep.
-	ShallowHours sizing.Shallow[float64] `json:"shallowHours,omitzero"`
+	ShallowHours sizing.PerShallowDepth[float64] `json:"shallowHours,omitzero"`
 	// Costs is nil if there are no prices.
 	Costs *Costs `json:"costs,omitempty"`
 	// ComparedSince is since when CouldSave and SavedByPolicy are counted; zero if they are not.

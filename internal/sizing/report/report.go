@@ -63,7 +63,7 @@ type Hours struct {
 	Other       float64 `json:"other"`
 	Claimed     float64 `json:"claimed"`
 	// Shallow are the hours of Hibernating at shallow depths of sleep.
-	Shallow sizing.Shallow[float64] `json:"shallow,omitzero"`
+	Shallow sizing.PerShallowDepth[float64] `json:"shallow,omitzero"`
 }
 
 // Costs are in the currency of the prices.
@@ -72,7 +72,7 @@ type Costs struct {
 	Running     float64 `json:"running"`
 	Hibernating float64 `json:"hibernating"`
 	// Shallow is the part of Hibernating at shallow depths of sleep.
-	Shallow sizing.Shallow[float64] `json:"shallow,omitzero"`
+	Shallow sizing.PerShallowDepth[float64] `json:"shallow,omitzero"`
 	// SavedByHibernating is how much more it would have cost if the clusters that hibernated had run.
 	SavedByHibernating float64 `json:"savedByHibernating"`
 	// CouldSave is what the recommended counts would have saved, compared with those of the pool: a negative

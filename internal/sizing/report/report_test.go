@@ -98,7 +98,7 @@ func TestCostsByDepthOfSleep(t *testing.T) {
 	}
 	frozen := 4.0
 	p := sizing.Prices{Running: 10, Hibernating: 1, Frozen: &frozen}
-	want := &Costs{Total: 5, Hibernating: 5, Shallow: sizing.Shallow[float64]{Freeze: 4}, SavedByHibernating: 15}
+	want := &Costs{Total: 5, Hibernating: 5, Shallow: sizing.PerShallowDepth[float64]{Freeze: 4}, SavedByHibernating: 15}
 	got := New(&tr.Record, Options{From: noon, To: noon.Add(time.Hour), Prices: p})
 	if diff := cmp.Diff(want, got.Costs, near); diff != "" || got.Hours.Shallow.Freeze != 1 {
 		t.Errorf("%+v\n%s", got.Hours, diff)

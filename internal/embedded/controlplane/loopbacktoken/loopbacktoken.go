@@ -23,22 +23,22 @@ type Authenticator struct {
 }
 
 // IssueToken returns a new token that authenticates a client as name, a member of groups.
-func (c *Authenticator) IssueToken(name string, groups ...string) string {
+func (a *Authenticator) IssueToken(name string, groups ...string) string {
 	token := rand.Text()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.users == nil {
-		c.users = map[string]user.Info{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.users == nil {
+		a.users = map[string]user.Info{}
 	}
-	c.users[token] = &user.DefaultInfo{Name: name, Groups: groups}
+	a.users[token] = &user.DefaultInfo{Name: name, Groups: groups}
 	return token
 }
 
 // AuthenticateToken returns the user of the token.
-func (c *Authenticator) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if u := c.users[token]; u != nil {
+func (a *Authenticator) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if u := a.users[token]; u != nil {
 		return &authenticator.Response{User: u}, true, nil
 	}
 	return nil, false, nil
@@ -46,6 +46,6 @@ func (c *Authenticator) AuthenticateToken(_ context.Context, token string) (*aut
 
 // WrapAuthenticator returns an authenticator that accepts the tokens of c, and passes all other
 // requests to others.
-func (c *Authenticator) WrapAuthenticator(others authenticator.Request) authenticator.Request {
-	return union.New(group.NewAuthenticatedGroupAdder(bearertoken.New(c)), others)
+func (a *Authenticator) WrapAuthenticator(others authenticator.Request) authenticator.Request {
+	return union.New(group.NewAuthenticatedGroupAdder(bearertoken.New(a)), others)
 }

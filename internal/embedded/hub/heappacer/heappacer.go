@@ -50,13 +50,13 @@ const (
 )
 
 // Start controls the garbage collection of this process from now on.
-func (b Pacer) Start() {
-	debug.SetGCPercent(runtimeFactor * b.Calm)
+func (p Pacer) Start() {
+	debug.SetGCPercent(runtimeFactor * p.Calm)
 	go func() {
-		s := pacerState{percent: b.Calm}
+		s := pacerState{percent: p.Calm}
 		for now := range time.Tick(sampleInterval) {
 			before := s.percent
-			what := s.decideAction(b, readSample(now))
+			what := s.decideAction(p, readSample(now))
 			if s.percent != before {
 				debug.SetGCPercent(runtimeFactor * s.percent)
 			}
@@ -159,13 +159,13 @@ func garbageExceeds(now heapSample, percent int) bool {
 }
 
 // isBusy reports whether the process was busy between two samples.
-func (b Pacer) isBusy(from, to heapSample) bool {
-	return float64(to.total-from.total) >= float64(b.Rate)*to.sampledAt.Sub(from.sampledAt).Seconds()
+func (p Pacer) isBusy(from, to heapSample) bool {
+	return float64(to.total-from.total) >= float64(p.Rate)*to.sampledAt.Sub(from.sampledAt).Seconds()
 }
 
 // busyGCPercent returns the percentage for a busy process.
-func (b Pacer) busyGCPercent(now heapSample) int {
-	return max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, now.live))))
+func (p Pacer) busyGCPercent(now heapSample) int {
+	return max(p.Calm, min(p.Busy, int(100*p.Extra/max(1, now.live))))
 }
 
 // updatePercent updates the percentage at the end of each busyWindow.

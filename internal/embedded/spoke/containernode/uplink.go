@@ -73,4 +73,4 @@ func (g *heartbeatGate) wrap(next http.RoundTripper) http.RoundTripper {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }

@@ -48,20 +48,20 @@ type bootInfo struct {
 
 // nextNodeStatus returns the desired status of the node, given its current status, and whether that
 // should be written.
-func (m bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStatus, bool) {
+func (b bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStatus, bool) {
 	s := *old.DeepCopy()
 	s.Capacity = nodeCapacity()
 	s.Allocatable = nodeCapacity()
 	s.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: address},
-		{Type: corev1.NodeHostName, Address: m.name},
-		{Type: corev1.NodeInternalDNS, Address: m.name},
+		{Type: corev1.NodeHostName, Address: b.name},
+		{Type: corev1.NodeInternalDNS, Address: b.name},
 	}
-	s.DaemonEndpoints.KubeletEndpoint.Port = m.port
+	s.DaemonEndpoints.KubeletEndpoint.Port = b.port
 	s.NodeInfo = corev1.NodeSystemInfo{
-		MachineID:               m.name,
-		SystemUUID:              m.name,
-		BootID:                  m.bootID,
+		MachineID:               b.name,
+		SystemUUID:              b.name,
+		BootID:                  b.bootID,
 		KernelVersion:           "none",
 		OSImage:                 "hotspare local machine",
 		ContainerRuntimeVersion: "none://0",
@@ -70,7 +70,7 @@ func (m bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1
 		Architecture:            runtime.GOARCH,
 	}
 	told := true
-	for _, c := range m.nodeConditions() {
+	for _, c := range b.nodeConditions() {
 		told = setNodeCondition(&s, c, now) && told
 	}
 	if told && equality.Semantic.DeepEqual(old, s) {
@@ -107,18 +107,18 @@ func RunsContainers(n *corev1.Node) bool {
 	})
 }
 
-func (m bootInfo) nodeConditions() []corev1.NodeCondition {
+func (b bootInfo) nodeConditions() []corev1.NodeCondition {
 	return []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory"},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure"},
 		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID"},
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "The machine is up."},
-		{Type: local.SimulatedPods, Status: corev1.ConditionTrue, Reason: m.simulationReason(), Message: explainSimulation(m.simulationCause)},
+		{Type: local.SimulatedPods, Status: corev1.ConditionTrue, Reason: b.simulationReason(), Message: explainSimulation(b.simulationCause)},
 	}
 }
 
-func (m bootInfo) simulationReason() string {
-	if m.simulationCause == "" {
+func (b bootInfo) simulationReason() string {
+	if b.simulationCause == "" {
 		return "ContainersNotRequested"
 	}
 	return "ContainersUnavailable"

@@ -103,19 +103,19 @@ func (p *processManager) stopDeletedPod(key string) {
 func (p *processManager) waitForProcesses() { p.runningProcesses.Wait() }
 
 // stopAndCheckExit stops the process and reports whether it has ended.
-func (g *podProcess) stopAndCheckExit() bool {
-	g.stop()
+func (p *podProcess) stopAndCheckExit() bool {
+	p.stop()
 	select {
-	case <-g.done:
+	case <-p.done:
 		return true
 	default:
 		return false
 	}
 }
 
-func (g *podProcess) requestStatusUpdate() {
+func (p *podProcess) requestStatusUpdate() {
 	select {
-	case g.resendStatus <- struct{}{}:
+	case p.resendStatus <- struct{}{}:
 	default:
 	}
 }
@@ -138,39 +138,39 @@ func (p *processManager) startProgram(ctx context.Context, pod *corev1.Pod) *pod
 }
 
 // runWithRestarts starts the process, and restarts it, until ctx ends or the pod has completed.
-func (g *podProcess) runWithRestarts(ctx context.Context) {
-	l := processRun{restarts: restartCount(g.pod)}
+func (p *podProcess) runWithRestarts(ctx context.Context) {
+	l := processRun{restarts: restartCount(p.pod)}
 	var pause time.Duration
 	for ctx.Err() == nil {
-		cmd, err := g.prepareCommand(ctx)
+		cmd, err := p.prepareCommand(ctx)
 		if err != nil {
-			g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
+			p.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
 				return waitingStatus(pod, l, "CreateContainerConfigError", err.Error(), metav1.Now())
 			})
-			g.waitForBackoff(ctx, retryInterval)
+			p.waitForBackoff(ctx, retryInterval)
 			continue
 		}
 		from := metav1.Now()
-		l = g.runProcess(ctx, cmd, l, from)
+		l = p.runProcess(ctx, cmd, l, from)
 		if ctx.Err() != nil {
 			return
 		}
-		if !shouldRestart(g.pod.Spec.RestartPolicy, l.lastTermination.ExitCode) {
-			g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return exitedStatus(pod, l, metav1.Now()) })
+		if !shouldRestart(p.pod.Spec.RestartPolicy, l.lastTermination.ExitCode) {
+			p.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return exitedStatus(pod, l, metav1.Now()) })
 			return
 		}
 		pause = nextRestartBackoff(pause, time.Since(from.Time))
 		l.restarts++
 		back := fmt.Sprintf("back-off %s before it restarts", pause)
-		g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
+		p.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
 			return waitingStatus(pod, l, "CrashLoopBackOff", back, metav1.Now())
 		})
-		g.waitForBackoff(ctx, pause)
+		p.waitForBackoff(ctx, pause)
 	}
 }
 
 // runProcess runs the process until it ends and returns how it ended.
-func (g *podProcess) runProcess(ctx context.Context, cmd *exec.Cmd, l processRun, from metav1.Time) processRun {
+func (p *podProcess) runProcess(ctx context.Context, cmd *exec.Cmd, l processRun, from metav1.Time) processRun {
 	exited := make(chan error, 1)
 	if _, err := cmd.StdinPipe(); err != nil { // cmd keeps the pipe open until the process ends
 		exited <- err
@@ -179,40 +179,40 @@ func (g *podProcess) runProcess(ctx context.Context, cmd *exec.Cmd, l processRun
 	} else {
 		l.pid = cmd.Process.Pid
 		go func() { exited <- cmd.Wait() }()
-		g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return processStatus(pod, l, from) })
+		p.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return processStatus(pod, l, from) })
 	}
 	for {
 		select {
 		case err := <-exited:
 			l.lastTermination = processExitState(cmd, from, metav1.Now())
 			if ctx.Err() == nil {
-				klog.FromContext(ctx).Info("process ended", "pod", klog.KObj(g.pod), "pid", l.pid, "how", fmt.Sprint(err))
+				klog.FromContext(ctx).Info("process ended", "pod", klog.KObj(p.pod), "pid", l.pid, "how", fmt.Sprint(err))
 			}
 			return l
-		case <-g.resendStatus:
-			g.writePodStatus(ctx, g.lastStatus)
+		case <-p.resendStatus:
+			p.writePodStatus(ctx, p.lastStatus)
 		case <-time.After(renewToken):
-			if err := g.writePodToken(ctx); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "will retry", "pod", klog.KObj(g.pod))
+			if err := p.writePodToken(ctx); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "will retry", "pod", klog.KObj(p.pod))
 			}
 		}
 	}
 }
 
 // prepareCommand writes the pod's files and returns the command that runs its process.
-func (g *podProcess) prepareCommand(ctx context.Context) (*exec.Cmd, error) {
-	args, env, err := parsePodCommand(g.pod, g.dir)
+func (p *podProcess) prepareCommand(ctx context.Context) (*exec.Cmd, error) {
+	args, env, err := parsePodCommand(p.pod, p.dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.writeVolumes(ctx); err != nil {
+	if err := p.writeVolumes(ctx); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, g.self, args...)
-	cmd.Dir = g.dir
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir}, env...)
+	cmd := exec.CommandContext(ctx, p.self, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir}, env...)
 	// These come last and therefore override the values of the pod.
-	cmd.Env = append(cmd.Env, clientcmd.RecommendedConfigPathEnvVar+"="+g.kubeconfigPath(), PodDir+"="+g.dir, parentPipe)
+	cmd.Env = append(cmd.Env, clientcmd.RecommendedConfigPathEnvVar+"="+p.kubeconfigPath(), PodDir+"="+p.dir, parentPipe)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // the machine's log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = terminationGrace
@@ -221,26 +221,26 @@ func (g *podProcess) prepareCommand(ctx context.Context) (*exec.Cmd, error) {
 
 // writePodStatus writes a status and retries until the API accepts it, the pod is deleted, or ctx
 // ends.
-func (g *podProcess) writePodStatus(ctx context.Context, status func(*corev1.Pod) *corev1.PodStatus) {
-	g.lastStatus = status
-	pods := g.client.CoreV1().Pods(g.pod.Namespace)
+func (p *podProcess) writePodStatus(ctx context.Context, status func(*corev1.Pod) *corev1.PodStatus) {
+	p.lastStatus = status
+	pods := p.client.CoreV1().Pods(p.pod.Namespace)
 	_ = informerloop.RetryUntilSuccess(ctx, retryInterval, func(ctx context.Context) error { // it fails only when ctx ends
-		pod, err := pods.Get(ctx, g.pod.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && (pod.UID != g.pod.UID || pod.DeletionTimestamp != nil) {
+		pod, err := pods.Get(ctx, p.pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && (pod.UID != p.pod.UID || pod.DeletionTimestamp != nil) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading pod %s: %w", klog.KObj(g.pod), err)
+			return fmt.Errorf("reading pod %s: %w", klog.KObj(p.pod), err)
 		}
 		pod.Status = *status(pod)
 		if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("updating the status of pod %s: %w", klog.KObj(g.pod), err)
+			return fmt.Errorf("updating the status of pod %s: %w", klog.KObj(p.pod), err)
 		}
 		return nil
 	})
 }
 
-func (g *podProcess) waitForBackoff(ctx context.Context, d time.Duration) {
+func (p *podProcess) waitForBackoff(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
@@ -249,7 +249,7 @@ func (g *podProcess) waitForBackoff(ctx context.Context, d time.Duration) {
 			return
 		case <-t.C:
 			return
-		case <-g.resendStatus: // the pod is not ready, and its status already says so
+		case <-p.resendStatus: // the pod is not ready, and its status already says so
 		}
 	}
 }

@@ -25,30 +25,30 @@ const (
 	renewToken    = tokenLifetime * 4 / 5
 )
 
-func (g *podProcess) kubeconfigPath() string { return filepath.Join(g.dir, "kubeconfig") }
-func (g *podProcess) tokenPath() string      { return filepath.Join(g.dir, "token") }
+func (p *podProcess) kubeconfigPath() string { return filepath.Join(p.dir, "kubeconfig") }
+func (p *podProcess) tokenPath() string      { return filepath.Join(p.dir, "token") }
 
 // writeVolumes writes the files of the pod's volumes. It rewrites them at each start.
-func (g *podProcess) writeVolumes(ctx context.Context) error {
-	if err := os.RemoveAll(g.dir); err != nil {
+func (p *podProcess) writeVolumes(ctx context.Context) error {
+	if err := os.RemoveAll(p.dir); err != nil {
 		return fmt.Errorf("clearing the pod's folder: %w", err)
 	}
-	for _, v := range g.pod.Spec.Volumes {
-		dir := podVolumePath(g.dir, v.Name)
+	for _, v := range p.pod.Spec.Volumes {
+		dir := podVolumePath(p.dir, v.Name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("creating the folder of volume %s: %w", v.Name, err)
 		}
-		if err := g.fillVolume(ctx, v, dir); err != nil {
+		if err := p.fillVolume(ctx, v, dir); err != nil {
 			return fmt.Errorf("filling volume %s: %w", v.Name, err)
 		}
 	}
 	return nil
 }
 
-func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string) error {
+func (p *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string) error {
 	switch {
 	case v.Secret != nil:
-		secret, err := g.client.CoreV1().Secrets(g.pod.Namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		secret, err := p.client.CoreV1().Secrets(p.pod.Namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string
 		}
 		return nil
 	case v.Projected != nil: // the volume that the API adds for the service account
-		return g.writeKubeconfig(ctx)
+		return p.writeKubeconfig(ctx)
 	case v.EmptyDir != nil:
 		return nil
 	}
@@ -68,33 +68,33 @@ func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string
 
 // writeKubeconfig writes a kubeconfig for the pod's service account. Clients need it because the
 // files that they look for inside a container do not exist here.
-func (g *podProcess) writeKubeconfig(ctx context.Context) error {
-	if err := g.writePodToken(ctx); err != nil {
+func (p *podProcess) writeKubeconfig(ctx context.Context) error {
+	if err := p.writePodToken(ctx); err != nil {
 		return err
 	}
 	const name = "pod"
 	raw, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: g.api.Host, CertificateAuthorityData: g.api.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {TokenFile: g.tokenPath()}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: g.pod.Namespace}},
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: p.api.Host, CertificateAuthorityData: p.api.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {TokenFile: p.tokenPath()}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: p.pod.Namespace}},
 		CurrentContext: name,
 	})
 	if err != nil {
 		return err
 	}
-	return pki.WriteFile(g.kubeconfigPath(), raw)
+	return pki.WriteFile(p.kubeconfigPath(), raw)
 }
 
 // writePodToken requests a token from the API that is bound to the pod.
-func (g *podProcess) writePodToken(ctx context.Context) error {
-	account := g.pod.Spec.ServiceAccountName
+func (p *podProcess) writePodToken(ctx context.Context) error {
+	account := p.pod.Spec.ServiceAccountName
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(tokenLifetime / time.Second)),
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: g.pod.Name, UID: g.pod.UID},
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.pod.Name, UID: p.pod.UID},
 	}}
-	got, err := g.client.CoreV1().ServiceAccounts(g.pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	got, err := p.client.CoreV1().ServiceAccounts(p.pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("requesting a token of service account %s: %w", account, err)
 	}
-	return pki.WriteFile(g.tokenPath(), []byte(got.Status.Token))
+	return pki.WriteFile(p.tokenPath(), []byte(got.Status.Token))
 }

@@ -51,19 +51,19 @@ func CreateCluster(ctx context.Context, o Options) error {
 
 // executeStep executes one step. The error is errOvertaken if the attempt is no longer in the state
 // in which it was seen.
-func (p *installerRun) executeStep(ctx context.Context, s step, seen state.State) error {
+func (r *installerRun) executeStep(ctx context.Context, s step, seen state.State) error {
 	switch s {
 	case claim:
-		return p.createCluster(ctx, seen)
+		return r.createCluster(ctx, seen)
 	case adopt:
-		return p.adoptInstall(ctx, seen)
+		return r.adoptInstall(ctx, seen)
 	case giveUp:
-		return p.giveUpAttempt(ctx, seen)
+		return r.giveUpAttempt(ctx, seen)
 	case watch:
-		fmt.Fprintf(p.Out, "pod %s has started the install: waiting to see whether it is still alive\n", seen.Holder)
-		return waitDuration(ctx, min(p.HeartbeatInterval, holderPollInterval))
+		fmt.Fprintf(r.Out, "pod %s has started the install: waiting to see whether it is still alive\n", seen.Holder)
+		return waitDuration(ctx, min(r.HeartbeatInterval, holderPollInterval))
 	default:
-		fmt.Fprintf(p.Out, "the attempt is already %s\n", seen.Phase)
+		fmt.Fprintf(r.Out, "the attempt is already %s\n", seen.Phase)
 		return nil
 	}
 }
@@ -88,21 +88,21 @@ func waitDuration(ctx context.Context, d time.Duration) error {
 var errOvertaken = errors.New("another pod has taken over the attempt")
 
 // acquireAttempt makes this process the holder if the attempt is unchanged since it was seen.
-func (p *installerRun) acquireAttempt(ctx context.Context, seen state.State) error {
-	_, err := p.Store.EditState(ctx, func(s *state.State) error {
+func (r *installerRun) acquireAttempt(ctx context.Context, seen state.State) error {
+	_, err := r.Store.EditState(ctx, func(s *state.State) error {
 		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Heartbeat != seen.Heartbeat {
 			return errOvertaken
 		}
-		s.Phase, s.Holder, s.Heartbeat = state.Creating, p.holder, p.currentTimestamp()
+		s.Phase, s.Holder, s.Heartbeat = state.Creating, r.holder, r.currentTimestamp()
 		return nil
 	})
 	return err
 }
 
-func (p *installerRun) currentTimestamp() string { return p.Clock.Now().UTC().Format(time.RFC3339Nano) }
+func (r *installerRun) currentTimestamp() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
-func (p *installerRun) giveUpAttempt(ctx context.Context, seen state.State) error {
-	return p.recordOutcome(ctx, func(s *state.State) error {
+func (r *installerRun) giveUpAttempt(ctx context.Context, seen state.State) error {
+	return r.recordOutcome(ctx, func(s *state.State) error {
 		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Heartbeat != seen.Heartbeat {
 			return errOvertaken
 		}
@@ -114,12 +114,12 @@ func (p *installerRun) giveUpAttempt(ctx context.Context, seen state.State) erro
 	})
 }
 
-func (p *installerRun) createCluster(ctx context.Context, seen state.State) error {
-	if err := p.restoreFolder(ctx, seen); err != nil {
+func (r *installerRun) createCluster(ctx context.Context, seen state.State) error {
+	if err := r.restoreFolder(ctx, seen); err != nil {
 		if !errors.Is(err, state.ErrDamaged) {
 			return err
 		}
-		return p.recordOutcome(ctx, func(s *state.State) error {
+		return r.recordOutcome(ctx, func(s *state.State) error {
 			if s.Phase != state.Prepared {
 				return errOvertaken
 			}
@@ -127,83 +127,83 @@ func (p *installerRun) createCluster(ctx context.Context, seen state.State) erro
 			return nil
 		})
 	}
-	if err := p.acquireAttempt(ctx, seen); err != nil {
+	if err := r.acquireAttempt(ctx, seen); err != nil {
 		return err
 	}
 	// From here on no other process may create the cluster.
-	return p.finishInstall(ctx, seen, "create", "cluster")
+	return r.finishInstall(ctx, seen, "create", "cluster")
 }
 
-func (p *installerRun) adoptInstall(ctx context.Context, seen state.State) error {
-	if err := p.restoreFolder(ctx, seen); err != nil {
+func (r *installerRun) adoptInstall(ctx context.Context, seen state.State) error {
+	if err := r.restoreFolder(ctx, seen); err != nil {
 		return err
 	}
-	if err := p.acquireAttempt(ctx, seen); err != nil {
+	if err := r.acquireAttempt(ctx, seen); err != nil {
 		return err
 	}
-	return p.finishInstall(ctx, seen, "wait-for", "install-complete")
+	return r.finishInstall(ctx, seen, "wait-for", "install-complete")
 }
 
 // restoreFolder unpacks the folder that prepare packed.
-func (p *installerRun) restoreFolder(ctx context.Context, seen state.State) error {
-	packed, err := p.Store.LoadFolder(ctx, seen)
+func (r *installerRun) restoreFolder(ctx context.Context, seen state.State) error {
+	packed, err := r.Store.LoadFolder(ctx, seen)
 	if err != nil {
 		return err
 	}
-	p.log.setInstallConfig(seen.InstallConfig)
-	if err := state.UnpackFolder(packed, p.clusterDir()); err != nil {
+	r.log.setInstallConfig(seen.InstallConfig)
+	if err := state.UnpackFolder(packed, r.clusterDir()); err != nil {
 		return err
 	}
-	if err := p.readPassword(); err != nil {
+	if err := r.readPassword(); err != nil {
 		return err
 	}
-	return p.placeSSHKey()
+	return r.placeSSHKey()
 }
 
-func (p *installerRun) readPassword() error {
-	raw, err := os.ReadFile(p.clusterFilePath("auth/kubeadmin-password"))
+func (r *installerRun) readPassword() error {
+	raw, err := os.ReadFile(r.clusterFilePath("auth/kubeadmin-password"))
 	if err != nil {
 		return fmt.Errorf("reading the prepared install: %w", err)
 	}
-	p.log.addKnownSecret(string(raw))
+	r.log.addKnownSecret(string(raw))
 	return nil
 }
 
 // finishInstall runs the installer to the end of the install and records the outcome.
-func (p *installerRun) finishInstall(ctx context.Context, seen state.State, args ...string) error {
-	ctx, cancel := p.withTimeLimit(ctx)
+func (r *installerRun) finishInstall(ctx context.Context, seen state.State, args ...string) error {
+	ctx, cancel := r.withTimeLimit(ctx)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	beats := make(chan struct{})
 	go func() {
 		defer close(beats)
-		p.sendHeartbeats(ctx, stop)
+		r.sendHeartbeats(ctx, stop)
 	}()
-	err := p.runInstaller(ctx, args...)
+	err := r.runInstaller(ctx, args...)
 	why := contextEndReason(ctx)
 	stop(nil)
 	<-beats
 	if err == nil {
-		return p.recordSuccess(ctx, seen)
+		return r.recordSuccess(ctx, seen)
 	}
-	return p.recordFailure(ctx, seen, why, err)
+	return r.recordFailure(ctx, seen, why, err)
 }
 
 // recordFailure records a failure. If an install is interrupted after the point from which waiting
 // suffices, the next pod continues it.
-func (p *installerRun) recordFailure(ctx context.Context, seen state.State, why string, err error) error {
-	excerpt, reason := p.log.logExcerpt(err), p.log.failureReason()
+func (r *installerRun) recordFailure(ctx context.Context, seen state.State, why string, err error) error {
+	excerpt, reason := r.log.logExcerpt(err), r.log.failureReason()
 	if why != "" {
 		reason = why
-		excerpt += "The installer was stopped: " + explainStopReason(why, p.Limit) + "\n"
+		excerpt += "The installer was stopped: " + explainStopReason(why, r.Limit) + "\n"
 	}
 	handOver := false
-	recorded := p.recordOutcome(ctx, func(s *state.State) error {
-		if s.Holder != p.holder {
+	recorded := r.recordOutcome(ctx, func(s *state.State) error {
+		if s.Holder != r.holder {
 			return state.ErrNoChange // this process no longer owns the attempt
 		}
-		s.Bootstrapped = s.Bootstrapped || isChannelClosed(p.log.initializing)
+		s.Bootstrapped = s.Bootstrapped || isChannelClosed(r.log.initializing)
 		if why == state.ReasonInterrupted && s.Bootstrapped {
 			handOver, s.Holder = true, ""
 			return nil
@@ -217,7 +217,7 @@ func (p *installerRun) recordFailure(ctx context.Context, seen state.State, why 
 	if handOver {
 		return fmt.Errorf("stopped while waiting for the cluster; the next pod continues: %w", err)
 	}
-	return p.Store.DiscardFolder(context.WithoutCancel(ctx), seen.Parts)
+	return r.Store.DiscardFolder(context.WithoutCancel(ctx), seen.Parts)
 }
 
 func explainStopReason(why string, limit time.Duration) string {
@@ -230,23 +230,23 @@ func explainStopReason(why string, limit time.Duration) string {
 // sendHeartbeats records that this process is alive, until ctx ends. It also records immediately
 // that the install can be completed by waiting. It stops the install when this process no longer
 // owns it.
-func (p *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCauseFunc) {
-	turn := p.log.initializing
-	for p.waitForHeartbeat(ctx, turn) {
-		initializing := isChannelClosed(p.log.initializing)
-		_, err := p.Store.EditState(ctx, func(s *state.State) error {
-			if s.Phase != state.Creating || s.Holder != p.holder {
+func (r *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCauseFunc) {
+	turn := r.log.initializing
+	for r.waitForHeartbeat(ctx, turn) {
+		initializing := isChannelClosed(r.log.initializing)
+		_, err := r.Store.EditState(ctx, func(s *state.State) error {
+			if s.Phase != state.Creating || s.Holder != r.holder {
 				return errOvertaken
 			}
-			s.Heartbeat, s.Bootstrapped = p.currentTimestamp(), s.Bootstrapped || initializing
+			s.Heartbeat, s.Bootstrapped = r.currentTimestamp(), s.Bootstrapped || initializing
 			return nil
 		})
 		switch {
 		case errors.Is(err, errOvertaken):
-			fmt.Fprintf(p.Out, "stopping the installer: another pod has taken over the attempt, or it has ended\n")
+			fmt.Fprintf(r.Out, "stopping the installer: another pod has taken over the attempt, or it has ended\n")
 			stop(err)
 		case err != nil && ctx.Err() == nil:
-			fmt.Fprintf(p.Out, "recording the heartbeat of this pod: %v\n", err) // the next heartbeat may succeed
+			fmt.Fprintf(r.Out, "recording the heartbeat of this pod: %v\n", err) // the next heartbeat may succeed
 		case initializing:
 			turn = nil // it has been recorded
 		}
@@ -255,8 +255,8 @@ func (p *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCa
 
 // waitForHeartbeat waits until the next heartbeat is due or turn is closed; it returns false when
 // ctx has ended.
-func (p *installerRun) waitForHeartbeat(ctx context.Context, turn <-chan struct{}) bool {
-	timer := time.NewTimer(p.HeartbeatInterval)
+func (r *installerRun) waitForHeartbeat(ctx context.Context, turn <-chan struct{}) bool {
+	timer := time.NewTimer(r.HeartbeatInterval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -270,28 +270,28 @@ func (p *installerRun) waitForHeartbeat(ctx context.Context, turn <-chan struct{
 // consoleURLPattern matches the installer's message with the URL of the cluster's console.
 var consoleURLPattern = regexp.MustCompile(`web-console here: (https://[^\s"\\]+)`)
 
-func (p *installerRun) recordSuccess(ctx context.Context, seen state.State) error {
-	kubeconfig, err := os.ReadFile(p.clusterFilePath("auth/kubeconfig"))
+func (r *installerRun) recordSuccess(ctx context.Context, seen state.State) error {
+	kubeconfig, err := os.ReadFile(r.clusterFilePath("auth/kubeconfig"))
 	if err != nil {
-		return p.recordFailure(ctx, seen, "", fmt.Errorf("reading the kubeconfig that the installer should have written: %w", err))
+		return r.recordFailure(ctx, seen, "", fmt.Errorf("reading the kubeconfig that the installer should have written: %w", err))
 	}
-	password, err := os.ReadFile(p.clusterFilePath("auth/kubeadmin-password"))
+	password, err := os.ReadFile(r.clusterFilePath("auth/kubeadmin-password"))
 	if err != nil {
-		return p.recordFailure(ctx, seen, "", fmt.Errorf("reading the password that the installer should have written: %w", err))
+		return r.recordFailure(ctx, seen, "", fmt.Errorf("reading the password that the installer should have written: %w", err))
 	}
-	err = p.recordOutcome(ctx, func(s *state.State) error {
-		if s.Holder != p.holder {
+	err = r.recordOutcome(ctx, func(s *state.State) error {
+		if s.Holder != r.holder {
 			return state.ErrNoChange
 		}
 		s.MarkEnded(state.Succeeded)
 		s.Kubeconfig, s.Password = kubeconfig, string(password)
-		s.APIURL, s.WebConsoleURL = apiServerURL(kubeconfig), p.log.findPatternMatch(consoleURLPattern)
+		s.APIURL, s.WebConsoleURL = apiServerURL(kubeconfig), r.log.findPatternMatch(consoleURLPattern)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return p.Store.DiscardFolder(context.WithoutCancel(ctx), seen.Parts)
+	return r.Store.DiscardFolder(context.WithoutCancel(ctx), seen.Parts)
 }
 
 // apiServerURL returns the API URL in a kubeconfig; "" if it contains none.

@@ -14,15 +14,15 @@ import (
 
 // patchManifests applies a cluster's patches to the manifests in the installer's folder, including
 // added manifests. If the patches are wrong, the error is fault.Denied.
-func (p *installerRun) patchManifests(encoded []byte) error {
+func (r *installerRun) patchManifests(encoded []byte) error {
 	list, err := config.DecodeManifestPatches(encoded)
 	if err != nil {
 		return err
 	}
 	for _, m := range list {
 		for i, patches := range m.Patches {
-			p.hidePatchSecrets(patches.Patches)
-			if err := p.patchSelectedManifests(m, i); err != nil {
+			r.hidePatchSecrets(patches.Patches)
+			if err := r.patchSelectedManifests(m, i); err != nil {
 				return err
 			}
 		}
@@ -30,8 +30,8 @@ func (p *installerRun) patchManifests(encoded []byte) error {
 	return nil
 }
 
-func (p *installerRun) patchSelectedManifests(m config.ManifestPatches, i int) error {
-	names, err := p.listManifests(m.Patches[i].ManifestSelector.Glob)
+func (r *installerRun) patchSelectedManifests(m config.ManifestPatches, i int) error {
+	names, err := r.listManifests(m.Patches[i].ManifestSelector.Glob)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (p *installerRun) patchSelectedManifests(m config.ManifestPatches, i int) e
 		return m.NoManifestError(i)
 	}
 	for _, name := range names {
-		before, err := os.ReadFile(p.clusterFilePath(name))
+		before, err := os.ReadFile(r.clusterFilePath(name))
 		if err != nil {
 			return fmt.Errorf("reading manifest %s: %w", name, err)
 		}
@@ -47,7 +47,7 @@ func (p *installerRun) patchSelectedManifests(m config.ManifestPatches, i int) e
 		if err != nil {
 			return err
 		}
-		if err := p.writeClusterFile(name, after); err != nil {
+		if err := r.writeClusterFile(name, after); err != nil {
 			return err
 		}
 	}
@@ -56,8 +56,8 @@ func (p *installerRun) patchSelectedManifests(m config.ManifestPatches, i int) e
 
 // listManifests returns the files in the installer's folder that a glob selects. A glob also
 // matches folders; they are not manifests and are left out.
-func (p *installerRun) listManifests(glob string) ([]string, error) {
-	folder := os.DirFS(p.clusterDir())
+func (r *installerRun) listManifests(glob string) ([]string, error) {
+	folder := os.DirFS(r.clusterDir())
 	names, err := fs.Glob(folder, glob)
 	if err != nil {
 		return nil, fmt.Errorf("finding manifests: %w", err)
@@ -70,7 +70,7 @@ func (p *installerRun) listManifests(glob string) ([]string, error) {
 
 // hidePatchSecrets registers patch values as secrets to keep out of the log, if a key in them, or the
 // last part of the patch's path, is named like a secret.
-func (p *installerRun) hidePatchSecrets(patches []hivev1.PatchEntity) {
+func (r *installerRun) hidePatchSecrets(patches []hivev1.PatchEntity) {
 	for _, patch := range patches {
 		value := json.RawMessage(patch.ValueJSON)
 		if len(value) == 0 && patch.Value != nil {
@@ -81,7 +81,7 @@ func (p *installerRun) hidePatchSecrets(patches []hivev1.PatchEntity) {
 			continue // it is not JSON, so it is not applied
 		}
 		for _, secret := range findFileSecrets("", raw) {
-			p.log.addKnownSecret(secret)
+			r.log.addKnownSecret(secret)
 		}
 	}
 }

@@ -101,19 +101,19 @@ func newInstallerRun(o Options) (*installerRun, error) {
 }
 
 // clusterDir returns the installer's folder.
-func (p *installerRun) clusterDir() string { return filepath.Join(p.Work, "cluster") }
-func (p *installerRun) homeDir() string    { return filepath.Join(p.Work, "home") }
-func (p *installerRun) tempDir() string    { return filepath.Join(p.Work, "tmp") }
+func (r *installerRun) clusterDir() string { return filepath.Join(r.Work, "cluster") }
+func (r *installerRun) homeDir() string    { return filepath.Join(r.Work, "home") }
+func (r *installerRun) tempDir() string    { return filepath.Join(r.Work, "tmp") }
 
-func (p *installerRun) clusterFilePath(name string) string {
-	return filepath.Join(p.clusterDir(), name)
+func (r *installerRun) clusterFilePath(name string) string {
+	return filepath.Join(r.clusterDir(), name)
 }
 
-func (p *installerRun) writeClusterFile(name string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(p.clusterFilePath(name)), 0o700); err != nil {
+func (r *installerRun) writeClusterFile(name string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(r.clusterFilePath(name)), 0o700); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	if err := os.WriteFile(p.clusterFilePath(name), content, 0o600); err != nil {
+	if err := os.WriteFile(r.clusterFilePath(name), content, 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
@@ -132,17 +132,17 @@ func contextEndReason(ctx context.Context) string {
 }
 
 // withTimeLimit returns ctx limited to the time that the installer may take.
-func (p *installerRun) withTimeLimit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if p.Limit == 0 {
+func (r *installerRun) withTimeLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Limit == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, p.Limit, fmt.Errorf("not finished within %s: %w", p.Limit, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, r.Limit, fmt.Errorf("not finished within %s: %w", r.Limit, context.DeadlineExceeded))
 }
 
 // recordOutcome writes the outcome even if ctx has ended: no other process knows it.
-func (p *installerRun) recordOutcome(ctx context.Context, edit func(*state.State) error) error {
+func (r *installerRun) recordOutcome(ctx context.Context, edit func(*state.State) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalWriteTimeout)
 	defer cancel()
-	_, err := p.Store.EditState(ctx, edit)
+	_, err := r.Store.EditState(ctx, edit)
 	return err
 }

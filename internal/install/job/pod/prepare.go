@@ -62,52 +62,52 @@ func PrepareInstall(ctx context.Context, o Options) error {
 // why preparing fails, such as credentials, may be temporary.
 var invalidConfigPattern = regexp.MustCompile(`invalid \\*"?install-config|failed to unmarshal install-config|failed to parse .*\.ya?ml`)
 
-func (p *installerRun) prepareFailureReason(err error) string {
-	if p.log.findPatternMatch(invalidConfigPattern) != "" || fault.KindOf(err) == fault.Denied {
+func (r *installerRun) prepareFailureReason(err error) string {
+	if r.log.findPatternMatch(invalidConfigPattern) != "" || fault.KindOf(err) == fault.Denied {
 		return state.ReasonInvalid
 	}
-	if p.log.failureReason() == hivev1.ReasonInvalidCredentials {
+	if r.log.failureReason() == hivev1.ReasonInvalidCredentials {
 		return hivev1.ReasonInvalidCredentials
 	}
 	return state.ReasonPrepare
 }
 
-func (p *installerRun) prepareFolder(ctx context.Context, seen state.State) (made state.State, err error) {
-	if err := p.writeClusterFile("install-config.yaml", seen.InstallConfig); err != nil {
+func (r *installerRun) prepareFolder(ctx context.Context, seen state.State) (made state.State, err error) {
+	if err := r.writeClusterFile("install-config.yaml", seen.InstallConfig); err != nil {
 		return made, err
 	}
-	made.Version = p.installerVersion(ctx)
-	if err := p.runInstaller(ctx, "create", "manifests"); err != nil {
+	made.Version = r.installerVersion(ctx)
+	if err := r.runInstaller(ctx, "create", "manifests"); err != nil {
 		return made, err
 	}
-	for _, dir := range p.Manifests {
-		if err := p.addManifests(dir); err != nil {
+	for _, dir := range r.Manifests {
+		if err := r.addManifests(dir); err != nil {
 			return made, err
 		}
 	}
-	if err := p.patchManifests(seen.ManifestPatches); err != nil {
+	if err := r.patchManifests(seen.ManifestPatches); err != nil {
 		return made, err
 	}
-	if err := p.runInstaller(ctx, "create", "ignition-configs"); err != nil {
+	if err := r.runInstaller(ctx, "create", "ignition-configs"); err != nil {
 		return made, err
 	}
-	if made.Metadata, err = p.readMetadata(); err != nil {
+	if made.Metadata, err = r.readMetadata(); err != nil {
 		return made, err
 	}
-	if err := p.readPassword(); err != nil {
+	if err := r.readPassword(); err != nil {
 		return made, err
 	}
-	packed, err := state.PackFolder(p.clusterDir(), logName)
+	packed, err := state.PackFolder(r.clusterDir(), logName)
 	if err != nil {
 		return made, err
 	}
-	made.Parts, made.Digest, err = p.Store.SaveFolder(ctx, packed)
+	made.Parts, made.Digest, err = r.Store.SaveFolder(ctx, packed)
 	return made, err
 }
 
 // addManifests copies manifests to where the installer looks for them. A mounted Secret has its
 // files behind symbolic links.
-func (p *installerRun) addManifests(dir string) error {
+func (r *installerRun) addManifests(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -123,7 +123,7 @@ func (p *installerRun) addManifests(dir string) error {
 		if err != nil {
 			return fmt.Errorf("reading manifest %s: %w", e.Name(), err)
 		}
-		if err := p.writeClusterFile(filepath.Join("manifests", e.Name()), content); err != nil {
+		if err := r.writeClusterFile(filepath.Join("manifests", e.Name()), content); err != nil {
 			return err
 		}
 	}
@@ -132,8 +132,8 @@ func (p *installerRun) addManifests(dir string) error {
 
 // readMetadata returns metadata.json without credentials: it becomes part of an object that many
 // users may read.
-func (p *installerRun) readMetadata() ([]byte, error) {
-	raw, err := os.ReadFile(p.clusterFilePath("metadata.json"))
+func (r *installerRun) readMetadata() ([]byte, error) {
+	raw, err := os.ReadFile(r.clusterFilePath("metadata.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("the installer succeeded without writing metadata.json: hotspare does not support this openshift-install")
 	}
@@ -148,9 +148,9 @@ func (p *installerRun) readMetadata() ([]byte, error) {
 }
 
 // installerVersion returns the version that the installer prints; "" if it prints none.
-func (p *installerRun) installerVersion(ctx context.Context) string {
-	cmd := exec.CommandContext(ctx, p.Installer, "version")
-	cmd.Env = p.installerProcessEnv()
+func (r *installerRun) installerVersion(ctx context.Context) string {
+	cmd := exec.CommandContext(ctx, r.Installer, "version")
+	cmd.Env = r.installerProcessEnv()
 	out, err := cmd.Output() // if it fails, a later command of the installer reports the error
 	if err != nil {
 		return "" // a later command of the installer reports the error
@@ -165,15 +165,15 @@ func (p *installerRun) installerVersion(ctx context.Context) string {
 
 // placeSSHKey puts the key where the installer looks for it when it gathers logs of a bootstrap
 // machine that failed.
-func (p *installerRun) placeSSHKey() error {
-	if p.SSHKey == "" {
+func (r *installerRun) placeSSHKey() error {
+	if r.SSHKey == "" {
 		return nil
 	}
-	key, err := os.ReadFile(p.SSHKey)
+	key, err := os.ReadFile(r.SSHKey)
 	if err != nil {
 		return fmt.Errorf("reading the SSH key: %w", err)
 	}
-	dir := filepath.Join(p.homeDir(), ".ssh")
+	dir := filepath.Join(r.homeDir(), ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("writing the SSH key: %w", err)
 	}

@@ -18,25 +18,25 @@ const PIDFile = "installer.pid"
 // runInstaller runs the installer on its folder until it ends. When ctx ends, it sends SIGTERM to
 // the installer and its children, and kills them after the grace period. None of them is left
 // running.
-func (p *installerRun) runInstaller(ctx context.Context, args ...string) error {
+func (r *installerRun) runInstaller(ctx context.Context, args ...string) error {
 	what := strings.Join(args, " ")
-	fmt.Fprintf(p.Out, "running openshift-install %s\n", what)
-	cmd := exec.CommandContext(ctx, p.Installer, append(args, "--dir", p.clusterDir(), "--log-level", "debug")...)
-	cmd.Dir = p.Work
-	cmd.Env = p.installerProcessEnv()
-	cmd.Stdout, cmd.Stderr = p.log, p.log
+	fmt.Fprintf(r.Out, "running openshift-install %s\n", what)
+	cmd := exec.CommandContext(ctx, r.Installer, append(args, "--dir", r.clusterDir(), "--log-level", "debug")...)
+	cmd.Dir = r.Work
+	cmd.Env = r.installerProcessEnv()
+	cmd.Stdout, cmd.Stderr = r.log, r.log
 	// The installer starts providers, which must be signaled with it: it gets its own process group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return signalGroup(cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = p.Grace
+	cmd.WaitDelay = r.Grace
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the installer: %w", err)
 	}
-	pid := filepath.Join(p.Work, PIDFile)
+	pid := filepath.Join(r.Work, PIDFile)
 	noted := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
 	err := cmd.Wait()
 	killed := signalGroup(cmd.Process.Pid, syscall.SIGKILL)
-	p.log.flushPending()
+	r.log.flushPending()
 	if err != nil {
 		err = fmt.Errorf("openshift-install %s: %w", what, err)
 	}
@@ -54,6 +54,6 @@ func signalGroup(group int, sig syscall.Signal) error {
 
 // installerProcessEnv returns the installer's environment, with writable folders as HOME, TMPDIR and
 // XDG_CACHE_HOME.
-func (p *installerRun) installerProcessEnv() []string {
-	return append(append([]string{}, p.Env...), "HOME="+p.homeDir(), "TMPDIR="+p.tempDir(), "XDG_CACHE_HOME="+filepath.Join(p.homeDir(), ".cache"))
+func (r *installerRun) installerProcessEnv() []string {
+	return append(append([]string{}, r.Env...), "HOME="+r.homeDir(), "TMPDIR="+r.tempDir(), "XDG_CACHE_HOME="+filepath.Join(r.homeDir(), ".cache"))
 }

@@ -90,42 +90,42 @@ type podProcess struct {
 }
 
 // Stop sends SIGTERM, and SIGKILL if the process does not end.
-func (l *podProcess) Stop() {
+func (p *podProcess) Stop() {
 	select {
-	case <-l.stop:
+	case <-p.stop:
 	default:
-		close(l.stop)
+		close(p.stop)
 	}
 }
 
 // Done returns a channel that is closed when the process and its installer have ended.
-func (l *podProcess) Done() <-chan struct{} { return l.done }
+func (p *podProcess) Done() <-chan struct{} { return p.done }
 
 // Err returns nil, or an error with the last line of the log.
-func (l *podProcess) Err() error { return l.err }
+func (p *podProcess) Err() error { return p.err }
 
 // waitForExit waits until the process ends, stops it on request, and leaves nothing running.
-func (l *podProcess) waitForExit() {
+func (p *podProcess) waitForExit() {
 	ended := make(chan error, 1)
-	go func() { ended <- l.cmd.Wait() }()
+	go func() { ended <- p.cmd.Wait() }()
 	var err error
 	select {
 	case err = <-ended:
-	case <-l.stop:
-		_ = l.cmd.Process.Signal(syscall.SIGTERM) // the process may just have ended
+	case <-p.stop:
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // the process may just have ended
 		select {
 		case err = <-ended:
 		case <-time.After(stopTimeout):
-			_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL) // the process may just have ended
+			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // the process may just have ended
 			err = <-ended
 		}
 	}
 	if err != nil {
-		if tail, noLog := redact.ReadTail(filepath.Join(l.dir, logName), 1); noLog == nil && tail != "" {
+		if tail, noLog := redact.ReadTail(filepath.Join(p.dir, logName), 1); noLog == nil && tail != "" {
 			err = errors.New(strings.TrimSpace(redact.Text(tail)))
 		}
 	}
-	l.err = errors.Join(err, killInstaller(l.dir))
+	p.err = errors.Join(err, killInstaller(p.dir))
 }
 
 // killInstaller kills the installer that a pod left running when it ended.

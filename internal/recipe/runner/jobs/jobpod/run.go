@@ -362,13 +362,13 @@ func (r *run) packFinalFolder() ([]byte, error) {
 }
 
 // store writes the result to the state.
-func (out *result) store(s *jobstate.State) {
+func (r *result) store(s *jobstate.State) {
 	s.Run.Phase, s.Run.Interruptions = jobstate.Ended, 0
-	s.Outcome, s.Answer = out.Outcome, out.answer
+	s.Outcome, s.Answer = r.Outcome, r.answer
 	if len(s.Outcome.Problem) > jobstate.MaxProblem {
 		s.Outcome.Problem = strings.ToValidUTF8(s.Outcome.Problem[:jobstate.MaxProblem-10], "") + "…"
 	}
-	s.Kubeconfig = out.kubeconfig
+	s.Kubeconfig = r.kubeconfig
 }
 
 // recordInterruption stores that the program was interrupted, with the state folder that it left.
