@@ -19,10 +19,10 @@ import (
 const GracePeriod = 5 * time.Second
 
 // Decide returns the plan for a claim.
-func Decide(f Snapshot) Plan {
-	p := planPhase(f)
-	if f.Heartbeat != nil && !f.Deleting && f.Unreadable == "" && len(p.Steps) == 0 {
-		p.addHeartbeat(heartbeat.Decide(heartbeat.Snapshot{Now: f.Now, Object: "claim", Observation: *f.Heartbeat}))
+func Decide(s Snapshot) Plan {
+	p := planPhase(s)
+	if s.Heartbeat != nil && !s.Deleting && s.Unreadable == "" && len(p.Steps) == 0 {
+		p.addHeartbeat(heartbeat.Decide(heartbeat.Snapshot{Now: s.Now, Object: "claim", Observation: *s.Heartbeat}))
 	}
 	return p
 }
@@ -40,40 +40,40 @@ func (p *Plan) addHeartbeat(h heartbeat.Plan) {
 }
 
 // planPhase returns the plan for a claim without regard to its heartbeat.
-func planPhase(f Snapshot) Plan {
+func planPhase(s Snapshot) Plan {
 	switch {
-	case f.Deleting:
-		return planDeleted(f)
-	case f.Unreadable != "":
-		return planUnreadable(f)
-	case f.ClusterName == "":
-		return planWaiting(f)
-	case f.Cluster == nil:
+	case s.Deleting:
+		return planDeleted(s)
+	case s.Unreadable != "":
+		return planUnreadable(s)
+	case s.ClusterName == "":
+		return planWaiting(s)
+	case s.Cluster == nil:
 		return Plan{
 			Pending:        condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
 			ClusterRunning: condition.False(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
 		}
-	case f.Cluster.Claim == "" && f.Cluster.InPool:
+	case s.Cluster.Claim == "" && s.Cluster.InPool:
 		// The cluster was written first, so the cache is behind; the event of that write starts a
 		// pass.
 		return Plan{}
-	case !f.ownsCluster():
+	case !s.ownsCluster():
 		return Plan{Pending: condition.True(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
 	default:
-		return planAssigned(f)
+		return planAssigned(s)
 	}
 }
 
 // planUnreadable reports which part of a claim or its cluster could not be read. The claim keeps
 // its cluster, gets none, and does not expire: the unreadable part may be a lifetime.
-func planUnreadable(f Snapshot) Plan {
-	if f.ClusterName == "" {
-		return Plan{Pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.Unreadable+": correct it, or delete the claim and create another")}
+func planUnreadable(s Snapshot) Plan {
+	if s.ClusterName == "" {
+		return Plan{Pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+s.Unreadable+": correct it, or delete the claim and create another")}
 	}
-	v := Plan{Pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; the claim does not expire until all fields can be read: "+f.Unreadable+": correct it")}
+	v := Plan{Pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; the claim does not expire until all fields can be read: "+s.Unreadable+": correct it")}
 	v.Stalled = condition.True(hivev1.ReasonUnreadable, v.Pending.Message)
-	if f.Cluster != nil && !f.Cluster.Unreadable {
-		v.ClusterRunning = runningCondition(f.Cluster)
+	if s.Cluster != nil && !s.Cluster.Unreadable {
+		v.ClusterRunning = runningCondition(s.Cluster)
 	}
 	return v
 }
@@ -83,56 +83,56 @@ var clusterDeletingCondition = condition.False(hivev1.ReasonClusterDeleting, "As
 
 // planDeleted removes the finalizer of a deleted claim once its cluster is deleted. The pool
 // controller deletes the cluster; without a pool, the claim controller does.
-func planDeleted(f Snapshot) Plan {
-	if f.Cluster != nil && f.Cluster.Unreadable {
-		return Plan{ClusterRunning: condition.False(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.Unreadable+": correct it")}
+func planDeleted(s Snapshot) Plan {
+	if s.Cluster != nil && s.Cluster.Unreadable {
+		return Plan{ClusterRunning: condition.False(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+s.Unreadable+": correct it")}
 	}
-	if !f.ownsCluster() {
+	if !s.ownsCluster() {
 		return Plan{Steps: []Step{{RemoveFinalizer, NoCluster}}}
 	}
-	if f.Cluster.Protected && !f.Cluster.Deleting {
+	if s.Cluster.Protected && !s.Cluster.Deleting {
 		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
 			"Assigned cluster is protected from deletion: remove its annotation "+hivev1.AnnotationProtectedDelete+" to have it deleted")}
 	}
-	if f.PoolExists && !f.Cluster.Deleting && !f.DeletedAt.IsZero() {
-		if soon := f.DeletedAt.Add(GracePeriod).Sub(f.Now); soon > 0 {
+	if s.PoolExists && !s.Cluster.Deleting && !s.DeletedAt.IsZero() {
+		if soon := s.DeletedAt.Add(GracePeriod).Sub(s.Now); soon > 0 {
 			return Plan{ClusterRunning: clusterDeletingCondition, Next: soon}
 		}
 		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
 			"Assigned cluster waits to be deleted: its ClusterPool deletes at most maxConcurrent clusters at a time; its status.plan lists the clusters that are being deleted")}
 	}
 	v := Plan{ClusterRunning: clusterDeletingCondition}
-	if f.Cluster.AwaitsBundle {
+	if s.Cluster.AwaitsBundle {
 		v.ClusterRunning.Message = "Assigned cluster has been marked for deletion, and is destroyed when a bundle of diagnostics is stored, or two minutes after its deletion: " +
 			"remove annotation " + hivev1.AnnotationDiagnoseAtRelease + " to have no bundle"
 	}
-	if !f.PoolExists && !f.Cluster.Deleting {
+	if !s.PoolExists && !s.Cluster.Deleting {
 		v.Steps = []Step{{DeleteCluster, PoolNotFound}}
 	}
 	return v
 }
 
-func planWaiting(f Snapshot) Plan {
+func planWaiting(s Snapshot) Plan {
 	switch {
-	case !f.PoolExists:
+	case !s.PoolExists:
 		return Plan{Pending: condition.True(hivev1.ReasonPoolNotFound,
 			"The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
-	case f.PoolDeleting:
+	case s.PoolDeleting:
 		return Plan{Pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
-	case f.SetMissing != "":
-		return Plan{Pending: condition.True(hivev1.ReasonSetMissing, f.SetMissing)}
-	case f.Held != (condition.Value{}):
-		return f.planInQueue(condition.True(f.Held.Reason, f.Held.Message))
-	case f.AssignmentRefused:
+	case s.SetMissing != "":
+		return Plan{Pending: condition.True(hivev1.ReasonSetMissing, s.SetMissing)}
+	case s.Held != (condition.Value{}):
+		return s.planInQueue(condition.True(s.Held.Reason, s.Held.Message))
+	case s.AssignmentRefused:
 		return Plan{} // the condition has the hub's message
 	}
-	if left := f.Created.Add(GracePeriod).Sub(f.Now); left > 0 && f.PoolHasReady && !f.HasConditions {
+	if left := s.Created.Add(GracePeriod).Sub(s.Now); left > 0 && s.PoolHasReady && !s.HasConditions {
 		return Plan{Next: left}
 	}
-	if f.Set != "" {
-		return f.planInQueue(condition.True(hivev1.ReasonNoClusters, "ClaimSet "+f.Set+" gets its clusters together, and the pool does not have enough that are ready to be claimed"))
+	if s.Set != "" {
+		return s.planInQueue(condition.True(hivev1.ReasonNoClusters, "ClaimSet "+s.Set+" gets its clusters together, and the pool does not have enough that are ready to be claimed"))
 	}
-	return f.planInQueue(condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed"))
+	return s.planInQueue(condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed"))
 }
 
 // planInQueue returns the plan for a claim that waits in a queue, with its priority.
@@ -143,15 +143,15 @@ func (s Snapshot) planInQueue(pending condition.Value) Plan {
 	return Plan{Pending: pending, Priority: s.Priority}
 }
 
-func planAssigned(f Snapshot) Plan {
+func planAssigned(s Snapshot) Plan {
 	v := Plan{
 		Pending:        condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
-		ClusterRunning: runningCondition(f.Cluster),
+		ClusterRunning: runningCondition(s.Cluster),
 	}
-	if f.Cluster.ClaimedAt.IsZero() {
+	if s.Cluster.ClaimedAt.IsZero() {
 		return v // without the time of assignment no lifetime can be computed
 	}
-	span, err := EffectiveLifetime(f.Lifetime, f.DefaultLifetime, f.MaximumLifetime)
+	span, err := EffectiveLifetime(s.Lifetime, s.DefaultLifetime, s.MaximumLifetime)
 	if err != nil {
 		v.Pending.Message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
 		v.Stalled = condition.True(hivev1.ReasonInvalidLifetime, v.Pending.Message+": correct it")
@@ -162,7 +162,7 @@ func planAssigned(f Snapshot) Plan {
 	}
 	d := hivev1.DurationOf(span)
 	v.Lifetime = &d
-	v.Next = f.Cluster.ClaimedAt.Add(span).Sub(f.Now)
+	v.Next = s.Cluster.ClaimedAt.Add(span).Sub(s.Now)
 	if v.Next <= 0 {
 		v.Steps = []Step{{DeleteClaim, LifetimeElapsed}}
 	}

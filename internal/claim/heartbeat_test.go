@@ -17,7 +17,7 @@ func TestHeartbeats(t *testing.T) {
 		})
 	}
 	const usual, no = "Pending=False/ClusterClaimed ClusterRunning=True/Running ", -1
-	change := func(f Snapshot, change func(*Snapshot)) Snapshot { change(&f); return f }
+	change := func(s Snapshot, change func(*Snapshot)) Snapshot { change(&s); return s }
 	for name, c := range map[string]struct {
 		in   Snapshot
 		want string

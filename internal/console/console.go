@@ -172,7 +172,7 @@ func (s *Server) maintainSessions() {
 		case <-s.life.Done():
 			return
 		case <-tick.C():
-			s.sessions.EndExpired(s.Clock.Now(), releaseAfter, func(one *session.Session[Viewer]) { one.Viewer.ReleaseMemory() })
+			s.sessions.EndExpiredAndRestIdle(s.Clock.Now(), releaseAfter, func(one *session.Session[Viewer]) { one.Viewer.ReleaseMemory() })
 			s.failures.removeDecayed(s.Clock.Now())
 		}
 	}

@@ -105,7 +105,7 @@ func Decide(s Snapshot) Plan {
 		k.decideEntry(name)
 	}
 	k.listFree()
-	k.assignFree()
+	k.assignFreeToPending()
 	k.findReplacements()
 	return k.plan
 }
@@ -284,8 +284,8 @@ func (p *planner) listFree() {
 	})
 }
 
-// assignFree assigns a free customization to each pending name that has none.
-func (p *planner) assignFree() {
+// assignFreeToPending assigns a free customization to each pending name that has none.
+func (p *planner) assignFreeToPending() {
 	for _, name := range p.Pending {
 		if p.plan.Assigned[name] != "" {
 			continue

@@ -76,8 +76,8 @@ func Text(text string, known ...string) string {
 // maxTail bounds how many bytes of a log are read for its last lines.
 const maxTail = 64 << 10
 
-// ReadTail returns the last lines of the file at path, unscrubbed: see Text.
-func ReadTail(path string, lines int) (string, error) {
+// ReadUnscrubbedTail returns the last lines of the file at path, unscrubbed: see Text.
+func ReadUnscrubbedTail(path string, lines int) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("reading a log: %w", err)

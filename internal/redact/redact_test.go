@@ -89,7 +89,7 @@ func TestTail(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.in), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := ReadTail(path, 2)
+			got, err := ReadUnscrubbedTail(path, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestTail(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ReadTail(filepath.Join(t.TempDir(), "none"), 1); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadUnscrubbedTail(filepath.Join(t.TempDir(), "none"), 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -75,13 +75,13 @@ func (s Snapshot) stepTo(current int, due bool) int {
 
 // applyLimits applies the owner's limits. They are never exceeded, whatever else says.
 func (s Snapshot) applyLimits(p *Plan) {
-	p.Size.raise(s.Limits.Size.Min)
-	p.Running.raise(s.Limits.Running.Min)
+	p.Size.raiseToAtLeast(s.Limits.Size.Min)
+	p.Running.raiseToAtLeast(s.Limits.Running.Min)
 	if p.Running.Count > p.Size.Count {
 		p.Size.set(p.Running.Count, BySize, fmt.Sprintf("%d are to run", p.Running.Count))
 	}
-	p.Size.lower(s.Limits.Size)
-	p.Running.lower(s.Limits.Running)
+	p.Size.limitTo(s.Limits.Size)
+	p.Running.limitTo(s.Limits.Running)
 	s.applyBudget(p)
 	if p.Running.Count > p.Size.Count {
 		p.Running.set(p.Size.Count, BySize, fmt.Sprintf("the size is %d", p.Size.Count))
@@ -89,13 +89,13 @@ func (s Snapshot) applyLimits(p *Plan) {
 	p.Running.Count, p.Size.Count = max(p.Running.Count, 0), max(p.Size.Count, 0)
 }
 
-func (t *Target) raise(least int) {
+func (t *Target) raiseToAtLeast(least int) {
 	if t.Count < least {
 		t.set(least, ByMinimum, fmt.Sprintf("your minimum is %d", least))
 	}
 }
 
-func (t *Target) lower(r Range) {
+func (t *Target) limitTo(r Range) {
 	if r.Max > 0 && t.Count > r.Max {
 		t.set(r.Max, ByMaximum, cmp.Or(r.MaxReason, fmt.Sprintf("your maximum is %d", r.Max)))
 	}

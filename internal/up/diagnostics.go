@@ -92,7 +92,7 @@ func (f *logFinder) add(name, path string) {
 	}
 	var text string
 	if err == nil {
-		text, err = redact.ReadTail(path, diagnosedLines)
+		text, err = redact.ReadUnscrubbedTail(path, diagnosedLines)
 	}
 	if err != nil {
 		f.errs = append(f.errs, err)

@@ -17,7 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/poolcharts"
 	"hotspare.io/hotspare/internal/plot"
-	"hotspare.io/hotspare/internal/pool/recordfacts"
+	"hotspare.io/hotspare/internal/pool/demandfacts"
 	"hotspare.io/hotspare/internal/sizing"
 	"hotspare.io/hotspare/internal/sizing/policy"
 	"hotspare.io/hotspare/internal/sizing/record"
@@ -184,7 +184,7 @@ func (a commands) runReport(ctx context.Context, h *base.Hub, q *reportOptions, 
 func (a commands) newReport(ctx context.Context, h *base.Hub, q *reportOptions, p *hivev1.ClusterPool, s *base.HubSnapshot) (*PoolReport, error) {
 	now := a.Clock.Now()
 	key := client.ObjectKeyFromObject(p)
-	objects := recordfacts.NewObjects(key, s.Clusters.Items, s.Claims.Items, now)
+	objects := demandfacts.NewObjects(key, s.Clusters.Items, s.Claims.Items, now)
 	out := &PoolReport{
 		Namespace: p.Namespace, Pool: p.Name, Source: "record", Now: countStates(objects), Waiting: objects.Waiting, Missing: []string{}, zone: time.UTC,
 	}

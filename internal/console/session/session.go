@@ -125,9 +125,9 @@ func (s *Store[V]) Close(id string) {
 	}
 }
 
-// EndExpired ends expired sessions and calls rest for each session that has been idle for the given
+// EndExpiredAndRestIdle ends expired sessions and calls rest for each session that has been idle for the given
 // time.
-func (s *Store[V]) EndExpired(now time.Time, unused time.Duration, rest func(*Session[V])) {
+func (s *Store[V]) EndExpiredAndRestIdle(now time.Time, unused time.Duration, rest func(*Session[V])) {
 	s.mu.Lock()
 	ended := s.removeExpired(now)
 	var tired []*Session[V]

@@ -55,7 +55,7 @@ func TestASessionLastsAsLongAsItIsUsedButNotForEver(t *testing.T) {
 			if last < c.lasts || last > c.lasts+c.every {
 				t.Errorf("it lasted %s, want about %s", last, c.lasts)
 			}
-			r.EndExpired(start.Add(last), time.Hour, func(*session.Session[string]) { t.Error("one that is over is not let rest") })
+			r.EndExpiredAndRestIdle(start.Add(last), time.Hour, func(*session.Session[string]) { t.Error("one that is over is not let rest") })
 			if len(r.ended) != 1 || r.ended[0] != "a" {
 				t.Errorf("ended: %v", r.ended)
 			}
@@ -135,7 +135,7 @@ func TestWhoIsUnusedRests(t *testing.T) {
 	b := r.open("bob", "b", start)
 	r.Find(b.ID, start.Add(50*time.Second))
 	var rested []string
-	r.EndExpired(start.Add(time.Minute), time.Minute, func(s *session.Session[string]) { rested = append(rested, s.Viewer) })
+	r.EndExpiredAndRestIdle(start.Add(time.Minute), time.Minute, func(s *session.Session[string]) { rested = append(rested, s.Viewer) })
 	if len(rested) != 1 || rested[0] != "a" {
 		t.Errorf("rested: %v", rested)
 	}

@@ -31,7 +31,7 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies;clusterbootstraps,verbs=get;list;watch
@@ -164,8 +164,8 @@ const (
 
 // newWatch selects the changes after which a cluster may take a step, or its condition must be written. A step in
 // progress reads its ConfigMaps and Secrets in each attempt.
-func (r *Reconciler) newWatch() spares.Watch {
-	return spares.Watch{Cached: r.Client, Concerns: concernsSteps, Changed: func(before, after *hivev1.ClusterDeployment) bool {
+func (r *Reconciler) newWatch() sparerequirements.Watch {
+	return sparerequirements.Watch{Cached: r.Client, Concerns: concernsSteps, Changed: func(before, after *hivev1.ClusterDeployment) bool {
 		return before.Status.Bootstrap != nil && after.Status.Bootstrap == nil
 	}}
 }

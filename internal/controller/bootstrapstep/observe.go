@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/pool/facts"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // observeCluster reads what the next step of a cluster depends on.
@@ -24,8 +24,8 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 		Reported: condition.Find(cd.Status.Conditions, hivev1.ClusterBootstrapped) != nil, Now: r.Clock.Now(),
 	}
 	ref := cd.Spec.ClusterPoolRef
-	reader := spares.Reader{Cached: r.Client, Live: r.Live}
-	required, err := reader.ReadRequirements(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &spares.Memo{}, s.Now)
+	reader := sparerequirements.Reader{Cached: r.Client, Live: r.Live}
+	required, err := reader.ReadRequirements(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &sparerequirements.Memo{}, s.Now)
 	s.Requirement = required.Steps
 	return s, err
 }
@@ -34,7 +34,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 // cluster, because then a claim may get it. An adopted cluster may have begun the steps of another version: its first step
 // begins when none of their programs runs any more.
 func (r *Reconciler) attempt(ctx context.Context, cd *hivev1.ClusterDeployment, s bootstrap.Snapshot, p bootstrap.Plan) (bootstrap.Outcome, error) {
-	if err := spares.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
+	if err := sparerequirements.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
 		return bootstrap.Outcome{}, err
 	}
 	secret := client.ObjectKey{Namespace: cd.Namespace}

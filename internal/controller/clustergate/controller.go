@@ -33,7 +33,7 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // +kubebuilder:rbac:groups=hotspare.io,resources=poolpolicies;clusterbootstraps,verbs=get;list;watch
@@ -129,8 +129,8 @@ const (
 )
 
 // newWatch selects the changes after which the gates of a cluster must be checked, or its verdict reported.
-func (r *Reconciler) newWatch() spares.Watch {
-	return spares.Watch{Cached: r.Client, Concerns: concernsGates, Changed: func(before, after *hivev1.ClusterDeployment) bool {
+func (r *Reconciler) newWatch() sparerequirements.Watch {
+	return sparerequirements.Watch{Cached: r.Client, Concerns: concernsGates, Changed: func(before, after *hivev1.ClusterDeployment) bool {
 		return hasVerdict(before) && !hasVerdict(after) || bootstrap.IsFinished(before) != bootstrap.IsFinished(after)
 	}}
 }

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/gate"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // observeCluster reads what the verdict about a cluster depends on, and checks the gates if it runs.
@@ -24,13 +24,13 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	}
 	var err error
 	pool := types.NamespacedName{Namespace: cd.Spec.ClusterPoolRef.Namespace, Name: cd.Spec.ClusterPoolRef.PoolName}
-	if s.Requirement, err = (spares.Reader{Cached: r.Client}).ReadGates(ctx, pool); err != nil {
+	if s.Requirement, err = (sparerequirements.Reader{Cached: r.Client}).ReadGates(ctx, pool); err != nil {
 		return s, err
 	}
 	s.AwaitsSteps = s.Requirement.AfterSteps && !bootstrap.IsFinished(cd)
 	gates := s.GatesToCheck()
 	if len(gates) > 0 {
-		if err := spares.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
+		if err := sparerequirements.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
 			return s, err
 		}
 		if s.Answers, err = r.Spokes.CheckGates(ctx, kubeconfigSecret(cd), gates, runLabel(s)); err != nil {
@@ -38,7 +38,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 		}
 	}
 	if s.HasPodsToDelete() {
-		if err := spares.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
+		if err := sparerequirements.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {
 			return s, err
 		}
 		if s.PodProblem, err = r.Spokes.DeleteGatePods(ctx, kubeconfigSecret(cd)); err != nil {

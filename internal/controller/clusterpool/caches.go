@@ -12,7 +12,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // A memo is a map for use by several goroutines. Its zero value is empty.
@@ -97,7 +97,7 @@ type poolCache struct {
 	// dependencies has the result of the last check of the pool's dependencies; nil if it has expired.
 	dependencies atomic.Pointer[dependencies]
 	// required has the steps of the pool's bootstrap as they were read last.
-	required spares.Memo
+	required sparerequirements.Memo
 	// refusedWrite is why the hub refused to create or delete an object in the last pass; empty if it did not.
 	refusedWrite string
 	// unaware maps the names of clusters to the UIDs of those whose claim was deleted before the

@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/rbac"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // These functions read from the API server just before a write that cannot be undone: caches may be
@@ -172,8 +172,8 @@ func (t *execution) confirmStale(ctx context.Context, st pool.Step) error {
 	if st.Cause != pool.Stale || !t.seen.required.Steps.Unwatched {
 		return nil
 	}
-	reader := spares.Reader{Cached: t.Client, Live: t.Live}
-	now, err := reader.ReadRequirements(ctx, t.seen.poolKey(), &spares.Memo{}, t.Clock.Now())
+	reader := sparerequirements.Reader{Cached: t.Client, Live: t.Live}
+	now, err := reader.ReadRequirements(ctx, t.seen.poolKey(), &sparerequirements.Memo{}, t.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("reading the steps of pool %s: %w", t.pool.Name, err)
 	}
@@ -182,7 +182,7 @@ func (t *execution) confirmStale(ctx context.Context, st pool.Step) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.seen.cache.required = spares.Memo{} // the next pass reads them
+	t.seen.cache.required = sparerequirements.Memo{} // the next pass reads them
 	return fault.New(fault.Conflict, fmt.Errorf("the steps of pool %s have changed since they were read", t.pool.Name))
 }
 

@@ -24,7 +24,7 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/crashtest/chaos"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // cached are the kinds that processes have caches of.
@@ -523,8 +523,8 @@ func TestAClusterWithNewerStepsThanThePoolKnowsIsKept(t *testing.T) {
 	if err := api.Patch(t.Context(), cm, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	reader := spares.Reader{Cached: l.view.NewClient(), Live: api}
-	required, err := reader.ReadRequirements(t.Context(), client.ObjectKeyFromObject(l.pool), &spares.Memo{}, l.clock.Now())
+	reader := sparerequirements.Reader{Cached: l.view.NewClient(), Live: api}
+	required, err := reader.ReadRequirements(t.Context(), client.ObjectKeyFromObject(l.pool), &sparerequirements.Memo{}, l.clock.Now())
 	if err != nil || required.Steps.Version == "" {
 		t.Fatalf("%+v, %v", required.Steps, err)
 	}

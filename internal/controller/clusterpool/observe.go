@@ -21,7 +21,7 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/rbac"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // An observation is everything that a pass has read before it decides. Nothing changes it
@@ -53,7 +53,7 @@ type observation struct {
 	faults         map[string]string
 	inventoryPlan  inventory.Plan
 	// required is what the pool requires of its spares.
-	required spares.Requirements
+	required sparerequirements.Requirements
 	// secretsErr is why the Secrets of interrupted creations could not be read. The pass returns it
 	// after the steps of its plan: claims do not wait for these Secrets.
 	secretsErr error
@@ -84,7 +84,7 @@ func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) 
 	if err = r.observeQueue(ctx, key, s); err != nil {
 		return nil, err
 	}
-	reader := spares.Reader{Cached: r.Client, Live: r.Live}
+	reader := sparerequirements.Reader{Cached: r.Client, Live: r.Live}
 	if s.required, err = reader.ReadRequirements(ctx, key, &s.cache.required, r.Clock.Now()); err != nil {
 		return nil, err
 	}

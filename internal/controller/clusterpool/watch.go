@@ -20,7 +20,7 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/pool/facts"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {
@@ -231,7 +231,7 @@ func poolOfPolicy(_ context.Context, o client.Object) []reconcile.Request {
 
 // poolsOfBootstrap returns the pools that use a ClusterBootstrap.
 func (r *Reconciler) poolsOfBootstrap(ctx context.Context, o client.Object) []reconcile.Request {
-	pools, err := spares.PoolsOf(ctx, r.Client, client.ObjectKeyFromObject(o))
+	pools, err := sparerequirements.PoolsOf(ctx, r.Client, client.ObjectKeyFromObject(o))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "finding the pools of a bootstrap")
 	}

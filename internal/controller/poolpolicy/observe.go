@@ -11,7 +11,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/pool/recordfacts"
+	"hotspare.io/hotspare/internal/pool/demandfacts"
 	"hotspare.io/hotspare/internal/sizing"
 	"hotspare.io/hotspare/internal/sizing/counts"
 	"hotspare.io/hotspare/internal/sizing/ladder"
@@ -141,7 +141,7 @@ func (r *Reconciler) observeObjects(ctx context.Context, pool client.ObjectKey) 
 	if err := r.Client.List(ctx, &claims, client.InNamespace(pool.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return record.Objects{}, fmt.Errorf("listing claims: %w", err)
 	}
-	return recordfacts.NewObjects(pool, clusters.Items, claims.Items, r.Clock.Now()), nil
+	return demandfacts.NewObjects(pool, clusters.Items, claims.Items, r.Clock.Now()), nil
 }
 
 func manualFromStatus(m *v1alpha1.ManualChange) *counts.Manual {

@@ -19,7 +19,7 @@ import (
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/diagnostics"
 	"hotspare.io/hotspare/internal/rbac"
-	"hotspare.io/hotspare/internal/spares"
+	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
 // Limits of what is read from the hub.
@@ -128,7 +128,7 @@ func (c *Collector) readRelated(ctx context.Context, cd *hivev1.ClusterDeploymen
 		if out.claim, err = readNamed(ctx, c.Hub, ref.Namespace, ref.ClaimName, &hivev1.ClusterClaim{}); err != nil {
 			addGap("hub/claim.yaml", err)
 		}
-		out.policy, out.bootstrap, err = spares.Reader{Cached: c.Hub}.ReadBootstrap(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})
+		out.policy, out.bootstrap, err = sparerequirements.Reader{Cached: c.Hub}.ReadBootstrap(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})
 		if err != nil {
 			addGap("hub/bootstrap.yaml", err)
 			out.markSecretsUnknown("the bootstrap", describeHubError(err))

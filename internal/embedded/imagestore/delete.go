@@ -36,7 +36,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 			return err
 		}
 		s.removeEmptyFolders(filepath.Dir(path))
-		return errors.Join(s.removeTemporaryFiles(), s.removeUnusedBlobs())
+		return errors.Join(s.removeTemporaryFiles(), s.removeUnreferencedBlobs())
 	})
 	if err != nil {
 		return fmt.Errorf("deleting image %s: %w", n, err)
@@ -65,9 +65,9 @@ func (s *Store) removeTemporaryFiles() error {
 	})
 }
 
-// removeUnusedBlobs removes the blobs that no reference needs. The lock must be held. It removes
+// removeUnreferencedBlobs removes the blobs that no reference needs. The lock must be held. It removes
 // nothing if it cannot read all images.
-func (s *Store) removeUnusedBlobs() error {
+func (s *Store) removeUnreferencedBlobs() error {
 	needed, err := s.listNeededBlobs()
 	if err != nil {
 		return fmt.Errorf("removing unused blobs: %w", err)

@@ -36,16 +36,16 @@ func (s *Store) writeImages(ctx context.Context, named []namedContent) ([]Image,
 			return err
 		}
 		if err := s.writeBlobs(ctx, named); err != nil {
-			return errors.Join(err, s.removeUnusedBlobs())
+			return errors.Join(err, s.removeUnreferencedBlobs())
 		}
 		for _, n := range named {
 			image, err := s.writeReference(ctx, n)
 			if err != nil {
-				return errors.Join(err, s.removeUnusedBlobs())
+				return errors.Join(err, s.removeUnreferencedBlobs())
 			}
 			images = append(images, image)
 		}
-		return s.removeUnusedBlobs() // of the images that had these names before
+		return s.removeUnreferencedBlobs() // of the images that had these names before
 	})
 	return images, err
 }

@@ -112,7 +112,7 @@ func (m *runningMachine) injectExpiredCertificates() error {
 	if has, _ := m.faults.IsInjected(machine.CertificatesExpired); !has {
 		return nil
 	}
-	if err := node.ExpireCertificates(machine.PKIPath(m.dir), time.Now()); err != nil {
+	if err := node.InjectExpiredCertificates(machine.PKIPath(m.dir), time.Now()); err != nil {
 		return err
 	}
 	return machine.RemoveInjection(m.dir, machine.CertificatesExpired)

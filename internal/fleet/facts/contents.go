@@ -190,7 +190,7 @@ func CountKnownUnits(r *v1alpha1.DataPlaneReport, instanceType string, on []*v1a
 func BuildRefusal(plane string, r *v1alpha1.DataPlaneReport, i *v1alpha1.ServiceInstance) v1alpha1.Refusal {
 	out := v1alpha1.Refusal{
 		DataPlaneName: plane, Generation: i.Generation, Vacant: true,
-		RemainingUnits: r.Capacity[i.Spec.Type].RemainingUnits, Versions: scaling.JoinReadyVersions(toCapacityVersions(r.Versions)),
+		RemainingUnits: r.Capacity[i.Spec.Type].RemainingUnits, Versions: scaling.JoinReadyVersions(toScalingVersions(r.Versions)),
 	}
 	for _, e := range r.Instances {
 		switch {

@@ -61,7 +61,7 @@ func (o Objects) BuildSnapshot(now time.Time) (scaling.Snapshot, error) {
 	}}
 	byName := map[string]scaling.Type{}
 	for _, rt := range spec.InstanceTypes {
-		t := o.capacityType(rt)
+		t := o.scalingType(rt)
 		byName[t.Name] = t
 		s.Region.Types = append(s.Region.Types, t)
 	}
@@ -70,7 +70,7 @@ func (o Objects) BuildSnapshot(now time.Time) (scaling.Snapshot, error) {
 	s.Planes = make([]scaling.Plane, 0, len(planes)+len(o.Region.Status.Pending))
 	for _, dp := range planes {
 		here[dp.Name] = true
-		s.Planes = append(s.Planes, o.capacityPlane(dp, byName))
+		s.Planes = append(s.Planes, o.scalingPlane(dp, byName))
 	}
 	for _, p := range o.Region.Status.Pending {
 		if !here[p.Name] {
@@ -83,7 +83,7 @@ func (o Objects) BuildSnapshot(now time.Time) (scaling.Snapshot, error) {
 	instances := o.regionInstances(here)
 	s.Instances = make([]scaling.Instance, 0, len(instances))
 	for _, i := range instances {
-		s.Instances = append(s.Instances, o.capacityInstance(i))
+		s.Instances = append(s.Instances, o.scalingInstance(i))
 	}
 	return s, nil
 }
@@ -135,8 +135,8 @@ func toIntPointer(n *int32) *int {
 	return &i
 }
 
-// capacityType returns one type of the region.
-func (o Objects) capacityType(rt v1alpha1.RegionType) scaling.Type {
+// scalingType returns one type of the region.
+func (o Objects) scalingType(rt v1alpha1.RegionType) scaling.Type {
 	t := scaling.Type{
 		Name: rt.Name, Limit: toIntPointer(rt.Limit), Slack: int(rt.SlackUnits), MinPlanes: int(rt.MinDataPlanes), MaxPlanes: toIntPointer(rt.MaxDataPlanes),
 	}
@@ -214,8 +214,8 @@ func PoolUnsuitableReason(p *hivev1.ClusterPool) string {
 
 func isDurationSet(d *hivev1.Duration) bool { return d != nil && *d != "" }
 
-// capacityPlane returns the values of a data plane that a plan depends on.
-func (o Objects) capacityPlane(dp *v1alpha1.DataPlane, region map[string]scaling.Type) scaling.Plane {
+// scalingPlane returns the values of a data plane that a plan depends on.
+func (o Objects) scalingPlane(dp *v1alpha1.DataPlane, region map[string]scaling.Type) scaling.Plane {
 	st := dp.Status
 	p := scaling.Plane{
 		Name: dp.Name, Created: dp.CreationTimestamp.Time, Phase: scaling.Phase(st.Phase), MultiZone: dp.Spec.MultiZone,
@@ -249,11 +249,11 @@ func (o Objects) capacityPlane(dp *v1alpha1.DataPlane, region map[string]scaling
 			Instance: types.NamespacedName{Namespace: b.Namespace, Name: b.Name}.String(), UID: b.UID, Type: b.Type, Units: int(b.Units),
 		})
 	}
-	p.Versions = toCapacityVersions(st.Versions)
+	p.Versions = toScalingVersions(st.Versions)
 	return p
 }
 
-func toCapacityVersions(all []v1alpha1.OperatorVersion) []scaling.Version {
+func toScalingVersions(all []v1alpha1.OperatorVersion) []scaling.Version {
 	var out []scaling.Version
 	for _, v := range all {
 		out = append(out, scaling.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
@@ -322,8 +322,8 @@ func (o Objects) planeUnits(dp *v1alpha1.DataPlane, name string, t scaling.Type)
 	}
 }
 
-// capacityInstance returns the values of an instance that a plan depends on.
-func (o Objects) capacityInstance(i *v1alpha1.ServiceInstance) scaling.Instance {
+// scalingInstance returns the values of an instance that a plan depends on.
+func (o Objects) scalingInstance(i *v1alpha1.ServiceInstance) scaling.Instance {
 	out := scaling.Instance{
 		Name: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String(), UID: string(i.UID), Created: i.CreationTimestamp.Time,
 		Type: i.Spec.Type, Units: int(i.Status.Units), Plane: i.Status.DataPlaneName, Pin: i.Spec.DataPlaneName, Deleting: i.DeletionTimestamp != nil,

@@ -107,7 +107,7 @@ func (o Objects) validCondition() metav1.Condition {
 		Type: v1alpha1.RegionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRegionValid, Message: "All its types and sizes exist.",
 	}
 	for _, rt := range o.Region.Spec.InstanceTypes {
-		t := o.capacityType(rt)
+		t := o.scalingType(rt)
 		switch {
 		case t.Unknown != "":
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonUnknownType, t.Unknown

@@ -206,7 +206,7 @@ func (e *Executor) startInstall(f folder, req install.Request, md install.Metada
 
 // failureResult returns the result of a failed installation.
 func failureResult(f folder, why error) (install.Result, error) {
-	log, err := redact.ReadTail(f.logPath(), excerptLines)
+	log, err := redact.ReadUnscrubbedTail(f.logPath(), excerptLines)
 	if errors.Is(err, fs.ErrNotExist) {
 		log, err = why.Error(), nil // it failed before it wrote a log
 	}

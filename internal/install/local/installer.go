@@ -156,7 +156,7 @@ func (i *Installer) appendMachineLogs(out io.Writer, leader machine.Config, why 
 }
 
 func (i *Installer) appendMachineLog(out io.Writer, infraID, name string) {
-	tail, err := redact.ReadTail(machine.LogPath(i.store.MachineDir(infraID, name)), quotedLogLines)
+	tail, err := redact.ReadUnscrubbedTail(machine.LogPath(i.store.MachineDir(infraID, name)), quotedLogLines)
 	if err != nil {
 		return // it has not been started
 	}

@@ -13,29 +13,29 @@ import (
 )
 
 // Decide returns the plan for a customization.
-func Decide(f Snapshot) Plan {
+func Decide(s Snapshot) Plan {
 	var plan []Step
 	switch {
-	case !f.Exists, f.Unreadable:
-	case f.Leased:
-		plan = planHeldLease(f)
+	case !s.Exists, s.Unreadable:
+	case s.Leased:
+		plan = planHeldLease(s)
 	default:
-		plan = planFreeLease(f)
+		plan = planFreeLease(s)
 	}
-	if f.Exists && !f.StatusCurrent && !f.Deleting && !slices.ContainsFunc(plan, Step.writesStatus) {
+	if s.Exists && !s.StatusCurrent && !s.Deleting && !slices.ContainsFunc(plan, Step.writesStatus) {
 		plan = append(plan, Step{Verb: ReportStatus})
 	}
-	return Plan{Steps: append(plan, planFinalizerRemovals(f, plan)...)}
+	return Plan{Steps: append(plan, planFinalizerRemovals(s, plan)...)}
 }
 
 // planFinalizerRemovals removes the finalizers of destroyed clusters that no longer have the
 // customization once the steps of plan are executed.
-func planFinalizerRemovals(f Snapshot, plan []Step) []Step {
-	released := slices.ContainsFunc(plan, func(s Step) bool { return s.Verb == ReleaseLease })
+func planFinalizerRemovals(s Snapshot, plan []Step) []Step {
+	released := slices.ContainsFunc(plan, func(step Step) bool { return step.Verb == ReleaseLease })
 	var out []Step
-	for _, c := range f.Clusters {
-		has := f.Leased && !f.Unreadable && f.Holder == c.Key && !released
-		if c.IsDestroyed() && c.HasLeaseFinalizer && c.Customization == f.Key && !c.Unreadable && !has {
+	for _, c := range s.Clusters {
+		has := s.Leased && !s.Unreadable && s.Holder == c.Key && !released
+		if c.IsDestroyed() && c.HasLeaseFinalizer && c.Customization == s.Key && !c.Unreadable && !has {
 			out = append(out, Step{Verb: RemoveClusterFinalizer, Cluster: c})
 		}
 	}
@@ -43,19 +43,19 @@ func planFinalizerRemovals(f Snapshot, plan []Step) []Step {
 }
 
 // planHeldLease plans the steps for a customization whose lease a cluster has.
-func planHeldLease(f Snapshot) []Step {
-	if reason, message := EndReason(f); reason != "" {
+func planHeldLease(s Snapshot) []Step {
+	if reason, message := EndReason(s); reason != "" {
 		return []Step{{Verb: ReleaseLease, Reason: reason, Message: message}}
 	}
 	var plan []Step
-	if !f.HasFinalizer && !f.Deleting {
+	if !s.HasFinalizer && !s.Deleting {
 		plan = append(plan, Step{Verb: AddFinalizer})
 	}
-	want := applySucceeded(f)
-	if want.Reason == f.ApplyReason {
+	want := applySucceeded(s)
+	if want.Reason == s.ApplyReason {
 		want = condition.Value{}
 	}
-	if f.Available != metav1.ConditionFalse || want != (condition.Value{}) {
+	if s.Available != metav1.ConditionFalse || want != (condition.Value{}) {
 		plan = append(plan, Step{Verb: ReportHolder, ApplySucceeded: want})
 	}
 	return plan
@@ -65,18 +65,18 @@ func planHeldLease(f Snapshot) []Step {
 // or may. While the holder's name is recorded, its pool creates it, even again after it was
 // deleted: so the lease of a deleted cluster stays until its pool has seen that the cluster
 // existed.
-func EndReason(f Snapshot) (Reason, string) {
-	c := f.FindCluster(f.Holder)
+func EndReason(s Snapshot) (Reason, string) {
+	c := s.FindCluster(s.Holder)
 	switch {
-	case c == nil && (f.HolderRecorded || f.PoolUnreadable):
+	case c == nil && (s.HolderRecorded || s.PoolUnreadable):
 		return "", ""
 	case c == nil:
-		return ClusterNotFound, fmt.Sprintf("cluster %s does not exist", f.Holder.Name)
+		return ClusterNotFound, fmt.Sprintf("cluster %s does not exist", s.Holder.Name)
 	case c.Unreadable:
 		return "", ""
-	case c.Customization != f.Key:
+	case c.Customization != s.Key:
 		return ClusterUsesOther, fmt.Sprintf("cluster %s does not name this customization", c.Key.Name)
-	case c.IsDestroyed() && !f.HolderRecorded:
+	case c.IsDestroyed() && !s.HolderRecorded:
 		return ClusterDestroyed, fmt.Sprintf("cluster %s is destroyed", c.Key.Name)
 	}
 	return "", ""
@@ -84,8 +84,8 @@ func EndReason(f Snapshot) (Reason, string) {
 
 // applySucceeded returns the condition ApplySucceeded that follows from the holder's install; the
 // zero value unless the holder exists, is readable and is not being deleted.
-func applySucceeded(f Snapshot) condition.Value {
-	c := f.FindCluster(f.Holder)
+func applySucceeded(s Snapshot) condition.Value {
+	c := s.FindCluster(s.Holder)
 	switch {
 	case c == nil, c.Unreadable, c.Deleting:
 		return condition.Value{}
@@ -98,20 +98,20 @@ func applySucceeded(f Snapshot) condition.Value {
 }
 
 // planFreeLease acquires a free lease for a cluster that should have it.
-func planFreeLease(f Snapshot) []Step {
+func planFreeLease(s Snapshot) []Step {
 	var plan []Step
-	switch next := nextHolder(f); {
+	switch next := nextHolder(s); {
 	case next != nil:
-		if !f.HasFinalizer && !f.Deleting {
+		if !s.HasFinalizer && !s.Deleting {
 			plan = append(plan, Step{Verb: AddFinalizer})
 		}
 		return append(plan, Step{Verb: AcquireLease, Cluster: *next})
-	case f.Available == metav1.ConditionFalse:
+	case s.Available == metav1.ConditionFalse:
 		plan = append(plan, Step{Verb: ReleaseLease, Reason: NoHolder, Message: "it names no cluster"})
-	case f.Available == "" && !f.Deleting:
+	case s.Available == "" && !s.Deleting:
 		plan = append(plan, Step{Verb: ReportFree})
 	}
-	if f.Deleting && f.HasFinalizer && !slices.ContainsFunc(f.Clusters, func(c Cluster) bool { return c.Unreadable }) {
+	if s.Deleting && s.HasFinalizer && !slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return c.Unreadable }) {
 		plan = append(plan, Step{Verb: RemoveFinalizer})
 	}
 	return plan
@@ -120,10 +120,10 @@ func planFreeLease(f Snapshot) []Step {
 // nextHolder returns the cluster that should acquire a free lease: the oldest that is not being
 // deleted, or else the oldest that is not destroyed yet, since it still uses what the customization
 // gave it.
-func nextHolder(f Snapshot) *Cluster {
+func nextHolder(s Snapshot) *Cluster {
 	var may []Cluster
-	for _, c := range f.Clusters {
-		if c.Customization == f.Key && !c.IsDestroyed() && !c.Unreadable {
+	for _, c := range s.Clusters {
+		if c.Customization == s.Key && !c.IsDestroyed() && !c.Unreadable {
 			may = append(may, c)
 		}
 	}

@@ -193,37 +193,37 @@ func sortedPlan(p Plan) string {
 	return strings.Join(steps, "; ")
 }
 
-func wrong(f Snapshot, p Plan) string {
+func wrong(s Snapshot, p Plan) string {
 	statuses := 0
-	for _, s := range p.Steps {
-		c := f.FindCluster(f.Holder)
-		switch s.Verb {
+	for _, step := range p.Steps {
+		c := s.FindCluster(s.Holder)
+		switch step.Verb {
 		case ReleaseLease:
 			statuses++
-			if f.Leased && c != nil && (c.Unreadable || c.Customization == slot && !c.IsDestroyed()) {
+			if s.Leased && c != nil && (c.Unreadable || c.Customization == slot && !c.IsDestroyed()) {
 				return "it ends the lease of a cluster that needs it"
 			}
 		case AcquireLease:
 			statuses++
-			if f.Leased || s.Cluster.IsDestroyed() || s.Cluster.Customization != slot {
+			if s.Leased || step.Cluster.IsDestroyed() || step.Cluster.Customization != slot {
 				return "it takes what it should not"
 			}
 		case ReportHolder, ReportStatus, ReportFree:
 			statuses++
 		case RemoveClusterFinalizer:
-			if !s.Cluster.IsDestroyed() || s.Cluster.Unreadable {
+			if !step.Cluster.IsDestroyed() || step.Cluster.Unreadable {
 				return "it lets a cluster go that is there"
 			}
 		case RemoveFinalizer:
-			if f.Leased {
+			if s.Leased {
 				return "it drops what is in use"
 			}
 		case AddFinalizer:
-			if f.Deleting {
+			if s.Deleting {
 				return "it adds a finalizer to what is being deleted"
 			}
 		}
-		if (f.Unreadable || !f.Exists) && s.Verb != RemoveClusterFinalizer && (s.Verb != ReportStatus || !f.Exists) {
+		if (s.Unreadable || !s.Exists) && step.Verb != RemoveClusterFinalizer && (step.Verb != ReportStatus || !s.Exists) {
 			return "it writes what it could not read"
 		}
 	}

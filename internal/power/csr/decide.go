@@ -36,7 +36,7 @@ type requestHistory struct {
 
 // Decide judges all requests of a cluster; the list must be complete. Its order does not matter:
 // of two requests for one node, the older one counts.
-func Decide(requests []certificatesv1.CertificateSigningRequest, k Snapshot) []Decision {
+func Decide(requests []certificatesv1.CertificateSigningRequest, s Snapshot) []Decision {
 	sorted := make([]*certificatesv1.CertificateSigningRequest, len(requests))
 	for i := range requests {
 		sorted[i] = &requests[i]
@@ -44,10 +44,10 @@ func Decide(requests []certificatesv1.CertificateSigningRequest, k Snapshot) []D
 	slices.SortFunc(sorted, func(a, b *certificatesv1.CertificateSigningRequest) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	p := k.readHistory(sorted)
+	p := s.readHistory(sorted)
 	verdicts := make([]Decision, 0, len(sorted))
 	for _, r := range sorted {
-		v := k.decideRequest(r, p)
+		v := s.decideRequest(r, p)
 		if v.Approve && r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
 			p.granted.Insert(v.Node)
 		}
@@ -112,9 +112,9 @@ func (s Snapshot) readHistory(requests []*certificatesv1.CertificateSigningReque
 
 // HasRejoined reports whether a node has had a client certificate approved in this resume, and
 // may request a serving certificate next.
-func HasRejoined(requests []certificatesv1.CertificateSigningRequest, k Snapshot) bool {
-	return k.Window.IsOpen(k.Now) && slices.ContainsFunc(requests, func(r certificatesv1.CertificateSigningRequest) bool {
-		return k.approvedClientNode(&r) != ""
+func HasRejoined(requests []certificatesv1.CertificateSigningRequest, s Snapshot) bool {
+	return s.Window.IsOpen(s.Now) && slices.ContainsFunc(requests, func(r certificatesv1.CertificateSigningRequest) bool {
+		return s.approvedClientNode(&r) != ""
 	})
 }
 

@@ -26,7 +26,7 @@ type csrInfo struct {
 }
 
 // wrong returns what is wrong with approving this request, given all.
-func wrong(r *request, all []request, k Snapshot) string {
+func wrong(r *request, all []request, s Snapshot) string {
 	lines := strings.Split(strings.TrimRight(string(r.Spec.Request), " \t\r\n"), "\n")
 	if strings.TrimRight(lines[0], "\r") != "-----BEGIN CERTIFICATE REQUEST-----" || strings.TrimRight(lines[len(lines)-1], "\r") != "-----END CERTIFICATE REQUEST-----" {
 		return "armour"
@@ -39,9 +39,9 @@ func wrong(r *request, all []request, k Snapshot) string {
 	if problem != "" {
 		return problem
 	}
-	for _, n := range k.Nodes {
+	for _, n := range s.Nodes {
 		if subject == "[2.5.4.10=system:nodes] [2.5.4.3=system:node:"+n.Name+"]" {
-			return wrongFor(r, n, names, all, k)
+			return wrongFor(r, n, names, all, s)
 		}
 	}
 	return "subject " + subject
@@ -54,36 +54,36 @@ func unspaced(c rune) rune {
 	return c
 }
 
-func wrongFor(r *request, n Node, names []string, all []request, k Snapshot) string {
+func wrongFor(r *request, n Node, names []string, all []request, s Snapshot) string {
 	var machines []Machine
-	for _, m := range k.Machines {
+	for _, m := range s.Machines {
 		if (m.Namespace == "" || m.Namespace == "openshift-machine-api") && m.Node == n.Name && (m.UID == "" || m.UID == n.UID) {
 			machines = append(machines, m)
 		}
 	}
-	age := k.Now.Sub(k.Window.Opened)
-	afterReady := k.Now.Sub(k.Window.Ready)
+	age := s.Now.Sub(s.Window.Opened)
+	afterReady := s.Now.Sub(s.Window.Ready)
 	switch {
 	case len(machines) != 1:
 		return fmt.Sprintf("%d machines", len(machines))
 	case len(r.Status.Conditions) > 0 || len(r.Status.Certificate) > 0:
 		return "answered"
-	case r.CreationTimestamp.Unix() < k.Window.Opened.Unix(), r.CreationTimestamp.Sub(k.Now) > 10*time.Second:
+	case r.CreationTimestamp.Unix() < s.Window.Opened.Unix(), r.CreationTimestamp.Sub(s.Now) > 10*time.Second:
 		return "made at another time"
-	case k.Window.Opened.IsZero() || age < 0:
+	case s.Window.Opened.IsZero() || age < 0:
 		return "no resume"
-	case crowd(all, k.Now) > 4*len(k.Nodes):
+	case crowd(all, s.Now) > 4*len(s.Nodes):
 		return "flood"
 	}
 	asked := fmt.Sprint(r.Spec.SignerName, " ", sorted(r.Spec.Usages))
 	switch strings.Replace(asked, " key encipherment", "", 1) {
 	case "kubernetes.io/kube-apiserver-client-kubelet [client auth digital signature]":
-		if !k.Window.Ready.IsZero() || age >= 45*time.Minute {
+		if !s.Window.Ready.IsZero() || age >= 45*time.Minute {
 			return "window"
 		}
-		return wrongClient(r, n, names, machines[0], all, k)
+		return wrongClient(r, n, names, machines[0], all, s)
 	case "kubernetes.io/kubelet-serving [digital signature server auth]":
-		if k.Window.Ready.IsZero() && age >= 45*time.Minute || !k.Window.Ready.IsZero() && afterReady >= 10*time.Minute {
+		if s.Window.Ready.IsZero() && age >= 45*time.Minute || !s.Window.Ready.IsZero() && afterReady >= 10*time.Minute {
 			return "window"
 		}
 		return wrongServer(r, n, names, machines[0])
@@ -91,7 +91,7 @@ func wrongFor(r *request, n Node, names []string, all []request, k Snapshot) str
 	return asked
 }
 
-func wrongClient(r *request, n Node, names []string, m Machine, all []request, k Snapshot) string {
+func wrongClient(r *request, n Node, names []string, m Machine, all []request, s Snapshot) string {
 	who := fmt.Sprint(r.Spec.Username, " ", sorted(r.Spec.Groups))
 	const account = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper [system:authenticated system:serviceaccounts"
 	switch {
@@ -99,9 +99,9 @@ func wrongClient(r *request, n Node, names []string, m Machine, all []request, k
 		return who
 	case len(names) > 0:
 		return "names"
-	case k.ClientsOff:
+	case s.ClientsOff:
 		return "off"
-	case n.Ready, n.Renewed.Add(40*time.Second).After(k.Now) || n.Renewed.Add(40*time.Second).Equal(k.Now):
+	case n.Ready, n.Renewed.Add(40*time.Second).After(s.Now) || n.Renewed.Add(40*time.Second).Equal(s.Now):
 		return "alive"
 	case !slices.ContainsFunc(m.Addresses, func(a addressOf) bool {
 		return a.Type == "InternalDNS" && strings.EqualFold(strings.TrimSuffix(a.Address, "."), n.Name)
@@ -110,7 +110,7 @@ func wrongClient(r *request, n Node, names []string, m Machine, all []request, k
 	}
 	for _, o := range all {
 		if o.Spec.SignerName == r.Spec.SignerName && len(o.Status.Conditions) > 0 && o.Status.Conditions[0].Type == "Approved" &&
-			!o.Status.Conditions[0].LastUpdateTime.Time.Before(k.Window.Opened) && o.Spec.Username != "system:node:"+n.Name && about(&o, n.Name) {
+			!o.Status.Conditions[0].LastUpdateTime.Time.Before(s.Window.Opened) && o.Spec.Username != "system:node:"+n.Name && about(&o, n.Name) {
 			return "had one"
 		}
 	}

@@ -110,7 +110,7 @@ func (f Folder) ReadLog(_ context.Context, key Key, secrets map[string][]byte) s
 	if err != nil {
 		return ""
 	}
-	tail, err := redact.ReadTail(filepath.Join(dir, logFile), logLines)
+	tail, err := redact.ReadUnscrubbedTail(filepath.Join(dir, logFile), logLines)
 	if err != nil {
 		return "" // no program has run
 	}

@@ -87,7 +87,7 @@ func TestOutdatedCertificatesHaveExpired(t *testing.T) {
 	if _, err := s.Update(good.Cert, good.Key); err != nil {
 		t.Fatal(err)
 	}
-	if err := ExpireCertificates(dir, noon.Time); err != nil { // there is no serving certificate yet
+	if err := InjectExpiredCertificates(dir, noon.Time); err != nil { // there is no serving certificate yet
 		t.Fatal(err)
 	}
 	leaf := func() string {

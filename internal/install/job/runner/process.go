@@ -121,7 +121,7 @@ func (p *podProcess) waitForExit() {
 		}
 	}
 	if err != nil {
-		if tail, noLog := redact.ReadTail(filepath.Join(p.dir, logName), 1); noLog == nil && tail != "" {
+		if tail, noLog := redact.ReadUnscrubbedTail(filepath.Join(p.dir, logName), 1); noLog == nil && tail != "" {
 			err = errors.New(strings.TrimSpace(redact.Text(tail)))
 		}
 	}

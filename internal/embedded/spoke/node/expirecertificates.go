@@ -14,12 +14,12 @@ import (
 	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
-// ExpireCertificates replaces the certificates that a node keeps in dir with ones that expired an
+// InjectExpiredCertificates replaces the certificates that a node keeps in dir with ones that expired an
 // hour before now. The node must not be running. Missing certificates are skipped.
 //
 // The replacements are signed with the node's own key, because the node does not have the key of
 // the CA. This has no effect, because a node never presents an expired certificate.
-func ExpireCertificates(dir string, now time.Time) error {
+func InjectExpiredCertificates(dir string, now time.Time) error {
 	for _, name := range []string{clientName, servingName} {
 		s := newCertificateStore(dir, name)
 		current, err := s.Current()

@@ -1,6 +1,6 @@
-// Package spares reads what a pool requires of its spare clusters, the steps of its ClusterBootstrap and the gates, and
+// Package sparerequirements reads what a pool requires of its spare clusters, the steps of its ClusterBootstrap and the gates, and
 // watches what changes it. The controllers of pools, steps and gates use it, so that all of them require the same.
-package spares
+package sparerequirements
 
 import (
 	"context"

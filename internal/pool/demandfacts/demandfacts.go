@@ -1,6 +1,6 @@
-// Package recordfacts turns the claims and the clusters of a pool into what its record keeps of them. The
+// Package demandfacts turns the claims and the clusters of a pool into what its record keeps of them. The
 // controller of PoolPolicies and the command line use it, so that both count alike. It is pure.
-package recordfacts
+package demandfacts
 
 import (
 	"time"

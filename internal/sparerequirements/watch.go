@@ -1,4 +1,4 @@
-package spares
+package sparerequirements
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package recordfacts
+package demandfacts
 
 import (
 	"fmt"
