@@ -29,18 +29,12 @@ const establishLimit = 30 * time.Second
 // applyManifests applies the manifests that the controllers need, and waits until the kinds among
 // them are served. It applies the admission policies first: they protect a kind from its first moment on.
 func applyManifests(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
-	var policies, others []*unstructured.Unstructured
-	for _, o := range objects {
-		if o.GroupVersionKind().Group == admissionv1.GroupName {
-			policies = append(policies, o)
-		} else {
-			others = append(others, o)
-		}
+	policies, others := separatePolicies(objects)
+	if err := applyObjects(ctx, c, policies); err != nil {
+		return err
 	}
-	for _, batch := range [][]*unstructured.Unstructured{policies, others} {
-		if err := applyObjects(ctx, c, batch); err != nil {
-			return err
-		}
+	if err := applyObjects(ctx, c, others); err != nil {
+		return err
 	}
 	for _, o := range objects {
 		if o.GetKind() != "CustomResourceDefinition" {
@@ -51,6 +45,18 @@ func applyManifests(ctx context.Context, c client.Client, objects []*unstructure
 		}
 	}
 	return nil
+}
+
+// separatePolicies returns the admission policies and their bindings, and all other objects.
+func separatePolicies(objects []*unstructured.Unstructured) (policies, others []*unstructured.Unstructured) {
+	for _, o := range objects {
+		if o.GroupVersionKind().Group == admissionv1.GroupName {
+			policies = append(policies, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	return policies, others
 }
 
 // applier is a client that applies objects server-side.

@@ -40,13 +40,13 @@ func (s schemaText) ServerRelativeURL() string     { return "?hash=" + string(s)
 func (s schemaText) Schema(string) ([]byte, error) { return []byte(s), nil }
 
 func TestTheSchemaIsReadAtEachUseUntilItNoLongerChanges(t *testing.T) {
-	const path = "apis/example.com/v1"
+	const path, other = "apis/example.com/v1", "apis/example.com/v2"
 	type list struct {
 		served, later schemas // when it is listed, and when it is used
 		want          string
 		current       bool // read at each use
 	}
-	c := &schemaClient{last: map[string]string{path: "", "apis/example.com/v2": ""}}
+	c := &schemaClient{last: map[string]string{path: "", other: ""}}
 	for _, l := range []list{
 		{served: nil, later: schemas{path: "one kind"}, want: "one kind", current: true},
 		{served: schemas{"apis/apps/v1": ""}, later: schemas{path: "one kind"}, want: "one kind", current: true},
@@ -59,6 +59,9 @@ func TestTheSchemaIsReadAtEachUseUntilItNoLongerChanges(t *testing.T) {
 		paths, err := c.Paths()
 		if err != nil || paths[path] == nil {
 			t.Fatalf("served %v: it is not listed: %v", l.served, err)
+		}
+		if _, current := paths[other].(*currentSchema); !current {
+			t.Errorf("served %v: %s is not read at each use", l.served, other)
 		}
 		if s, current := paths[path].(*currentSchema); current {
 			s.client = l.later
