@@ -117,6 +117,18 @@ type mood struct {
 	foreignPower bool
 	// narrow is a history in which most ClaimPolicies permit one pool only.
 	narrow bool
+	// names is how many names users give to claims: with few, a new claim often has the name of one that was released.
+	names int
+	// slowness is how long a watch stays slow, or not: it is the inverse of how likely that changes when writes become
+	// visible.
+	slowness int
+	// restless is a history in which priorities change all the time, users release sets that wait, and pools shrink at the end;
+	// steady is one in which priorities and ClaimPolicies never change, and claims come and go.
+	restless, steady bool
+	// fragile is a history in which the process dies at every 200th call, not at every 4,000th.
+	fragile bool
+	// foreignFinalizers is a history in which users set and remove finalizers of their own on claims.
+	foreignFinalizers bool
 }
 
 func newMood(r *rand.Rand) mood {
@@ -124,6 +136,7 @@ func newMood(r *rand.Rand) mood {
 		pools: 1 + r.IntN(3), lag: []int{0, 0, 2, 20}[r.IntN(4)], crashes: r.IntN(3) > 0, length: 1000 + r.IntN(6000),
 		policies: r.IntN(3) > 0, gates: r.IntN(3) > 0, tight: r.IntN(2) == 0,
 		flapping: r.IntN(3) == 0, foreignPower: r.IntN(3) == 0, narrow: r.IntN(3) == 0,
+		names: []int{16, 16, 3}[r.IntN(3)], slowness: []int{8, 8, 60}[r.IntN(3)], restless: r.IntN(3) == 0, steady: r.IntN(4) == 0, fragile: r.IntN(4) == 0, foreignFinalizers: r.IntN(4) == 0,
 	}
 }
 
@@ -244,7 +257,7 @@ func (h *history) settle() {
 func (h *history) continueCall() {
 	c := h.calls[h.rand.IntN(len(h.calls))]
 	h.log.Add(c)
-	if h.mood.crashes && h.rand.IntN(4000) == 0 {
+	if h.mood.crashes && h.rand.IntN(map[bool]int{false: 4000, true: 200}[h.mood.fragile]) == 0 {
 		if h.rand.IntN(2) == 0 {
 			h.scheduler.ReleaseAndKill(c)
 			h.settle() // the call is executed before anything else happens
@@ -302,7 +315,7 @@ func (h *history) reconcile(c controller, key types.NamespacedName) {
 // showWrites shows the cache some writes: of one kind, or all of the watches that are not slow.
 func (h *history) showWrites() {
 	p := h.process
-	if h.rand.IntN(8) == 0 {
+	if h.rand.IntN(h.mood.slowness) == 0 {
 		for i := range p.slow {
 			p.slow[i] = h.rand.IntN(3) == 0
 		}

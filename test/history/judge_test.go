@@ -56,8 +56,10 @@ type reads struct {
 	bootstrap *v1alpha1.ClusterBootstrap
 	policies  []*v1alpha1.ClaimPolicy
 	pools     []hivev1.ClusterPool
-	// assigned has the sets of which a claim has a cluster.
+	sets      []*v1alpha1.ClaimSet
+	// assigned has the sets of which a claim has a cluster, and claims counts the claims of each set that are not being deleted.
 	assigned map[types.UID]bool
+	claims   map[types.UID]int
 	check    *check
 	// planned is set once the assignments of the pass were checked.
 	planned bool
@@ -156,10 +158,20 @@ func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
 		r.policies = policiesOf(o.Items)
 	case *hivev1.ClusterPoolList:
 		r.pools = slices.Clone(o.Items)
-	case *hivev1.ClusterClaimList:
-		r.assigned = map[types.UID]bool{}
+	case *v1alpha1.ClaimSetList:
+		r.sets = nil
 		for i := range o.Items {
-			if c := &o.Items[i]; c.Spec.Namespace != "" && c.DeletionTimestamp == nil {
+			r.sets = append(r.sets, o.Items[i].DeepCopy())
+		}
+	case *hivev1.ClusterClaimList:
+		r.assigned, r.claims = map[types.UID]bool{}, map[types.UID]int{}
+		for i := range o.Items {
+			c := &o.Items[i]
+			if c.DeletionTimestamp != nil {
+				continue
+			}
+			r.claims[ownerOf(c)]++
+			if c.Spec.Namespace != "" {
 				r.assigned[ownerOf(c)] = true
 			}
 		}
@@ -401,6 +413,8 @@ func (j *judge) checkCompletion(before, after *hivev1.ClusterClaim, by *chaos.Ta
 		j.report("%s gives claim %s another cluster", by.Name, name)
 	case before.DeletionTimestamp != nil:
 		j.report("%s gives claim %s a cluster, and it is being deleted", by.Name, name)
+	case cd != nil && cd.DeletionTimestamp != nil:
+		j.report("%s gives claim %s cluster %s, which is being deleted", by.Name, name, is)
 	case cd == nil || cd.Spec.ClusterPoolRef.ClaimName != name || cd.Spec.ClusterPoolRef.PoolName != after.Spec.ClusterPoolName:
 		j.report("%s writes cluster %s into claim %s, which does not have it", by.Name, is, name)
 	case j.holders[is] != "" && j.holders[is] != after.UID:
@@ -463,7 +477,8 @@ func (j *judge) checkNewClaim(c *hivev1.ClusterClaim, by *chaos.Task) {
 
 // checkFallback checks that the pool of a set counts already: the time of the preferences before it has passed.
 func (j *judge) checkFallback(set *v1alpha1.ClaimSet, pool string, by *chaos.Task) {
-	if set.Spec.PoolSelector == nil {
+	moves := j.moves[set.UID] > 0 && set.Status.ClusterPoolName == pool
+	if set.Spec.PoolSelector == nil || moves { // a pool with a longer time may exist since it began to move
 		return
 	}
 	from, isUsable := set.CreationTimestamp.Time, j.readsOf(by).usablePools(set)

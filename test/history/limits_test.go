@@ -115,7 +115,15 @@ func policiesOf(items []v1alpha1.ClaimPolicy) []*v1alpha1.ClaimPolicy {
 // checkAdmission checks that a claim that has just been admitted is permitted, and that no limit is passed.
 func (j *judge) checkAdmission(c *hivev1.ClusterClaim, by *chaos.Task) {
 	j.h.counts["admissions"]++
-	policies := j.readsOf(by).policies
+	r := j.readsOf(by)
+	policies := r.policies
+	switch set := findSet(r.sets, c); {
+	case ownerOf(c) == "":
+	case set == nil || set.DeletionTimestamp != nil:
+		j.report("%s admits claim %s, whose set does not exist or is being deleted", by.Name, c.Name)
+	case r.claims[set.UID] < int(set.Spec.Size) && !r.assigned[set.UID]:
+		j.report("%s admits claim %s, and its set of %d has %d claims", by.Name, c.Name, set.Spec.Size, r.claims[set.UID])
+	}
 	who := creatorOfClaim(list[*v1alpha1.ClaimSet](j), c)
 	if !slices.ContainsFunc(policies, func(p *v1alpha1.ClaimPolicy) bool { return applies(p, who, c.Spec.ClusterPoolName) }) {
 		j.report("%s admits claim %s, which no policy permits", by.Name, c.Name)

@@ -28,6 +28,7 @@ func (h *history) converge() {
 	h.judge.converging = true
 	h.log.Addf("from here on all goes well")
 	clear(h.red)
+	h.removeFinalizers()
 	h.correctPools()
 	h.rest()
 	h.judge.checkRest()
@@ -51,7 +52,7 @@ func (h *history) converge() {
 }
 
 // correctPools mends what keeps pools from working, and not their other limits: gates that are not known, and a
-// maxConcurrent of 0. Where there are ClaimPolicies, a pool must be able to serve what they admit: otherwise its claims keep
+// maxConcurrent of 0. In a restless history without ClaimPolicies, pools shrink. Where there are ClaimPolicies, a pool must be able to serve what they admit: otherwise its claims keep
 // places from those of other pools (ADR 0035).
 func (h *history) correctPools() {
 	if h.mood.gates {
@@ -63,8 +64,11 @@ func (h *history) correctPools() {
 			if most := p.Spec.MaxConcurrent; most != nil && *most == 0 {
 				p.Spec.MaxConcurrent = nil
 			}
-			if most := p.Spec.MaxSize; most != nil && *most < 4 && h.mood.policies {
+			switch most := p.Spec.MaxSize; {
+			case most != nil && *most < 4 && h.mood.policies:
 				p.Spec.MaxSize = new(int32(4))
+			case h.mood.restless && !h.mood.policies: // sets that are too large now let others pass
+				p.Spec.MaxSize = new(int32(1 + h.rand.IntN(3)))
 			}
 		})
 	}

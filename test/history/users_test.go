@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -28,6 +29,13 @@ var (
 // actAsUser does one thing that a user does.
 func (h *history) actAsUser() {
 	switch n := h.rand.IntN(40); {
+	case h.mood.steady && n >= 30 && n < 37:
+		h.create(h.newClaim())
+		h.releaseClaim()
+	case h.mood.restless && !h.mood.steady && n%3 == 0:
+		h.changePriority()
+	case h.mood.foreignFinalizers && n%4 == 0:
+		h.toggleFinalizer()
 	case n < 10, h.mood.tight && n < 13:
 		h.create(h.newClaim())
 	case n < 17:
@@ -126,7 +134,7 @@ func (h *history) priority() int { return priorities[h.rand.IntN(len(priorities)
 
 func (h *history) newClaim() *hivev1.ClusterClaim {
 	c := &hivev1.ClusterClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: fmt.Sprintf("x%d", h.rand.IntN(16))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: fmt.Sprintf("x%d", h.rand.IntN(h.mood.names))},
 		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: h.poolName()},
 	}
 	h.annotate(&c.ObjectMeta)
@@ -179,10 +187,10 @@ func (h *history) releaseClaim() {
 	}
 }
 
-// releaseSet releases a set, most often one that was served.
+// releaseSet releases a set, most often one that was served; restless users release others as often.
 func (h *history) releaseSet() {
 	s, ok := h.pick(&v1alpha1.ClaimSet{}).(*v1alpha1.ClaimSet)
-	if ok && (s.Status.ServedTime != nil || h.rand.IntN(6) == 0) {
+	if ok && (s.Status.ServedTime != nil || h.mood.restless || h.rand.IntN(6) == 0) {
 		h.delete(s)
 	}
 }
@@ -198,6 +206,29 @@ func (h *history) changePriority() {
 		h.edit("user", c, "priority", func() {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, hivev1.AnnotationPriority, []string{fmt.Sprint(h.priority()), "high"}[h.rand.IntN(8)/7])
 		})
+	}
+}
+
+// foreignFinalizer is the finalizer of a program of a user.
+const foreignFinalizer = "example.com/keep"
+
+// toggleFinalizer sets or removes the finalizer of a user on a claim.
+func (h *history) toggleFinalizer() {
+	if c, ok := h.pick(&hivev1.ClusterClaim{}).(*hivev1.ClusterClaim); ok {
+		h.edit("user", c, "finalizer", func() {
+			if !controllerutil.RemoveFinalizer(c, foreignFinalizer) && c.DeletionTimestamp == nil {
+				controllerutil.AddFinalizer(c, foreignFinalizer)
+			}
+		})
+	}
+}
+
+// removeFinalizers removes the finalizers of users from all claims.
+func (h *history) removeFinalizers() {
+	for _, c := range list[*hivev1.ClusterClaim](h.judge) {
+		if c = c.DeepCopy(); controllerutil.ContainsFinalizer(c, foreignFinalizer) {
+			h.edit("user", c, "no finalizer", func() { controllerutil.RemoveFinalizer(c, foreignFinalizer) })
+		}
 	}
 }
 
