@@ -80,9 +80,20 @@ func planKept(set *pflag.FlagSet, kept up.Flags, given []string) up.Flags {
 	return out
 }
 
-// printKept prints which flags of earlier starts apply.
-func printKept(out io.Writer, kept up.Flags) {
-	if len(kept) > 0 {
-		fmt.Fprintf(out, "using the flags of an earlier start: %s\n  (to reset a flag, give it its default: see hotspare up --help)\n", kept)
+// printKept prints which flags of earlier starts apply, and how to reset one.
+func printKept(out io.Writer, set *pflag.FlagSet, kept up.Flags) {
+	for _, name := range keptFlags {
+		if kept[name] != nil {
+			fmt.Fprintf(out, "using the flags of an earlier start: %s\n  (to reset a flag, give it its default, as in %s)\n", kept, formatDefault(set.Lookup(name)))
+			return
+		}
 	}
+}
+
+// formatDefault returns a flag with its default, as a user types it.
+func formatDefault(f *pflag.Flag) string {
+	if f.DefValue == "" || f.DefValue == "[]" { // that of a list
+		return "--" + f.Name + `=""`
+	}
+	return "--" + f.Name + "=" + f.DefValue
 }

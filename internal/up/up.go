@@ -95,7 +95,7 @@ type Options struct {
 	// HubOnly leaves out the controllers and the local platform: hotspare-manager must be run
 	// separately.
 	HubOnly bool
-	// Flags are kept for the next start on Dir.
+	// Flags are kept for the next start on Dir once the hub has started with them.
 	Flags Flags
 	// Progress, if not nil, is called with a description of each step.
 	Progress func(step string)
@@ -141,9 +141,6 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	run, err := runrecord.Begin(o.Dir, time.Now())
-	if err == nil {
-		err = o.Flags.keep(o.Dir)
-	}
 	if err != nil {
 		return explainStorageLimit(o.Dir, err)
 	}
@@ -180,7 +177,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		return explainStartError(o.Dir, err)
 	}
 	defer func() { err = errors.Join(err, h.Stop()) }()
-	if err := h.WriteKubeconfig(KubeconfigPath(o.Dir)); err != nil {
+	if err := errors.Join(h.WriteKubeconfig(KubeconfigPath(o.Dir)), o.Flags.keep(o.Dir)); err != nil {
 		return err
 	}
 	return runOnHub(ctx, o, h, manifests, ready)

@@ -12,6 +12,8 @@ func TestTheFlagsOfTheLastStartAreUsedAgain(t *testing.T) {
 	if err := os.Mkdir(recipes, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	invalid := filepath.Join(t.TempDir(), "authentication.yaml")
+	write(t, invalid, "jwt: none\n", 0o600)
 	h := own(t, "--hub-only", "--recipes", recipes, "--insecure-registries", "localhost:5000,localhost:5001")
 	const using = "using the flags of an earlier start: "
 	if said := h.said.String(); strings.Contains(said, using) {
@@ -30,6 +32,7 @@ func TestTheFlagsOfTheLastStartAreUsedAgain(t *testing.T) {
 		if err := h.down(); err != nil {
 			t.Fatal(err)
 		}
+		refused(t, h.run(t, "", "up", "--hub-only", "--authentication-config", invalid), "authentication.yaml") // keeps no flag
 		h.flags = append([]string{"--hub-only"}, start.flags...)
 		h.restart(t)
 		got := ""
@@ -56,7 +59,7 @@ func TestAFlagOfTheLastStartThatIsNotValidAnyMoreIsNamed(t *testing.T) {
 	if err := os.Remove(recipes); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, h.run(t, "", "up", "--hub-only"), "using the flags of an earlier start: --recipes="+recipes, "to reset a flag, give it its default", "--recipes: stat "+recipes)
+	refused(t, h.run(t, "", "up", "--hub-only"), "using the flags of an earlier start: --recipes="+recipes, `to reset a flag, give it its default, as in --recipes=""`, "--recipes: stat "+recipes)
 	h.flags = []string{"--hub-only", "--recipes="}
 	h.restart(t)
 }
