@@ -41,7 +41,8 @@ fail() {
 # require fails unless a variable is set.
 require() { eval "[ -n \"\${$1:-}\" ]" || fail "$1 is not set: the head of this script says what it is"; }
 
-name() { printf %s "$CLAIM" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '-'; }
+# name prints CLAIM with the characters that the name of an object can have.
+name() { printf %s "$CLAIM" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '-' | sed 's/^-*//; s/-*$//'; }
 
 # hub runs kubectl on the hub, in the namespace of the pool.
 hub() { in_namespace "${HUB_NAMESPACE:-}" "$@"; }
@@ -133,6 +134,10 @@ check_token() {
     from=$now needed=$(seconds "${LIFETIME:-2h}")
   fi
   [ -n "$exp" ] && [ -n "$needed" ] && [ $((exp - from)) -lt "$needed" ] || return 0
+  if [ "$exp" -le "$now" ]; then
+    echo "cluster.sh: warning: the token of this job expired $(((now - exp) / 60)) minutes ago, by the clock of this machine. See docs/ci/tokens.md" >&2
+    return 0
+  fi
   echo "cluster.sh: warning: the token of this job expires in $(((exp - now) / 60)) minutes, and the job may run for longer. The hub then accepts neither" \
     "heartbeats nor the release of the claim: hotspare destroys the cluster of a claim with a heartbeat $HEARTBEAT_TIMEOUT later, although the job uses it." \
     "Use a token that is valid until the job ends: on GitLab, set timeout of the job. See docs/ci/tokens.md" >&2
@@ -156,7 +161,7 @@ get_cluster() {
   me=$(hub auth whoami -o jsonpath='{.status.userInfo.username}') ||
     fail "kubectl cannot log in to the hub${HUB:+ $HUB}: see its error above. If the hub refuses the token, that may be wrong, expired or for another hub: see docs/ci/README.md and docs/ci/tokens.md"
   if [ -n "$HEARTBEAT_PID" ] && ! hub auth can-i patch clusterclaims.hive.openshift.io > /dev/null; then
-    echo "cluster.sh: $me may not patch claims, so this claim has no heartbeat: if this job dies, hotspare releases it after ${LIFETIME:-2h}" >&2
+    no_heartbeat="cluster.sh: $me may not patch claims, so this claim has no heartbeat: if this job dies, hotspare releases it after ${LIFETIME:-2h}"
     HEARTBEAT_PID=
   fi
   created=yes # an interrupted request may have created it
@@ -184,6 +189,7 @@ YAML
     fail "$answer"
   }
   echo "$answer"
+  [ -z "$no_heartbeat" ] || echo "$no_heartbeat" >&2
   if [ -n "$HEARTBEAT_PID" ]; then
     if [ "$command" = run ]; then
       (exec < /dev/null > /dev/null && renew_heartbeat) &
@@ -319,13 +325,19 @@ stop() {
 }
 
 # heart renews the heartbeat, reporter prints why the claim waits, child is the process that the script waits for, and created
-# is empty until there may be a claim.
-heart= reporter= child= created=yes
+# is empty until there may be a claim. no_heartbeat says why the claim has no heartbeat.
+heart= reporter= child= created=yes no_heartbeat=
 HEARTBEAT_PID=${HEARTBEAT_PID:-}
 HEARTBEAT_TIMEOUT=${HEARTBEAT_TIMEOUT:-90s}
 CLUSTER_KUBECONFIG=${CLUSTER_KUBECONFIG:-$PWD/cluster.kubeconfig}
 case "${1:-}" in
-claim | release | run) require CLAIM && CLAIM=$(name) && log_in && command=$1 && shift && "$command" "$@" ;;
+claim | release | run)
+  require CLAIM
+  cleaned=$(name)
+  [ -n "$cleaned" ] || fail "CLAIM is $CLAIM: it has no letter and no digit"
+  CLAIM=$cleaned
+  log_in && command=$1 && shift && "$command" "$@"
+  ;;
 token) token ;;
 *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac

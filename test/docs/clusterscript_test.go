@@ -271,6 +271,8 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 		"run: the wait times out":                                     {[]string{"run", "true"}, "WAIT=exit 1", 1, true, ""},
 		"run: the claim is another job's":                             {[]string{"run", "true"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
 		"release":                                                     {[]string{"release"}, "WAIT=", 0, true, ""},
+		"release: the name begins and ends with other characters":     {[]string{"release"}, "CLAIM=-_C!", 0, true, ""},
+		"release: the name has no other characters":                   {[]string{"release"}, "CLAIM=-_!", 1, false, "cluster.sh: CLAIM is -_!: it has no letter and no digit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -371,28 +373,31 @@ func TestTheScriptWarnsOfATokenThatExpiresEarly(t *testing.T) {
 	lives := func(before, after int64) string {
 		return token(fmt.Sprintf(`{"iss": "x", "iat": %d, "nbf": %d, "exp": %d}`, now-before, now-before-5, now+after))
 	}
+	const expires = "expires in "
 	for name, c := range map[string]struct {
 		env   []string
-		warns bool
+		warns string
 	}{
-		"GitLab, without a timeout of the job":     {[]string{lives(0, 300), "CI_JOB_TIMEOUT=3600"}, true},
-		"GitLab, with one":                         {[]string{lives(600, 4800), "CI_JOB_TIMEOUT=5400"}, false},
-		"elsewhere, for less than the lifetime":    {[]string{lives(0, 3600), "LIFETIME=1h30m"}, true},
-		"elsewhere, for the lifetime":              {[]string{lives(0, 5500), "LIFETIME=1h30m"}, false},
-		"elsewhere, for less than the default":     {[]string{lives(0, 7000)}, true},
-		"elsewhere, and the lifetime is not valid": {[]string{lives(0, 300), "LIFETIME=1 day"}, false},
-		"a token that does not expire":             {[]string{token(`{"iss": "x"}`)}, false},
-		"a token that is opaque":                   {[]string{"HUB_TOKEN=secret"}, false},
-		"GitHub":                                   {[]string{lives(0, 300), "ACTIONS_ID_TOKEN_REQUEST_URL=https://x"}, false},
-		"a stored secret":                          {[]string{lives(0, 300), "HUB="}, false},
+		"GitLab, without a timeout of the job":     {[]string{lives(0, 300), "CI_JOB_TIMEOUT=3600"}, expires},
+		"GitLab, with one":                         {[]string{lives(600, 4800), "CI_JOB_TIMEOUT=5400"}, ""},
+		"elsewhere, for less than the lifetime":    {[]string{lives(0, 3600), "LIFETIME=1h30m"}, expires},
+		"elsewhere, for the lifetime":              {[]string{lives(0, 5500), "LIFETIME=1h30m"}, ""},
+		"elsewhere, for less than the default":     {[]string{lives(0, 7000)}, expires},
+		"elsewhere, and the lifetime is not valid": {[]string{lives(0, 300), "LIFETIME=1 day"}, ""},
+		"a token that does not expire":             {[]string{token(`{"iss": "x"}`)}, ""},
+		"a token that has expired":                 {[]string{lives(7000, -600)}, "expired 10 minutes ago"},
+		"a token that is opaque":                   {[]string{"HUB_TOKEN=secret"}, ""},
+		"GitHub":                                   {[]string{lives(0, 300), "ACTIONS_ID_TOKEN_REQUEST_URL=https://x"}, ""},
+		"a stored secret":                          {[]string{lives(0, 300), "HUB="}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScript(t, []string{"claim"}, append([]string{"HUB=https://hub"}, c.env...)...)
 			s.start()
 			code := s.wait()
-			if warns := strings.Contains(s.printed.String(), "cluster.sh: warning: the token of this job expires in "); code != 0 || warns != c.warns {
-				t.Errorf("exit code %d, warns: %t, want %t:\n%s", code, warns, c.warns, &s.printed)
+			_, warning, warns := strings.Cut(s.printed.String(), "cluster.sh: warning: the token of this job ")
+			if code != 0 || warns != (c.warns != "") || !strings.HasPrefix(warning, c.warns) {
+				t.Errorf("exit code %d, it does not warn with %q:\n%s", code, c.warns, &s.printed)
 			}
 		})
 	}
