@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/explain/humanize"
@@ -122,7 +123,11 @@ func (a commands) prepareClaimSet(ctx context.Context, h *base.Hub, args []strin
 	}
 	prefix := "set"
 	if len(args) > 0 {
-		if _, err := a.GetPool(ctx, h, args[0]); err != nil {
+		p, err := a.GetPool(ctx, h, args[0])
+		if err == nil {
+			err = checkPoolIsLargeEnough(p, o.set.count)
+		}
+		if err != nil {
 			return nil, err
 		}
 		spec.ClusterPoolName, prefix = args[0], args[0]
@@ -138,6 +143,19 @@ func (a commands) prepareClaimSet(ctx context.Context, h *base.Hub, args []strin
 		name = prefix + "-" + rand.String(5)
 	}
 	return &v1alpha1.ClaimSet{ObjectMeta: h.ObjectMeta(name), Spec: spec}, nil
+}
+
+// checkPoolIsLargeEnough returns an error if a pool can never have that many clusters at once.
+func checkPoolIsLargeEnough(p *hivev1.ClusterPool, count int) error {
+	if most := p.Spec.MaxSize; most != nil && int(*most) < count {
+		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its maxSize is %d; --count is %d", p.Name, humanize.FormatCount(int(*most), "cluster"), *most, count),
+			"claim fewer clusters, or raise spec.maxSize of the pool")
+	}
+	if n := len(p.Spec.Inventory); n > 0 && n < count {
+		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its inventory has %s; --count is %d", p.Name, humanize.FormatCount(n, "cluster"), humanize.FormatPlural(n, "entry", "entries"), count),
+			"claim fewer clusters, or add entries to spec.inventory of the pool")
+	}
+	return nil
 }
 
 func (a commands) writeClaimSetCreated(w io.Writer, set *v1alpha1.ClaimSet) error {
