@@ -10,24 +10,20 @@ import (
 // completeBindings completes bindings of which one of the two writes is missing: it writes the
 // cluster into the claim, or the claim into the cluster. If two clusters name a claim that names
 // none, the claim gets the oldest. A pool that is being deleted completes bindings too: nothing
-// else would, and the pool cannot be deleted before the claim is.
+// else would, and the pool cannot be deleted before the claim is. A claim that is held gets its
+// cluster once it is admitted: it may be another one than the claim of that name that the cluster
+// was reserved for, also if it was created before that, in a cache that did not show it yet.
 func (d *draft) completeBindings() {
 	completed := map[string]bool{}
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
-		incomplete := c.Cluster == "" && !m.isReservedForPredecessor(c) || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
+		incomplete := c.Cluster == "" && !c.Held || c.Cluster == m.Name && d.unawareOfClaim[m.Name]
 		readable := m.Unreadable == "" && !c.Unreadable
 		if exists && readable && incomplete && !c.Deleting && !completed[c.Name] {
 			completed[c.Name] = true
 			d.addBinding(c, m, BindingIncomplete, "the binding was interrupted")
 		}
 	}
-}
-
-// isReservedForPredecessor reports whether c may be another claim than the one of that name for which m was reserved:
-// c may not have a cluster, and was not there before. It gets m once it is admitted.
-func (m *Member) isReservedForPredecessor(c Claim) bool {
-	return c.Held && !c.Created.Before(m.ClaimedAt)
 }
 
 // bindWaitingClaims binds the oldest running clusters to the first claims in the queue. A set gets all its clusters

@@ -86,8 +86,6 @@ func applyMark(m *pool.Member, mark string) {
 		m.Marked = true
 	case "protected":
 		m.Protected = true
-	case "reserved": // for a claim that exists since before
-		m.ClaimedAt = noon
 	case "undeletable":
 		m.DeletionError = "the credentials are wrong."
 	case "withdrawn":
@@ -204,8 +202,9 @@ func TestDecide(t *testing.T) {
 		"a binding that has begun is completed":         {settings(0, 0), "a:claimed=x", "x y^9", "bind x a, create"},
 		"a claim that is held gets none":                {settings(1, 1), "a:assignable", "x~ y", "bind y a, create"},
 		"… and asks for no more":                        {settings(1, 1), "a:assignable", "x~", ""},
-		"… but keeps what it has":                       {settings(1, 1), "a:claimed=x+reserved b:assignable", "x~", "bind x a"},
-		"… and not what an earlier one of its name had": {settings(1, 1), "a:claimed=x b:assignable", "x~", ""},
+		"… but keeps what it has":                       {settings(1, 1), "a:claimed=x b:assignable", "x~=a", ""},
+		"… and not what was reserved for its name":      {settings(1, 1), "a:claimed=x b:assignable", "x~", ""},
+		"… until it is admitted":                        {settings(1, 1), "a:claimed=x b:assignable", "x", "bind x a"},
 		"a protected cluster is not deleted":            {settings(1, 1), "a:claimed=x+protected b:assignable", "x!", ""},
 		"… not even if it is broken":                    {settings(1, 1), "a:broken+protected b:assignable", "", ""},
 		"… while others are":                            {settings(1, 0), "a:standby b:standby c:standby+protected", "", "delete b, delete a"},
