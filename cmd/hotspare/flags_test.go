@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,4 +85,19 @@ func TestTheKeptFlagsExist(t *testing.T) {
 			t.Errorf("flag --%s is neither kept nor passed to a hub in the background: add it to keptFlags or passedFlags", f.Name)
 		}
 	})
+}
+
+func TestThePrintedKeptFlagsShowHowToResetOne(t *testing.T) {
+	for want, kept := range map[string]up.Flags{
+		"": {},
+		"using the flags of an earlier start: --containers=false --recipes=/a\n  (to reset a flag, give it its default, as in --containers=true)\n":    {"recipes": {"/a"}, "containers": {"false"}},
+		"using the flags of an earlier start: --insecure-registries=a:1\n  (to reset a flag, give it its default, as in --insecure-registries=\"\")\n": {"insecure-registries": {"a:1"}},
+		"using the flags of an earlier start: --recipes=/a\n  (to reset a flag, give it its default, as in --recipes=\"\")\n":                          {"recipes": {"/a"}},
+	} {
+		var out strings.Builder
+		printKept(&out, upCommand().Flags(), kept)
+		if got := out.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

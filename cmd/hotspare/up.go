@@ -30,10 +30,11 @@ controllers, and a platform that creates real clusters from local processes.
 hotspare stores all data in the data folder and restores it at the next start. Press
 Ctrl-C, or run "hotspare down" in another terminal, to stop everything that it started.
 
-After a successful start, the next start on the same data folder uses these flags again, and prints them:
---additional-certificate-authorities, --authentication-config, --containers, --diagnostics,
---global-pull-secret, --image-cache-size, --insecure-registries, --installer and
---recipes. To reset one of them, give it its default, as in --recipes="" or --containers=true.`
+After a successful start, the next start on the same data folder uses these flags again,
+and prints them: --additional-certificate-authorities, --authentication-config,
+--containers, --diagnostics, --global-pull-secret, --image-cache-size,
+--insecure-registries, --installer and --recipes. To reset one of them, give it its
+default, as in --recipes="" or --containers=true.`
 
 // upFlags are the texts of flags that must be parsed.
 type upFlags struct {

@@ -21,7 +21,7 @@ type Flags map[string][]string
 // flagsPath returns the path of the file with the flags.
 func flagsPath(dir string) string { return filepath.Join(dir, "flags.json") }
 
-// ReadFlags returns the flags that the last start of a hub on the data folder has kept.
+// ReadFlags returns the flags that the last successful start on the data folder has kept.
 func ReadFlags(dir string) (Flags, error) {
 	raw, err := os.ReadFile(flagsPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,9 @@ func runHubOnly(ctx context.Context, o Options, h *hub.Hub, admin client.Client,
 	if err := completeHub(ctx, admin, objects); err != nil {
 		return err
 	}
-	reportReady(o.Dir, h, ready)
+	if err := reportReady(o, h, ready); err != nil {
+		return err
+	}
 	return runUntilOneEnds(ctx,
 		func(ctx context.Context) error { return waitForHubExit(ctx, o.Dir, h) },
 		func(ctx context.Context) error { return runInstallers(ctx, o, h) },

@@ -95,7 +95,7 @@ type Options struct {
 	// HubOnly leaves out the controllers and the local platform: hotspare-manager must be run
 	// separately.
 	HubOnly bool
-	// Flags are kept for the next start on Dir once the hub has started with them.
+	// Flags are kept for the next start on Dir when everything has started with them.
 	Flags Flags
 	// Progress, if not nil, is called with a description of each step.
 	Progress func(step string)
@@ -177,7 +177,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		return explainStartError(o.Dir, err)
 	}
 	defer func() { err = errors.Join(err, h.Stop()) }()
-	if err := errors.Join(h.WriteKubeconfig(KubeconfigPath(o.Dir)), o.Flags.keep(o.Dir)); err != nil {
+	if err := h.WriteKubeconfig(KubeconfigPath(o.Dir)); err != nil {
 		return err
 	}
 	return runOnHub(ctx, o, h, manifests, ready)
@@ -305,10 +305,13 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, manifests []*unstructu
 			if err := completeHub(ctx, admin, manifests); err != nil {
 				return err
 			}
-			if waitForAll(ctx, started, recorded) {
-				reportReady(o.Dir, h, ready)
-				<-ctx.Done()
+			if !waitForAll(ctx, started, recorded) {
+				return nil
 			}
+			if err := reportReady(o, h, ready); err != nil {
+				return err
+			}
+			<-ctx.Done()
 			return nil
 		},
 		func(ctx context.Context) error { return waitForHubExit(ctx, o.Dir, h) },
@@ -339,12 +342,16 @@ func completeHub(ctx context.Context, admin client.Client, manifests []*unstruct
 	return createDefaultImageSet(ctx, admin)
 }
 
-// reportReady writes the ready file and calls ready.
-func reportReady(dir string, h *hub.Hub, ready func(url string)) {
-	if err := os.WriteFile(readyPath(dir), []byte(h.URL()+"\n"), 0o600); err != nil {
+// reportReady keeps the flags, with which everything has started, writes the ready file and calls ready.
+func reportReady(o Options, h *hub.Hub, ready func(url string)) error {
+	if err := o.Flags.keep(o.Dir); err != nil {
+		return err
+	}
+	if err := os.WriteFile(readyPath(o.Dir), []byte(h.URL()+"\n"), 0o600); err != nil {
 		klog.ErrorS(err, "writing the ready file")
 	}
 	ready(h.URL())
+	return nil
 }
 
 // waitForHubExit returns an error when the hub stops on its own, and nil when ctx ends first.

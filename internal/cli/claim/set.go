@@ -145,14 +145,14 @@ func (a commands) prepareClaimSet(ctx context.Context, h *base.Hub, args []strin
 	return &v1alpha1.ClaimSet{ObjectMeta: h.ObjectMeta(name), Spec: spec}, nil
 }
 
-// checkPoolIsLargeEnough returns an error if a pool can never have that many clusters at once.
+// checkPoolIsLargeEnough returns an error if the limits in the spec of a pool allow fewer clusters than count.
 func checkPoolIsLargeEnough(p *hivev1.ClusterPool, count int) error {
 	if most := p.Spec.MaxSize; most != nil && int(*most) < count {
-		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its maxSize is %d; --count is %d", p.Name, humanize.FormatCount(int(*most), "cluster"), *most, count),
+		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its maxSize is %d, and %d were requested", p.Name, humanize.FormatCount(int(*most), "cluster"), *most, count),
 			"claim fewer clusters, or raise spec.maxSize of the pool")
 	}
 	if n := len(p.Spec.Inventory); n > 0 && n < count {
-		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its inventory has %s; --count is %d", p.Name, humanize.FormatCount(n, "cluster"), humanize.FormatPlural(n, "entry", "entries"), count),
+		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its inventory has %s, and %d were requested", p.Name, humanize.FormatCount(n, "cluster"), humanize.FormatPlural(n, "entry", "entries"), count),
 			"claim fewer clusters, or add entries to spec.inventory of the pool")
 	}
 	return nil
