@@ -122,21 +122,23 @@ type mood struct {
 	// slowness is how long a watch stays slow, or not: it is the inverse of how likely that changes when writes become
 	// visible.
 	slowness int
-	// restless is a history in which priorities change all the time, users release sets that wait, and pools shrink at the end;
-	// steady is one in which priorities and ClaimPolicies never change, and claims come and go.
+	// restless is a history in which priorities change all the time and users release sets that wait; without ClaimPolicies, pools
+	// get other limits at the end. steady is one in which priorities, pools and ClaimPolicies never change, and claims come
+	// and go. A history is at most one of them.
 	restless, steady bool
-	// fragile is a history in which the process dies at every 200th call, not at every 4,000th.
+	// fragile is a history in which, if there are crashes, the process dies at every 200th call, not at every 4,000th.
 	fragile bool
 	// foreignFinalizers is a history in which users set and remove finalizers of their own on claims.
 	foreignFinalizers bool
 }
 
 func newMood(r *rand.Rand) mood {
+	temper := r.IntN(4)
 	return mood{
 		pools: 1 + r.IntN(3), lag: []int{0, 0, 2, 20}[r.IntN(4)], crashes: r.IntN(3) > 0, length: 1000 + r.IntN(6000),
 		policies: r.IntN(3) > 0, gates: r.IntN(3) > 0, tight: r.IntN(2) == 0,
 		flapping: r.IntN(3) == 0, foreignPower: r.IntN(3) == 0, narrow: r.IntN(3) == 0,
-		names: []int{16, 16, 3}[r.IntN(3)], slowness: []int{8, 8, 60}[r.IntN(3)], restless: r.IntN(3) == 0, steady: r.IntN(4) == 0, fragile: r.IntN(4) == 0, foreignFinalizers: r.IntN(4) == 0,
+		names: []int{16, 16, 3}[r.IntN(3)], slowness: []int{8, 8, 60}[r.IntN(3)], restless: temper == 0, steady: temper == 1, fragile: r.IntN(4) == 0, foreignFinalizers: r.IntN(4) == 0,
 	}
 }
 

@@ -477,11 +477,22 @@ func (j *judge) checkNewClaim(c *hivev1.ClusterClaim, by *chaos.Task) {
 
 // checkFallback checks that the pool of a set counts already: the time of the preferences before it has passed.
 func (j *judge) checkFallback(set *v1alpha1.ClaimSet, pool string, by *chaos.Task) {
-	moves := j.moves[set.UID] > 0 && set.Status.ClusterPoolName == pool
-	if set.Spec.PoolSelector == nil || moves { // a pool with a longer time may exist since it began to move
+	if set.Spec.PoolSelector == nil {
 		return
 	}
-	from, isUsable := set.CreationTimestamp.Time, j.readsOf(by).usablePools(set)
+	isUsable := j.readsOf(by).usablePools(set)
+	if !isUsable(pool) && slices.ContainsFunc(poolsOf(set), isUsable) {
+		j.report("%s creates claims of set %s on pool %s, which can never serve it, and another can", by.Name, set.Name, pool)
+	}
+	// A set goes on with the pool that it has begun with, or moves to, also if a preferred one was created meanwhile.
+	if due := fallbackTime(set, pool, isUsable); j.h.clock.Now().Before(due) && set.Status.ClusterPoolName != pool {
+		j.report("%s creates claims of set %s on pool %s, %s too early", by.Name, set.Name, pool, due.Sub(j.h.clock.Now()))
+	}
+}
+
+// fallbackTime returns when a pool begins to count for a set: after the times of the preferences before it that can serve the set.
+func fallbackTime(set *v1alpha1.ClaimSet, pool string, isUsable func(string) bool) time.Time {
+	due := set.CreationTimestamp.Time
 	for _, p := range set.Spec.PoolSelector.Preferences {
 		name := p.MatchLabels["name"]
 		if name == pool {
@@ -489,15 +500,10 @@ func (j *judge) checkFallback(set *v1alpha1.ClaimSet, pool string, by *chaos.Tas
 		}
 		if isUsable(name) && p.FallbackAfter != nil {
 			span, _ := p.FallbackAfter.Parse() // our own
-			from = from.Add(span)
+			due = due.Add(span)
 		}
 	}
-	if !isUsable(pool) && slices.ContainsFunc(poolsOf(set), isUsable) {
-		j.report("%s creates claims of set %s on pool %s, which can never serve it, and another can", by.Name, set.Name, pool)
-	}
-	if j.h.clock.Now().Before(from) {
-		j.report("%s creates claims of set %s on pool %s, %s too early", by.Name, set.Name, pool, from.Sub(j.h.clock.Now()))
-	}
+	return due
 }
 
 // isFitting reports whether the pass has read a pool that can serve a set now or later.
@@ -569,11 +575,12 @@ func (j *judge) checkMove(set *v1alpha1.ClaimSet, from string, by *chaos.Task) {
 	for i := range r.pools {
 		p := &r.pools[i]
 		enough := p.Status.Ready+p.Status.Standby >= set.Spec.Size
-		if p.Name != from && isUsable(p.Name) && (enough || mayCreate(p) && !mayCreate(&left)) {
+		isDue := !j.h.clock.Now().Before(fallbackTime(set, p.Name, isUsable))
+		if p.Name != from && isUsable(p.Name) && isDue && (enough || mayCreate(p) && !mayCreate(&left)) {
 			return
 		}
 	}
-	j.report("%s moves set %s away from pool %s, and no other can serve it sooner", by.Name, set.Name, from)
+	j.report("%s moves set %s away from pool %s, and no other that counts by now can serve it sooner", by.Name, set.Name, from)
 }
 
 // mayCreate reports whether no person must act before a pool creates clusters.

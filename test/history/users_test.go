@@ -32,7 +32,7 @@ func (h *history) actAsUser() {
 	case h.mood.steady && n >= 30 && n < 37:
 		h.create(h.newClaim())
 		h.releaseClaim()
-	case h.mood.restless && !h.mood.steady && n%3 == 0:
+	case h.mood.restless && n%3 == 0:
 		h.changePriority()
 	case h.mood.foreignFinalizers && n%4 == 0:
 		h.toggleFinalizer()
@@ -227,7 +227,7 @@ func (h *history) toggleFinalizer() {
 func (h *history) removeFinalizers() {
 	for _, c := range list[*hivev1.ClusterClaim](h.judge) {
 		if c = c.DeepCopy(); controllerutil.ContainsFinalizer(c, foreignFinalizer) {
-			h.edit("user", c, "no finalizer", func() { controllerutil.RemoveFinalizer(c, foreignFinalizer) })
+			h.edit("user", c, "finalizer removed", func() { controllerutil.RemoveFinalizer(c, foreignFinalizer) })
 		}
 	}
 }
