@@ -41,7 +41,7 @@ fail() {
 # require fails unless a variable is set.
 require() { eval "[ -n \"\${$1:-}\" ]" || fail "$1 is not set: the head of this script says what it is"; }
 
-# name prints CLAIM with the characters that the name of an object can have.
+# name prints CLAIM as the name of an object.
 name() { printf %s "$CLAIM" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9-' '-' | sed 's/^-*//; s/-*$//'; }
 
 # hub runs kubectl on the hub, in the namespace of the pool.
@@ -128,16 +128,16 @@ check_token() {
   [ -n "${HUB:-}" ] && [ -z "${ACTIONS_ID_TOKEN_REQUEST_URL:-}" ] || return 0
   read_times "${HUB_TOKEN:-}"
   now=$(date +%s)
+  if [ -n "$exp" ] && [ "$exp" -le "$now" ]; then
+    echo "cluster.sh: warning: the token of this job expired $(((now - exp) / 60)) minutes ago, by the clock of this machine. See docs/ci/tokens.md" >&2
+    return 0
+  fi
   if [ -n "${CI_JOB_TIMEOUT:-}" ]; then
     from=${iat:-$now} needed=$CI_JOB_TIMEOUT
   else
     from=$now needed=$(seconds "${LIFETIME:-2h}")
   fi
   [ -n "$exp" ] && [ -n "$needed" ] && [ $((exp - from)) -lt "$needed" ] || return 0
-  if [ "$exp" -le "$now" ]; then
-    echo "cluster.sh: warning: the token of this job expired $(((now - exp) / 60)) minutes ago, by the clock of this machine. See docs/ci/tokens.md" >&2
-    return 0
-  fi
   echo "cluster.sh: warning: the token of this job expires in $(((exp - now) / 60)) minutes, and the job may run for longer. The hub then accepts neither" \
     "heartbeats nor the release of the claim: hotspare destroys the cluster of a claim with a heartbeat $HEARTBEAT_TIMEOUT later, although the job uses it." \
     "Use a token that is valid until the job ends: on GitLab, set timeout of the job. See docs/ci/tokens.md" >&2
@@ -334,7 +334,7 @@ case "${1:-}" in
 claim | release | run)
   require CLAIM
   cleaned=$(name)
-  [ -n "$cleaned" ] || fail "CLAIM is $CLAIM: it has no letter and no digit"
+  [ -n "$cleaned" ] || fail "CLAIM is $CLAIM: it has none of a-z, A-Z and 0-9"
   CLAIM=$cleaned
   log_in && command=$1 && shift && "$command" "$@"
   ;;

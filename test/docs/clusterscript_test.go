@@ -20,6 +20,7 @@ const fakeKubectl = `#!/bin/sh
 echo "$*" >> "$CALLS"
 case "$*" in
 *whoami*) eval "${WHOAMI:-echo ci}" ;;
+*can-i*) eval "${CAN_I:-}" ;;
 *"create -f -"*) cat > /dev/null && eval "${CREATE:-}" ;;
 *"wait --for"*) eval "${WAIT:-}" ;;
 *annotate*) eval "${ANNOTATE:-}" ;;
@@ -267,12 +268,13 @@ func TestTheScriptReleasesTheClaimThatItCannotUse(t *testing.T) {
 		"claim: there is no name":                                     {[]string{"claim"}, "CLAIM=", 1, false, "cluster.sh: CLAIM is not set"},
 		"run: there is no command":                                    {[]string{"run"}, "WAIT=", 1, false, "cluster.sh: run needs a command"},
 		"run: the command succeeds":                                   {[]string{"run", "true"}, "WAIT=", 0, true, ""},
+		"run: the account may not patch claims":                       {[]string{"run", "true"}, "CAN_I=exit 1", 0, true, "cluster.sh: ci may not patch claims, so this claim has no heartbeat: "},
 		"run: the command fails":                                      {[]string{"run", "sh", "-c", "exit 7"}, "WAIT=", 7, true, ""},
 		"run: the wait times out":                                     {[]string{"run", "true"}, "WAIT=exit 1", 1, true, ""},
 		"run: the claim is another job's":                             {[]string{"run", "true"}, "CREATE=echo 'Error from server (AlreadyExists): exists' >&2; exit 1", 1, false, ""},
 		"release":                                                     {[]string{"release"}, "WAIT=", 0, true, ""},
 		"release: the name begins and ends with other characters":     {[]string{"release"}, "CLAIM=-_C!", 0, true, ""},
-		"release: the name has no other characters":                   {[]string{"release"}, "CLAIM=-_!", 1, false, "cluster.sh: CLAIM is -_!: it has no letter and no digit"},
+		"release: the name has no other characters":                   {[]string{"release"}, "CLAIM=-_!", 1, false, "cluster.sh: CLAIM is -_!: it has none of a-z, A-Z and 0-9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -385,7 +387,9 @@ func TestTheScriptWarnsOfATokenThatExpiresEarly(t *testing.T) {
 		"elsewhere, for less than the default":     {[]string{lives(0, 7000)}, expires},
 		"elsewhere, and the lifetime is not valid": {[]string{lives(0, 300), "LIFETIME=1 day"}, ""},
 		"a token that does not expire":             {[]string{token(`{"iss": "x"}`)}, ""},
-		"a token that has expired":                 {[]string{lives(7000, -600)}, "expired 10 minutes ago"},
+		"a token that has expired":                 {[]string{lives(7000, -600)}, "expired "},
+		"one that was valid for long enough":       {[]string{lives(7000, -600), "CI_JOB_TIMEOUT=3600"}, "expired "},
+		"one, and the lifetime is not valid":       {[]string{lives(7000, -600), "LIFETIME=1.5h"}, "expired "},
 		"a token that is opaque":                   {[]string{"HUB_TOKEN=secret"}, ""},
 		"GitHub":                                   {[]string{lives(0, 300), "ACTIONS_ID_TOKEN_REQUEST_URL=https://x"}, ""},
 		"a stored secret":                          {[]string{lives(0, 300), "HUB="}, ""},
