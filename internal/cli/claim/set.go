@@ -147,13 +147,15 @@ func (a commands) prepareClaimSet(ctx context.Context, h *base.Hub, args []strin
 
 // checkPoolIsLargeEnough returns an error if the limits in the spec of a pool allow fewer clusters than count.
 func checkPoolIsLargeEnough(p *hivev1.ClusterPool, count int) error {
+	refuse := func(most int, why, remedy string) error {
+		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because %s, and %d were requested", p.Name, humanize.FormatCount(most, "cluster"), why, count),
+			"claim fewer clusters, or "+remedy)
+	}
 	if most := p.Spec.MaxSize; most != nil && int(*most) < count {
-		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its maxSize is %d, and %d were requested", p.Name, humanize.FormatCount(int(*most), "cluster"), *most, count),
-			"claim fewer clusters, or raise spec.maxSize of the pool")
+		return refuse(int(*most), fmt.Sprintf("its maxSize is %d", *most), "raise spec.maxSize of the pool")
 	}
 	if n := len(p.Spec.Inventory); n > 0 && n < count {
-		return base.WithRemedy(fmt.Errorf("pool %s can have at most %s, because its inventory has %s, and %d were requested", p.Name, humanize.FormatCount(n, "cluster"), humanize.FormatPlural(n, "entry", "entries"), count),
-			"claim fewer clusters, or add entries to spec.inventory of the pool")
+		return refuse(n, "its inventory has "+humanize.FormatPlural(n, "entry", "entries"), "add entries to spec.inventory of the pool")
 	}
 	return nil
 }
