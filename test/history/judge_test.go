@@ -493,6 +493,9 @@ func (j *judge) checkFallback(set *v1alpha1.ClaimSet, pool string, by *chaos.Tas
 // fallbackTime returns when a pool begins to count for a set: after the times of the preferences before it that can serve the set.
 func fallbackTime(set *v1alpha1.ClaimSet, pool string, isUsable func(string) bool) time.Time {
 	due := set.CreationTimestamp.Time
+	if set.Spec.PoolSelector == nil {
+		return due
+	}
 	for _, p := range set.Spec.PoolSelector.Preferences {
 		name := p.MatchLabels["name"]
 		if name == pool {

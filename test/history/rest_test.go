@@ -52,8 +52,8 @@ func (h *history) converge() {
 }
 
 // correctPools mends what keeps pools from working, and not their other limits: gates that are not known, and a
-// maxConcurrent of 0. In a restless history without ClaimPolicies, pools get small limits. Where there are ClaimPolicies, a pool must be able to serve what they admit: otherwise its claims keep
-// places from those of other pools (ADR 0035).
+// maxConcurrent of 0. In a restless history without ClaimPolicies, pools get small limits. Where there are ClaimPolicies, a
+// pool must be able to serve what they admit: otherwise its claims keep places from those of other pools (ADR 0035).
 func (h *history) correctPools() {
 	if h.mood.gates {
 		h.create(h.newBootstrap())
