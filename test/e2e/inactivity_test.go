@@ -208,12 +208,13 @@ func (h *hub) clientsWake(t *testing.T, kubeconfig string, n int) {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
+	began := time.Now()
 	for range n {
 		all.Go(func() {
 			one := &http.Client{Transport: &http.Transport{TLSClientConfig: verify, DisableKeepAlives: true}, Timeout: patience}
 			answer, err := one.Get(config.Host + "/api/v1/namespaces")
 			if err != nil {
-				t.Error(err)
+				t.Errorf("after %.1fs: %v", time.Since(began).Seconds(), err)
 				return
 			}
 			defer answer.Body.Close()

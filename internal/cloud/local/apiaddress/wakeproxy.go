@@ -15,14 +15,14 @@ type Limits struct {
 	// Connections is the maximum number of connections that wait, or are passed, at the same time. More are closed
 	// at once.
 	Connections int
-	// Hello is how long a client may take to begin a TLS handshake.
+	// Hello is how long a client may take to begin a TLS handshake. Many clients on a busy computer take seconds.
 	Hello time.Duration
 	// Wait is how long a connection waits for the first byte of the API.
 	Wait time.Duration
 }
 
-// DefaultLimits are the limits of local clusters.
-var DefaultLimits = Limits{Connections: 1000, Hello: 5 * time.Second, Wait: time.Minute}
+// DefaultLimits are the limits of local clusters. Hello is that of kube-apiserver (ReadHeaderTimeout).
+var DefaultLimits = Limits{Connections: 1000, Hello: 32 * time.Second, Wait: time.Minute}
 
 // A Budget limits the connections of all WakeProxies that share it, which need two open files each.
 type Budget struct {
