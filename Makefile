@@ -128,7 +128,7 @@ kubernetes-tests: build ## Run Kubernetes' own end-to-end tests that match KUBER
 	@mkdir -p bin/kubernetes
 	@cd test/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../bin/kubernetes/agnhost k8s.io/kubernetes/test/images/agnhost
 	@cd test/kubernetes && go test -vet=off -c -trimpath -ldflags '-s -w' -o ../../bin/kubernetes/e2e.test k8s.io/kubernetes/test/e2e
-	@go test -tags containers -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./test/containers -args \
+	@go test -tags containers -count=1 -v -timeout 90m -run '^TestKubernetes$$' ./test/containers -args \
 		-kubernetes.focus='$(KUBERNETES_FOCUS)' -kubernetes.skip='$(KUBERNETES_SKIP)'
 
 .PHONY: screenshots

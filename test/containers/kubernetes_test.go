@@ -21,14 +21,14 @@ import (
 var (
 	kubernetesFocus   = flag.String("kubernetes.focus", "", "run the end-to-end tests of Kubernetes whose names match; empty runs none")
 	kubernetesSkip    = flag.String("kubernetes.skip", "", "leave out those whose names match")
-	kubernetesTimeout = flag.String("kubernetes.timeout", "40m", "how long they may take")
+	kubernetesTimeout = flag.String("kubernetes.timeout", "80m", "how long they may take")
 )
 
 // kubernetesPrograms is the folder into which make kubernetes-tests builds e2e.test and agnhost.
 const kubernetesPrograms = "../../bin/kubernetes"
 
 // registry is the registry in the names of the images of Kubernetes' tests.
-const registry = "registry.k8s.io/e2e-test-images/"
+const registry = "registry.k8s.io/"
 
 // TestKubernetes runs Kubernetes' own end-to-end tests on a cluster with two workers. It makes the
 // images that most of them use from Debian's programs, because it has no network. Tests that need
@@ -81,15 +81,20 @@ func makeKubernetesImages(t *testing.T) []string {
 	for _, name := range []string{"localhost.crt", "localhost.key"} {
 		withAgnhost[name] = filepath.Join(porter, name)
 	}
+	withKitten := maps.Clone(tools) // what the tests of image volumes read
+	withKitten["data.json"] = writeTestFile(t, `{"image": "kitten.jpg"}`)
+	withKitten["etc/os-release"] = writeTestFile(t, "NAME=\"Alpine Linux\"\n")
 	var archives []string
 	for _, image := range []struct {
 		name     string
 		files    map[string]string
 		settings map[string]any
 	}{
-		{"busybox:1.37.0-1", tools, map[string]any{"Cmd": []string{"sh"}}},
-		{"glibc-dns-testing:2.0.0", tools, map[string]any{"Cmd": []string{"sleep", "100000"}}},
-		{"agnhost:2.63.0", withAgnhost, map[string]any{"Entrypoint": []string{"/agnhost"}, "Cmd": []string{"pause"}}},
+		{"pause:3.10.2", withAgnhost, map[string]any{"Entrypoint": []string{"/agnhost", "pause"}}},
+		{"e2e-test-images/busybox:1.37.0-1", tools, map[string]any{"Cmd": []string{"sh"}}},
+		{"e2e-test-images/glibc-dns-testing:2.0.0", tools, map[string]any{"Cmd": []string{"sleep", "100000"}}},
+		{"e2e-test-images/agnhost:2.63.0", withAgnhost, map[string]any{"Entrypoint": []string{"/agnhost"}, "Cmd": []string{"pause"}}},
+		{"e2e-test-images/kitten:1.8", withKitten, map[string]any{"Cmd": []string{"sh"}}},
 	} {
 		image.settings["Env"] = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 		path := filepath.Join(t.TempDir(), "image.tar")
@@ -99,6 +104,16 @@ func makeKubernetesImages(t *testing.T) []string {
 		archives = append(archives, path)
 	}
 	return archives
+}
+
+// writeTestFile writes a file with the content, and returns its path.
+func writeTestFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // moduleFolder returns the folder of the module k8s.io/kubernetes.
