@@ -170,16 +170,16 @@ get_cluster() {
 apiVersion: hive.openshift.io/v1
 kind: ClusterClaim
 metadata:
-  name: $CLAIM
+  name: '$CLAIM'
   annotations:
     ${HEARTBEAT_PID:+hotspare.io/heartbeat-timeout: $HEARTBEAT_TIMEOUT}
     ${PRIORITY:+hotspare.io/priority: '$PRIORITY'}
 spec:
-  clusterPoolName: $POOL
+  clusterPoolName: '$POOL'
   lifetime: ${LIFETIME:-2h}
   subjects:
   - kind: User
-    name: "$me"
+    name: '$(echo "$me" | sed "s/'/''/g")'
 YAML
   ) || {
     case $answer in
@@ -205,7 +205,8 @@ YAML
   (trap - EXIT && report_waiting) &
   reporter=$!
   wait "$child" || {
-    why=$(pending_message)
+    why=$(end_message)
+    why=${why:-$(pending_message)}
     fail "claim $CLAIM has no running cluster${why:+: $why}"
   }
   kill "$reporter" 2> /dev/null || true
@@ -224,12 +225,26 @@ YAML
 # pending_message prints why the claim has no cluster yet.
 pending_message() { hub get clusterclaim "$CLAIM" -o jsonpath='{.status.conditions[?(@.type=="Pending")].message}' 2> /dev/null || true; }
 
-# report_waiting prints why the claim waits, whenever that has changed, until it is ended. If this script is killed, it ends
-# the kubectl that waits for the cluster.
+# end_message prints why the claim will have no running cluster any more; nothing if it may still get one.
+end_message() {
+  state=$(hub get clusterclaim "$CLAIM" -o jsonpath='{.metadata.deletionTimestamp}/{.status.conditions[?(@.type=="ClusterRunning")].reason}' 2>&1) || true
+  case $state in
+  *NotFound*"\"$CLAIM\" not found"*) echo "it was released, and does not exist any more" ;;
+  [0-9]*Z/*) echo "it was released, and is being deleted" ;;
+  */ClusterDeleted) echo "its cluster was deleted" ;;
+  esac
+}
+
+# report_waiting prints why the claim waits, whenever that has changed, until it is ended. It ends the kubectl that waits for the
+# cluster if the claim will not get one any more, or if this script is killed.
 report_waiting() {
   printed=
   while sleep "${REPORT_INTERVAL:-15}" > /dev/null 2>&1; do # it may outlive this process, and must not keep the output open
     if ! kill -0 $$ 2> /dev/null; then
+      kill "$child" 2> /dev/null || true
+      return
+    fi
+    if [ -n "$(end_message)" ]; then
       kill "$child" 2> /dev/null || true
       return
     fi
@@ -239,19 +254,19 @@ report_waiting() {
   done
 }
 
-# renew_heartbeat renews the heartbeat of the claim four times in its timeout, while process $HEARTBEAT_PID lives
-# and the claim exists, and reports what fails.
+# renew_heartbeat renews the heartbeat of the claim four times in its timeout, and more often while that fails, while process
+# $HEARTBEAT_PID lives and the claim exists, and reports what fails.
 renew_heartbeat() {
   trap - EXIT
-  case $HEARTBEAT_TIMEOUT in *m) pause=$((${HEARTBEAT_TIMEOUT%m} * 15)) ;; *) pause=$((${HEARTBEAT_TIMEOUT%s} / 4)) ;; esac
-  failures=0 reported=
+  interval=$(($(seconds "$HEARTBEAT_TIMEOUT") / 4)) failures=0 reported=
   while kill -0 "$HEARTBEAT_PID" 2> /dev/null && { [ "$command" = run ] || [ -e "$CLUSTER_KUBECONFIG.log" ]; }; do # "release" removes the file
-    if answer=$(exec 2>&1 && hub annotate --overwrite clusterclaim "$CLAIM" "hotspare.io/heartbeat=$(date +%s)" -o jsonpath='{.metadata.deletionTimestamp}'); then
+    if answer=$(exec 2>&1 && hub annotate --overwrite clusterclaim "$CLAIM" "hotspare.io/heartbeat=$(date +%s)" -o jsonpath='{.metadata.deletionTimestamp}' --request-timeout "${interval}s"); then
       case $answer in *[0-9]Z) report "claim $CLAIM was released, perhaps because its lifetime (LIFETIME: ${LIFETIME:-2h}) has elapsed, and its cluster is being destroyed" && return ;; esac
       [ -z "$reported" ] || report "the hub accepts the heartbeat of claim $CLAIM again"
-      failures=0 reported=
+      failures=0 reported= pause=$interval
     else
       report_failure
+      pause=$((interval > 5 ? interval / 3 : 1))
     fi
     sleep "$pause" 2> /dev/null # it may outlive this process, and must not keep the output of the script open
   done
@@ -307,7 +322,9 @@ run() {
   HEARTBEAT_PID=${HEARTBEAT_PID:-$$}
   release_at_exit
   get_cluster
-  KUBECONFIG=$CLUSTER_KUBECONFIG "$@" &
+  # The command keeps the standard input of this script: a shell gives /dev/null to what it runs in the background.
+  if (: <&0) 2> /dev/null; then exec 3<&0; else exec 3< /dev/null; fi
+  KUBECONFIG=$CLUSTER_KUBECONFIG "$@" <&3 3<&- &
   child=$!
   wait "$child"
 }

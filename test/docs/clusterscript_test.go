@@ -15,7 +15,7 @@ import (
 )
 
 // fakeKubectl answers what the script asks of a hub, and records its arguments in $CALLS. These variables change an answer:
-// WHOAMI, CREATE, WAIT and ANNOTATE are shell commands that run in its place.
+// WHOAMI, CREATE, WAIT, ANNOTATE and STATE are shell commands that run in its place.
 const fakeKubectl = `#!/bin/sh
 echo "$*" >> "$CALLS"
 case "$*" in
@@ -24,6 +24,7 @@ case "$*" in
 *"create -f -"*) cat > /dev/null && eval "${CREATE:-}" ;;
 *"wait --for"*) eval "${WAIT:-}" ;;
 *annotate*) eval "${ANNOTATE:-}" ;;
+*deletionTimestamp*) eval "${STATE:-}" ;;
 *Pending*) echo 'there is no pool p' ;;
 *adminKubeconfigSecretRef*) echo s ;;
 *data.kubeconfig*) printf %s the-kubeconfig | base64 ;;
@@ -402,6 +403,36 @@ func TestTheScriptWarnsOfATokenThatExpiresEarly(t *testing.T) {
 			_, warning, warns := strings.Cut(s.printed.String(), "cluster.sh: warning: the token of this job ")
 			if code != 0 || warns != (c.warns != "") || !strings.HasPrefix(warning, c.warns) {
 				t.Errorf("exit code %d, it does not warn with %q:\n%s", code, c.warns, &s.printed)
+			}
+		})
+	}
+}
+
+func TestACommandKeepsTheStandardInputOfTheScript(t *testing.T) {
+	t.Parallel()
+	s := newScript(t, []string{"run", "sh", "-s"})
+	s.cmd.Stdin = strings.NewReader("echo from standard input\n")
+	s.start()
+	s.readUntil("from standard input")
+	if code := s.wait(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, &s.printed)
+	}
+}
+
+func TestAJobEndsWhenItsClaimIsGone(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		`echo 'Error from server (NotFound): clusterclaims.hive.openshift.io "c" not found'; exit 1`: "it was released, and does not exist any more",
+		`echo 2026-11-29T20:00:00Z/`: "it was released, and is being deleted",
+		`echo /ClusterDeleted`:       "its cluster was deleted",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, []string{"run", "true"}, "REPORT_INTERVAL=0.1", "WAIT=exec sleep 1000", "STATE="+state)
+			s.start()
+			s.readUntil("claim c has no running cluster: " + want)
+			if code := s.wait(); code == 0 {
+				t.Error("exit code 0")
 			}
 		})
 	}
