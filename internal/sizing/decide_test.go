@@ -159,7 +159,7 @@ func TestALongerResumeRaisesTheCountsAtOnce(t *testing.T) {
 	}
 	running := func(resume time.Duration) int {
 		d := Durations{Resume: resume, Install: 40 * time.Minute}
-		l := Relearn(&h, s.Objective, d, "", monday)
+		l := Relearn(&h, time.Time{}, s.Objective, d, "", monday)
 		if l.FitsLeads(s.Objective, Durations{Resume: 5 * resume, Install: d.Install}) {
 			t.Error("a resume that takes five times as long has the same scores")
 		}
@@ -476,7 +476,7 @@ func TestRelearnedIsCloseToLearned(t *testing.T) {
 		}
 	}
 	l.Advance(monday)
-	again := Relearn(&h, s.Objective, s.Durations, "", monday)
+	again := Relearn(&h, time.Time{}, s.Objective, s.Durations, "", monday)
 	for hour := range 24 {
 		at := monday.Add(time.Duration(hour)*time.Hour + 30*time.Minute)
 		a, b := runningAt(l, at), runningAt(again, at)
@@ -503,11 +503,50 @@ func TestAGapIsNotATimeWithoutDemand(t *testing.T) {
 		if claimsAfter {
 			h.Add("last", monday.Add(-30*time.Minute), false, monday)
 		}
-		return Relearn(&h, s.Objective, s.Durations, "", monday).averageRate()
+		return Relearn(&h, time.Time{}, s.Objective, s.Durations, "", monday).averageRate()
 	}
 	for _, claimsAfter := range []bool{false, true} {
 		if with, without := rate(true, claimsAfter), rate(false, claimsAfter); with < 0.85 || without > 0.65 {
 			t.Errorf("one claim an hour: %.2f with a gap, %.2f without", with, without)
 		}
+	}
+}
+
+func TestTheTimeBeforeTheFirstClaimIsLearnedAgain(t *testing.T) {
+	s := given()
+	var h demand.History
+	for i := range 25 {
+		h.Add(fmt.Sprint(i), monday.Add(-time.Duration(i)*4*time.Hour), false, monday)
+	}
+	since := monday.AddDate(0, 0, -23)
+	if hours := Relearn(&h, since, s.Objective, s.Durations, "", monday).Hours; hours < 400 { // old ones weigh less
+		t.Errorf("%.0f hours of 23 days are learned again", hours)
+	}
+	if l := Relearn(&h, monday.AddDate(-300, 0, 0), s.Objective, s.Durations, "", monday); l.Hours > 732*24 {
+		t.Errorf("%.0f hours are learned again", l.Hours)
+	}
+}
+
+func TestAForecastNoticesThatDemandHasStopped(t *testing.T) {
+	s := given()
+	l := NewLearned(monday.AddDate(0, 0, -60), "")
+	l.SetLeads(s.Objective, s.Durations)
+	for at := l.At; at.Before(monday.AddDate(0, 0, -30)); at = at.Add(10 * time.Minute) {
+		l.AddClaim(at, true)
+	}
+	forecast := func(now time.Time) Forecast {
+		l.Advance(now)
+		s.Now, s.Learned = now, l
+		f := ForecastHour(s)
+		if f == nil {
+			t.Fatal("no forecast")
+		}
+		return *f
+	}
+	if busy := forecast(monday.AddDate(0, 0, -30)); busy.Mean < 4 {
+		t.Errorf("six claims an hour: %+v", busy)
+	}
+	if silent := forecast(monday); silent.Low > 0 || silent.Mean > 1 {
+		t.Errorf("a month without a claim: %+v", silent)
 	}
 }

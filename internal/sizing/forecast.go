@@ -23,7 +23,7 @@ func ForecastHour(s Snapshot) *Forecast {
 		return nil
 	}
 	l := s.Learned
-	mean := s.Calendar.At(s.Now).DemandFactor() * l.expectedClaims(time.Hour)
+	mean := s.Calendar.At(s.Now).DemandFactor() * l.expectedNow(time.Hour)
 	if !(mean > 0) || mean > maxForecast {
 		mean = math.Min(math.Max(mean, 0), maxForecast)
 	}

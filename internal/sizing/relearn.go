@@ -6,16 +6,12 @@ import (
 	"hotspare.io/hotspare/internal/sizing/demand"
 )
 
-// Relearn computes a Learned from a record of claims: after the Learned was lost, or after claims were
+// Relearn computes a Learned from a record of claims that began at since: after the Learned was lost, or after claims were
 // imported. The record has no times within a quarter of an hour; Relearn puts as many claims into one
 // minute as the record says, and spreads the others evenly.
-func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.Time) *Learned {
+func Relearn(h *demand.History, since time.Time, o Objective, d Durations, zone string, now time.Time) *Learned {
 	bins, gaps := newestBins(h.Bins()), h.Gaps()
-	begin := now
-	if len(bins) > 0 && bins[0].Begin().Before(now) {
-		begin = bins[0].Begin()
-	}
-	l := NewLearned(begin, zone)
+	l := NewLearned(beginOfLearning(bins, since, len(bins) < len(h.Bins()), now), zone)
 	l.SetLeads(o, d)
 	for _, b := range bins {
 		if b.Begin().After(now) {
@@ -36,6 +32,25 @@ func Relearn(h *demand.History, o Objective, d Durations, zone string, now time.
 	}
 	l.Advance(now)
 	return l
+}
+
+// maxLearned is how far back Relearn looks: no claims are recorded for longer.
+const maxLearned = 731 * 24 * time.Hour
+
+// beginOfLearning returns when learning begins: when recording did, since nobody claimed anything from then to the first bin. If
+// older bins were cut, it begins with the first that is left.
+func beginOfLearning(bins []demand.Bin, since time.Time, cut bool, now time.Time) time.Time {
+	begin := since
+	if len(bins) > 0 && (cut || begin.IsZero() || bins[0].Begin().Before(begin)) {
+		begin = bins[0].Begin()
+	}
+	if oldest := now.Add(-maxLearned); begin.Before(oldest) && !begin.IsZero() {
+		begin = oldest
+	}
+	if begin.IsZero() || begin.After(now) {
+		return now
+	}
+	return begin
 }
 
 // maxReplayed limits the claims of one bin that are replayed one by one, maxRelearned those of all

@@ -99,8 +99,8 @@ func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
 	if len(faults) > 0 {
 		return nil, joinFaults(faults)
 	}
-	if f.Static != nil && (f.Static.Running < 0 || f.Static.Size < f.Static.Running) {
-		return nil, fmt.Errorf("static.running %d is not from 0 to static.size %d", f.Static.Running, f.Static.Size)
+	if f.Static != nil && (f.Static.Running < 0 || f.Static.Size < f.Static.Running || f.Static.Size > maxRunning) {
+		return nil, fmt.Errorf("static.running %d is not from 0 to static.size %d, or static.size is more than %d: correct them", f.Static.Running, f.Static.Size, maxRunning)
 	}
 	a := &simulate.Auto{Zone: p.Zone.String(), Method: f.Method, Given: sizing.Snapshot{
 		Objective: p.Objective, Calendar: p.Calendar, Limits: p.Limits,
@@ -112,7 +112,7 @@ func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
 	}
 	before := s.options
 	before.From, before.To, before.Samples = s.trace.Begin(), s.options.From, 0
-	if before.From.Equal(before.To) {
+	if !before.From.Before(before.To) {
 		a.Given.Static = sizing.Setting{Running: 1, Size: 2}
 		return a, nil
 	}

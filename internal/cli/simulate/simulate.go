@@ -4,6 +4,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -211,13 +212,13 @@ func (o *options) parseSleep(s *study) error {
 // checkNumbers checks the ranges of the flags that are numbers.
 func (o *options) checkNumbers() error {
 	switch {
-	case o.atOnce <= 0 || o.atOnce >= 100:
+	case !(o.atOnce > 0 && o.atOnce < 100): // also if it is no number
 		return fmt.Errorf("--at-once %g is not above 0 and below 100: no pool can serve every claim at once; 99.9 is possible", o.atOnce)
 	case o.maxWait < 0:
 		return fmt.Errorf("--max-wait %s is negative: use 0 or more", o.maxWait)
-	case o.train < 0 || o.train > 0.95:
+	case !(o.train >= 0 && o.train <= 0.95):
 		return fmt.Errorf("--train %g is not from 0 to 0.95: 0.25 learns from the first quarter of the time", o.train)
-	case o.failedResumes < 0 || o.failedResumes >= 100 || o.failedInstalls < 0 || o.failedInstalls >= 100:
+	case !(o.failedResumes >= 0 && o.failedResumes < 100 && o.failedInstalls >= 0 && o.failedInstalls < 100):
 		return errors.New("--failed-resumes and --failed-installs must be percentages from 0 to below 100")
 	case o.maxSize < -1 || o.maxConcurrent < -1:
 		return errors.New("--max-size and --max-concurrent must be 0 or more, or -1 for no limit")
@@ -244,7 +245,10 @@ func (s *study) chooseSpan(q *options) error {
 		}
 		*l.at = at.UTC()
 	}
-	if !s.options.From.Before(s.options.To) || !s.options.From.Before(end) || s.options.To.Before(begin) {
+	if s.options.To.After(end.Add(maxAfterTrace)) {
+		return fmt.Errorf("--to %s is more than %d days after the end of the trace, %s: use an earlier time", q.to, int(maxAfterTrace.Hours()/24), end.Format(time.RFC3339))
+	}
+	if !s.hasClaims(s.options.From, s.options.To) {
 		return fmt.Errorf("no claim is between %s and %s: the trace begins at %s and ends at %s", s.options.From.Format(time.RFC3339),
 			s.options.To.Format(time.RFC3339), begin.Format(time.RFC3339), end.Format(time.RFC3339))
 	}
@@ -253,6 +257,14 @@ func (s *study) chooseSpan(q *options) error {
 		s.notes = append(s.notes, "the trace has one claim: there is nothing to learn from")
 	}
 	return nil
+}
+
+// maxAfterTrace is how long after the last claim a simulation may end.
+const maxAfterTrace = 366 * 24 * time.Hour
+
+// hasClaims reports whether the trace has claims from one time to another.
+func (s *study) hasClaims(from, to time.Time) bool {
+	return slices.ContainsFunc(s.trace.Claims, func(c simulate.Claim) bool { return c.Arrived >= from.Unix() && c.Arrived < to.Unix() })
 }
 
 // writeChart writes a chart of the first policy.

@@ -298,6 +298,16 @@ func TestARecordThatCannotBeReadIsSetAside(t *testing.T) {
 	}
 	h.work(7)
 	want(t, "RecordUsable after a week", h.says(v1alpha1.PolicyRecordUsable), "True Recorded")
+
+	damaged := h.record()
+	damaged.BinaryData[record.ClaimsKey] = []byte{8, 8, 8}
+	if err := h.Update(h.Context(), damaged); err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	h.work(1)
+	want(t, "RecordUsable after a second damage", h.says(v1alpha1.PolicyRecordUsable), "False SetAside")
+	want(t, "the claims of the second record", string(h.record().BinaryData[record.SetAsidePrefix+record.ClaimsKey]), "\x08\x08\x08")
 }
 
 func TestARecordFromTheFutureIsKept(t *testing.T) {

@@ -66,7 +66,8 @@ func (r *Reconciler) reportInvalid(
 func (r *Reconciler) reportObstacle(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation) error {
 	o := s.obstacle
 	return r.patchStatus(ctx, p, &v1alpha1.PoolPolicyStatus{CountsSetBy: v1alpha1.CountsSetByUser}, understood,
-		isFalse(v1alpha1.PolicyReady, o.reason, o.message), isFalse(v1alpha1.PolicyApplied, o.reason, o.message))
+		isFalse(v1alpha1.PolicyReady, o.reason, o.message), isFalse(v1alpha1.PolicyApplied, o.reason, o.message),
+		isFalse(v1alpha1.PolicyRecordUsable, o.reason, o.message))
 }
 
 var understood = isTrue(v1alpha1.PolicyValid, v1alpha1.ReasonUnderstood, "The specification is valid")
@@ -74,7 +75,7 @@ var understood = isTrue(v1alpha1.PolicyValid, v1alpha1.ReasonUnderstood, "The sp
 // reportStatus writes what was decided, and what it is based on.
 func (r *Reconciler) reportStatus(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, refusal string) error {
 	known := p.Status.ManualChange
-	st := newStatus(s, plan)
+	st := newStatus(s, plan, refusal == "")
 	applied := describeApplied(p, s, plan, refusal)
 	if applied.status == metav1.ConditionTrue {
 		st.CountsSetBy = v1alpha1.CountsSetByPolicy
@@ -88,7 +89,8 @@ func (r *Reconciler) reportStatus(ctx context.Context, p *v1alpha1.PoolPolicy, s
 	return nil
 }
 
-func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
+// newStatus returns the status without its conditions. Accepted is set if the API server has accepted the counts of the plan.
+func newStatus(s *observation, plan counts.Plan, accepted bool) *v1alpha1.PoolPolicyStatus {
 	t, now := s.record.tracker, s.snapshot.Sizing.Now
 	at := metav1.NewTime(now.Truncate(time.Second))
 	st := &v1alpha1.PoolPolicyStatus{
@@ -109,12 +111,12 @@ func newStatus(s *observation, plan counts.Plan) *v1alpha1.PoolPolicyStatus {
 		st.ExpectedClaimsPerHour = formatNumber(plan.Recommended.ExpectedClaims)
 	}
 	if c := plan.Recommended.Coverage; c.Claims >= 1 {
-		st.Coverage = &v1alpha1.PolicyCoverage{Claims: int32(c.Claims), Promised: formatShare(c.Promised), Seen: formatShare(c.Seen)}
+		st.Coverage = &v1alpha1.PolicyCoverage{Claims: int32(c.Claims), Promised: formatExactShare(c.Promised), Seen: formatShare(c.Seen)}
 	}
 	st.Forecast = s.describeForecast()
 	st.Month = describeMonth(report.NewMonth(&t.Details, s.policy.Limits.Prices, now))
 	switch {
-	case plan.Apply != nil:
+	case plan.Apply != nil && accepted:
 		st.Applied = poolCounts(plan.Apply.Setting)
 	case s.snapshot.Applied != nil:
 		st.Applied = poolCounts(s.snapshot.Applied.Setting)
@@ -203,6 +205,11 @@ func formatNumber(n float64) string {
 
 // formatShare writes a share with one digit after the point, rounded down: it does not promise too much.
 func formatShare(x float64) string { return fmt.Sprintf("%g%%", math.Floor(1000*x+1e-9)/10) }
+
+// formatExactShare writes a share that somebody has chosen, with all its digits: a policy accepts six after the point.
+func formatExactShare(x float64) string {
+	return strconv.FormatFloat(math.Round(x*1e8)/1e6, 'f', -1, 64) + "%"
+}
 
 func describeReady(plan counts.Plan) conditionValue {
 	switch rec := plan.Recommended; {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +35,8 @@ type storedRecord struct {
 	problem *obstacle
 	// refusal is why the last write was refused; empty if it was not.
 	refusal string
+	// unreadable is set if stored has a record that could not be read, which the next write must keep.
+	unreadable bool
 }
 
 // openRecord returns the record of a pool. It reads it from the hub once, and again as long as it
@@ -81,7 +82,7 @@ func (r *Reconciler) findRecord(ctx context.Context, pool types.NamespacedName) 
 		return r.keepRecord(pool, known, nil, futureProblem(key.Name)), nil
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Info("set an unreadable record of claims aside", "configMap", key.Name, "reason", err.Error())
-		setAside := &storedRecord{tracker: record.NewTracker(nil), stored: &found}
+		setAside := &storedRecord{tracker: record.NewTracker(nil), stored: &found, unreadable: true}
 		setAside.tracker.SetAside = err.Error()
 		return r.remember(pool, setAside), nil
 	}
@@ -160,7 +161,9 @@ func (r *Reconciler) writeRecord(ctx context.Context, s *storedRecord) error {
 	}
 	cm := s.stored.DeepCopy()
 	cm.OwnerReferences = ownerReferences(s.owner)
-	setAside(cm, s.tracker)
+	if s.unreadable {
+		setAside(cm)
+	}
 	if cm.BinaryData == nil {
 		cm.BinaryData = map[string][]byte{}
 	}
@@ -172,15 +175,12 @@ func (r *Reconciler) writeRecord(ctx context.Context, s *storedRecord) error {
 	if _, err := patch.Object(ctx, r.Client, s.stored.DeepCopy(), cm); err != nil {
 		return err
 	}
-	s.stored = cm
+	s.stored, s.unreadable = cm, false
 	return nil
 }
 
-// setAside keeps what was found in a ConfigMap and could not be read, once: under other keys.
-func setAside(cm *corev1.ConfigMap, t *record.Tracker) {
-	if t.SetAside == "" || strings.Contains(cm.Data[record.DetailsKey], `"setAside"`) {
-		return
-	}
+// setAside keeps what was found in a ConfigMap and could not be read under other keys, instead of what was kept before.
+func setAside(cm *corev1.ConfigMap) {
 	const most = 200_000 // two records; an object has at most a megabyte
 	if raw := cm.BinaryData[record.ClaimsKey]; len(raw) > 0 && len(raw) < most {
 		cm.BinaryData[record.SetAsidePrefix+record.ClaimsKey] = raw

@@ -3,6 +3,7 @@
 package calendar
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -77,8 +78,10 @@ type entry struct {
 // start is zero for the time before the first one.
 type occurrence struct{ start, next time.Time }
 
-// maxLength is the longest entry, and maxItems their number: each lookup searches all of them.
+// maxLength is the longest entry, and maxItems their number: each lookup searches all of them. maxCount is the largest count of an
+// entry, as in the schema of the API.
 const (
+	maxCount  = 100_000
 	maxLength = 366 * 24 * time.Hour
 	maxItems  = 1000
 )
@@ -108,12 +111,12 @@ func (it Item) parse() (*entry, error) {
 	if err != nil || it.TimeZone == "Local" {
 		return e, fmt.Errorf("timeZone %q is not a time zone: use a name from the IANA database, such as UTC or Europe/Berlin", it.TimeZone)
 	}
-	start, isDate, err := parseMoment("start", it.Start, zone)
+	start, _, err := parseMoment("start", it.Start, zone)
 	if err != nil {
 		return e, err
 	}
 	e.start, e.wall = start, zone
-	if err := e.parseEnd(it.End, isDate); err != nil {
+	if err := e.parseEnd(it.End); err != nil {
 		return e, err
 	}
 	return e, e.parseRule(it.Rule)
@@ -128,13 +131,19 @@ func (it Item) checkEffect() error {
 		return fmt.Errorf("demand is missing: set demand, running or size")
 	case it.Demand != nil && (math.IsNaN(*it.Demand) || *it.Demand < 0 || *it.Demand > 1000):
 		return fmt.Errorf("demand %g is not from 0 to 1000: it multiplies the expected demand", *it.Demand)
-	case it.Running != nil && *it.Running < 0, it.Size != nil && *it.Size < 0:
-		return fmt.Errorf("running or size is negative: use 0 or more")
+	}
+	for _, f := range []struct {
+		name  string
+		count *int
+	}{{"running", it.Running}, {"size", it.Size}} {
+		if f.count != nil && (*f.count < 0 || *f.count > maxCount) {
+			return fmt.Errorf("%s %d is not from 0 to %d", f.name, *f.count, maxCount)
+		}
 	}
 	return nil
 }
 
-func (e *entry) parseEnd(text string, startIsDate bool) error {
+func (e *entry) parseEnd(text string) error {
 	if text == "" {
 		e.length = wallTime(e.start).AddDate(0, 0, 1).Sub(wallTime(e.start))
 		return nil
@@ -143,12 +152,12 @@ func (e *entry) parseEnd(text string, startIsDate bool) error {
 	if err != nil {
 		return err
 	}
-	if isDate && startIsDate {
+	if isDate {
 		end = end.AddDate(0, 0, 1)
 	}
 	e.length = wallTime(end).Sub(wallTime(e.start))
 	if e.length <= 0 || e.length > maxLength {
-		return fmt.Errorf("end %q is not after the start, or more than a year after it", text)
+		return fmt.Errorf("end %q is not after the start, %s, or more than a year after it: correct it, or remove it for an entry of one day", text, e.Start)
 	}
 	return nil
 }
@@ -164,6 +173,9 @@ func (e *entry) parseRule(text string) error {
 	if option.Freq > rrule.DAILY {
 		return fmt.Errorf("rule %q repeats more often than daily: use FREQ=DAILY, WEEKLY, MONTHLY or YEARLY", text)
 	}
+	if err := checkRule(option); err != nil {
+		return fmt.Errorf("rule %q: %w", text, err)
+	}
 	option.Dtstart = wallTime(e.start)
 	option.Until = e.untilOf(text, option.Until)
 	if end := option.Dtstart.AddDate(maxYears, 0, 0); option.Count == 0 && (option.Until.IsZero() || option.Until.After(end)) {
@@ -174,6 +186,26 @@ func (e *entry) parseRule(text string) error {
 	}
 	if e.rule.After(option.Dtstart, true).IsZero() {
 		return fmt.Errorf("rule %q has no occurrence after the start, %s: correct the rule, or remove it", text, e.Start)
+	}
+	return nil
+}
+
+// maxInterval is the largest INTERVAL of a rule.
+const maxInterval = 1000
+
+// checkRule refuses what rrule.NewRRule accepts, and cannot look up: it would panic.
+func checkRule(o *rrule.ROption) error {
+	if o.Interval > maxInterval {
+		return fmt.Errorf("INTERVAL=%d is more than %d: use a smaller one", o.Interval, maxInterval)
+	}
+	if len(o.Byeaster) > 0 {
+		return errors.New("BYEASTER is no part of RFC 5545: write an entry for each Easter")
+	}
+	ofMonth := o.Freq == rrule.MONTHLY || len(o.Bymonth) > 0
+	for _, day := range o.Byweekday {
+		if n := day.N(); ofMonth && (n < -5 || n > 5) {
+			return fmt.Errorf("BYDAY=%s: a month has at most five of each day of the week: use -5 to 5, or BYMONTHDAY for a day of the month", day)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package calendar
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ func TestWhenAnEntryIsInEffect(t *testing.T) {
 		"a date":                      {Item{Start: "2026-12-24"}, "2026-12-24T23:59:59Z", "2026-12-25T00:00:00Z"},
 		"a date in its zone":          {Item{Start: "2026-12-24", TimeZone: "Europe/Berlin"}, "2026-12-23T23:00:00Z", "2026-12-24T23:00:00Z"},
 		"the last day is included":    {Item{Start: "2026-12-24", End: "2026-12-26"}, "2026-12-26T12:00:00Z", "2026-12-27T00:00:00Z"},
+		"until a day, from a time":    {Item{Start: "2026-12-24T18:00", End: "2026-12-26"}, "2026-12-26T23:59:59Z", "2026-12-27T00:00:00Z"},
+		"the rest of the day":         {Item{Start: "2026-12-24T18:00", End: "2026-12-24"}, "2026-12-24T23:59:59Z", "2026-12-25T00:00:00Z"},
 		"times":                       {Item{Start: "2026-12-24T18:00", End: "2026-12-24T20:00"}, "2026-12-24T19:59:59Z", "2026-12-24T20:00:00Z"},
 		"every year":                  {Item{Start: "2020-12-24", Rule: "FREQ=YEARLY"}, "2031-12-24T12:00:00Z", "2031-12-25T12:00:00Z"},
 		"weekends":                    {Item{Start: "2026-01-03", Rule: "FREQ=WEEKLY;BYDAY=SA,SU"}, "2026-06-07T12:00:00Z", "2026-06-08T12:00:00Z"},
@@ -49,18 +52,22 @@ func TestWhenAnEntryIsInEffect(t *testing.T) {
 func TestItemsThatCannotBeRead(t *testing.T) {
 	minus := -1
 	for want, item := range map[string]Item{
-		"calendar[0].start":         {Name: "x", Start: "24.12.2026", Demand: number(1)},
-		"calendar[0].end":           {Name: "x", Start: "2026-12-24", End: "2026-12-01", Demand: number(1)},
-		"more than a year":          {Name: "x", Start: "2026-12-24", End: "2029-12-01", Demand: number(1)},
-		"calendar[0].rule":          {Name: "x", Start: "2026-12-24", Rule: "FREQ=OFTEN", Demand: number(1)},
-		"has no occurrence":         {Name: "x", Start: "2026-12-24", Rule: "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", Demand: number(1)},
-		"more often than daily":     {Name: "x", Start: "2026-12-24", Rule: "FREQ=SECONDLY", Demand: number(1)},
-		"calendar[0].timeZone":      {Name: "x", Start: "2026-12-24", TimeZone: "Mars", Demand: number(1)},
-		"use a name from the IANA":  {Name: "x", Start: "2026-12-24", TimeZone: "Local", Demand: number(1)},
-		"calendar[0].name":          {Start: "2026-12-24", Demand: number(1)},
-		"set demand, running":       {Name: "x", Start: "2026-12-24"},
-		"it multiplies":             {Name: "x", Start: "2026-12-24", Demand: number(-1)},
-		"running or size is negati": {Name: "x", Start: "2026-12-24", Running: &minus},
+		"calendar[0].start":        {Name: "x", Start: "24.12.2026", Demand: number(1)},
+		"calendar[0].end":          {Name: "x", Start: "2026-12-24", End: "2026-12-01", Demand: number(1)},
+		"more than a year":         {Name: "x", Start: "2026-12-24", End: "2029-12-01", Demand: number(1)},
+		"calendar[0].rule":         {Name: "x", Start: "2026-12-24", Rule: "FREQ=OFTEN", Demand: number(1)},
+		"has no occurrence":        {Name: "x", Start: "2026-12-24", Rule: "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", Demand: number(1)},
+		"BYDAY=+10MO":              {Name: "x", Start: "2026-12-24", Rule: "FREQ=MONTHLY;BYDAY=10MO", Demand: number(1)},
+		"BYDAY=-6FR":               {Name: "x", Start: "2026-12-24", Rule: "FREQ=YEARLY;BYMONTH=1;BYDAY=-6FR", Demand: number(1)},
+		"BYEASTER":                 {Name: "x", Start: "2026-12-24", Rule: "FREQ=YEARLY;BYEASTER=300", Demand: number(1)},
+		"INTERVAL=92233720":        {Name: "x", Start: "2026-12-24", Rule: "FREQ=MONTHLY;INTERVAL=9223372036854775807", Demand: number(1)},
+		"more often than daily":    {Name: "x", Start: "2026-12-24", Rule: "FREQ=SECONDLY", Demand: number(1)},
+		"calendar[0].timeZone":     {Name: "x", Start: "2026-12-24", TimeZone: "Mars", Demand: number(1)},
+		"use a name from the IANA": {Name: "x", Start: "2026-12-24", TimeZone: "Local", Demand: number(1)},
+		"calendar[0].name":         {Start: "2026-12-24", Demand: number(1)},
+		"set demand, running":      {Name: "x", Start: "2026-12-24"},
+		"it multiplies":            {Name: "x", Start: "2026-12-24", Demand: number(-1)},
+		"running -1 is not from 0": {Name: "x", Start: "2026-12-24", Running: &minus},
 	} {
 		if _, err := Parse([]Item{item}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", item, err, want)
@@ -137,10 +144,73 @@ func TestALookupDoesNotDependOnTheOnesBefore(t *testing.T) {
 		return c
 	}
 	used := parse()
-	for range 3000 {
+	for range 60 {
 		at := time.Date(2025, 12, 1, 0, r.IntN(600*24*60), 0, 0, time.UTC)
 		if got, want := used.At(at).DemandFactor(), parse().At(at).DemandFactor(); got != want {
 			t.Fatalf("seed %d, %s: times %g, want %g", seed, at, got, want)
 		}
 	}
+}
+
+func TestNoRulePanics(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
+	number := func(most int) string { return strconv.Itoa(random.IntN(2*most+1) - most) }
+	parts := []func() string{
+		func() string { return "INTERVAL=" + number(2000) },
+		func() string { return "COUNT=" + number(40) },
+		func() string { return "BYMONTH=" + number(13) },
+		func() string { return "BYMONTHDAY=" + number(32) },
+		func() string { return "BYYEARDAY=" + number(367) },
+		func() string { return "BYWEEKNO=" + number(54) },
+		func() string { return "BYSETPOS=" + number(367) },
+		func() string { return "BYEASTER=" + number(400) },
+		func() string { return "BYDAY=" + number(60) + []string{"MO", "FR", "SU"}[random.IntN(3)] },
+		func() string { return "WKST=SU" },
+		func() string { return "BYHOUR=" + number(24) },
+	}
+	accepted := 0
+	for range 3000 {
+		rule := "FREQ=" + []string{"WEEKLY", "MONTHLY", "MONTHLY", "YEARLY"}[random.IntN(4)]
+		for range random.IntN(4) {
+			rule += ";" + parts[random.IntN(len(parts))]()
+		}
+		cal := parseWithoutPanic(t, Item{Name: "x", Start: "2026-02-28", Rule: rule, Demand: new(float64)})
+		if cal == nil {
+			continue
+		}
+		accepted++
+		for _, year := range []int{2025, 2026, 2040, 2125} {
+			at := time.Date(year, time.Month(random.IntN(12)+1), random.IntN(28), 1, 0, 0, 0, time.UTC)
+			lookUpWithoutPanic(t, rule, cal, at)
+		}
+	}
+	if accepted < 3 {
+		t.Errorf("only %d rules were accepted", accepted)
+	}
+}
+
+func parseWithoutPanic(t *testing.T, item Item) *Calendar {
+	t.Helper()
+	defer func() {
+		if why := recover(); why != nil {
+			t.Errorf("%s: parsing panics: %v", item.Rule, why)
+		}
+	}()
+	cal, err := Parse([]Item{item})
+	if err != nil {
+		return nil
+	}
+	return cal
+}
+
+func lookUpWithoutPanic(t *testing.T, rule string, cal *Calendar, at time.Time) {
+	t.Helper()
+	defer func() {
+		if why := recover(); why != nil {
+			t.Errorf("%s: a lookup at %s panics: %v", rule, at, why)
+		}
+	}()
+	cal.Highest(at, at.Add(time.Hour))
 }

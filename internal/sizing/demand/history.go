@@ -190,8 +190,9 @@ func (h *History) AddGap(from, to time.Time) {
 	h.gaps = merged[max(0, len(merged)-maxGaps):]
 }
 
-// Compact turns old bins into hours and drops the oldest, and those that are in the future by more
-// than an hour. Call it before the record is stored.
+// Compact turns old bins into hours, and drops the oldest and those that are in the future by more
+// than an hour; it cuts gaps in the same way. Call it before the record is stored and after it was read: a forged record
+// may contain any times.
 func (h *History) Compact(now time.Time) {
 	wideBefore := now.AddDate(0, 0, -fineDays).Unix() / quarter / hourBins * hourBins
 	oldest, newest := now.AddDate(0, 0, -keepDays).Unix()/quarter, now.Add(maxAhead).Unix()/quarter
@@ -210,7 +211,24 @@ func (h *History) Compact(now time.Time) {
 		out = append(out, b)
 	}
 	h.bins = out
-	h.gaps = slices.DeleteFunc(h.gaps, func(g Gap) bool { return g.To.Unix()/quarter < oldest })
+	h.cutGaps(now.AddDate(0, 0, -keepDays).UTC(), now.Add(maxAhead).UTC())
+}
+
+// cutGaps keeps the parts of the gaps that lie between two times.
+func (h *History) cutGaps(from, to time.Time) {
+	var kept []Gap
+	for _, g := range h.gaps {
+		if g.From.Before(from) {
+			g.From = from
+		}
+		if g.To.After(to) {
+			g.To = to
+		}
+		if g.From.Before(g.To) {
+			kept = append(kept, g)
+		}
+	}
+	h.gaps = kept
 }
 
 func (b *Bin) merge(o Bin) {

@@ -149,6 +149,9 @@ func (p *parser) parseShare(field string, text v1alpha1.Percent) float64 {
 	return percent / 100
 }
 
+// maxCount is the largest limit of a count, as in the schema of the API: a file that simulate reads passes no schema.
+const maxCount = 100_000
+
 func (p *parser) parseLimits(field string, l *v1alpha1.CountLimits) sizing.Range {
 	var out sizing.Range
 	if l == nil {
@@ -158,11 +161,13 @@ func (p *parser) parseLimits(field string, l *v1alpha1.CountLimits) sizing.Range
 		if out.Min = int(*l.Min); out.Min < 0 {
 			p.reject(v1alpha1.ReasonInvalidLimits, field+".min", "%d is negative: use 0 or more", out.Min)
 		}
+		p.checkMaximum(field+".min", out.Min)
 	}
 	if l.Max == nil {
 		return out
 	}
 	out.Max = int(*l.Max)
+	p.checkMaximum(field+".max", out.Max)
 	switch {
 	case out.Max < 1:
 		p.reject(v1alpha1.ReasonInvalidLimits, field+".max", "%d is below 1: use 1 or more, or remove it for no limit", out.Max)
@@ -170,6 +175,12 @@ func (p *parser) parseLimits(field string, l *v1alpha1.CountLimits) sizing.Range
 		p.reject(v1alpha1.ReasonInvalidLimits, field+".min", "%d is above %s.max %d: lower the one or raise the other", out.Min, field, out.Max)
 	}
 	return out
+}
+
+func (p *parser) checkMaximum(field string, count int) {
+	if count > maxCount {
+		p.reject(v1alpha1.ReasonInvalidLimits, field, "%d is above %d: use a smaller one", count, maxCount)
+	}
 }
 
 // compareLimits checks the limits of both counts against each other: clusters that run exist.

@@ -116,6 +116,7 @@ func TestEveryFaultNamesTheFieldTheValueAndTheRemedy(t *testing.T) {
 		"running: {min: 4, max: 3}":                              "InvalidLimits: running.min 4 is above running.max 3: lower the one or raise the other",
 		"running: {min: 4}\nsize: {max: 3}":                      "InvalidLimits: running.min 4 is above size.max 3, and only clusters that exist can run",
 		"size: {max: 0}":                                         "InvalidLimits: size.max 0 is below 1: use 1 or more, or remove it",
+		"size: {min: 2000000000}":                                "InvalidLimits: size.min 2000000000 is above 100000: use a smaller one",
 		"size: {min: -1}":                                        "InvalidLimits: size.min -1 is negative: use 0 or more",
 		"budget: 0\nprices: {running: 1}":                        `InvalidBudget: budget "0" buys no cluster: use more than 0, or remove it`,
 		"budget: 10":                                             `InvalidBudget: budget "10" needs prices: set prices, such as`,

@@ -263,6 +263,7 @@ func Decode(claims []byte, details string, now time.Time) (*Record, error) {
 	if r.Until.After(now.Add(maxAhead)) {
 		return nil, fmt.Errorf("%w, at %s", ErrFuture, r.Until.UTC().Format(time.RFC3339))
 	}
+	r.Demand.Compact(now)
 	return r, nil
 }
 

@@ -1,8 +1,10 @@
 package record
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -487,5 +489,37 @@ func TestForgedRecordsDoNoHarm(t *testing.T) {
 	}
 	if read < 20 {
 		t.Errorf("only %d of 500 were read: the test checks too little", read)
+	}
+}
+
+func TestForgedTimesAreDropped(t *testing.T) {
+	h := newHub(t)
+	h.pass(0)
+	_, details, err := h.t.Encode(h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := []byte{1, 2} // the version, two bins
+	for _, start := range []int64{-1e12, 1e12} {
+		raw = binary.AppendVarint(raw, start)
+		raw = binary.AppendUvarint(raw, math.MaxUint32<<3)
+	}
+	raw = append(raw, 2) // gaps
+	for _, at := range []time.Time{h.now.AddDate(-300, 0, 0), h.now.AddDate(-200, 0, 0), h.now.Add(-time.Hour), h.now.AddDate(200, 0, 0)} {
+		raw = binary.AppendVarint(raw, at.Unix())
+	}
+	raw = append(raw, 0) // no claim is known
+	rec, err := Decode(raw, details, h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := rec.Demand.Claims(); n != 0 {
+		t.Errorf("%d claims", n)
+	}
+	tr := NewTracker(rec)
+	now := h.now.Add(2 * time.Hour)
+	tr.Observe(Objects{Now: now}, promise, "UTC")
+	if tr.Learned.At.After(now) {
+		t.Errorf("it has learned until %s", tr.Learned.At)
 	}
 }

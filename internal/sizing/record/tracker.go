@@ -133,7 +133,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 	t.addQuarters(from, o)
 	if !t.began || t.zone != zone || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
 		t.addClaims(o, from, nil)
-		t.Learned = sizing.Relearn(&t.Demand, objective, t.Measured(), zone, o.Now)
+		t.Learned = sizing.Relearn(&t.Demand, t.Since, objective, t.Measured(), zone, o.Now)
 	} else {
 		t.Learned.SetLeads(objective, t.Measured())
 		t.addClaims(o, from, t.Learned)

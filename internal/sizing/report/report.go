@@ -113,11 +113,14 @@ func New(r *record.Record, o Options) Report {
 		out.To = r.Until.UTC()
 	}
 	waits := record.Waits{}
-	late := 0
+	late, judged := 0, 0 // of imported claims, nobody knows whether they were late
 	for _, b := range r.Demand.Bins() {
-		if !b.Begin().Before(quarterOf(out.From)) && b.Begin().Before(out.To) {
-			out.Claims.Total += int(b.Claims)
-			late += int(b.Late)
+		if b.Begin().Before(quarterOf(out.From)) || !b.Begin().Before(out.To) {
+			continue
+		}
+		out.Claims.Total += int(b.Claims)
+		if !b.Begin().Before(r.Demand.ImportedUntil()) {
+			late, judged = late+int(b.Late), judged+int(b.Claims)
 		}
 	}
 	pool, recommended, static := record.Hours{}, record.Hours{}, record.Hours{}
@@ -137,7 +140,7 @@ func New(r *record.Record, o Options) Report {
 	}
 	out.setClaims(waits)
 	if known := out.Claims.Served + out.Claims.Unserved; known > 0 && o.Promised > 0 {
-		out.Coverage = &Coverage{Promised: o.Promised, Seen: 1 - float64(min(late, out.Claims.Total))/float64(max(out.Claims.Total, 1))}
+		out.Coverage = &Coverage{Promised: o.Promised, Seen: 1 - float64(min(late, judged))/float64(max(judged, 1))}
 	}
 	out.Forecast = CompareForecasts(r, out.From, out.To)
 	if o.Prices != (sizing.Prices{}) {
