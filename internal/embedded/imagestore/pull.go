@@ -140,7 +140,11 @@ func (r *registrySource) open(name string) (io.ReadCloser, error) {
 		return openBytes(raw)()
 	}
 	digest := v1.Hash{Algorithm: "sha256", Hex: path.Base(name)}
-	body, _, err := r.registry.Open(r.ctx, upstream.Item{Repository: r.repository, IsBlob: true, Reference: digest.String()}, r.credentials)
+	item := upstream.Item{Repository: r.repository, IsBlob: true, Reference: digest.String()}
+	// The store is locked meanwhile: a registry that stalls must not block other changes of it.
+	body, _, err := upstream.OpenWithStallTimeout(r.ctx, upstream.StallTimeout, func(ctx context.Context) (io.ReadCloser, upstream.Descriptor, error) {
+		return r.registry.Open(ctx, item, r.credentials)
+	})
 	return body, err
 }
 

@@ -2,8 +2,10 @@ package imagestore
 
 import (
 	"context"
+	"io"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,5 +152,46 @@ func TestAPullThatIsCanceledEnds(t *testing.T) {
 	cancel()
 	if _, err := newStore(t).Pull(ctx, r.Host+"/open/one:v1", client, authn.AuthConfig{}, LoadOptions{Architecture: "amd64"}); err == nil {
 		t.Error("no error")
+	}
+}
+
+// longBlobs is a registry that sends more than the manifests say.
+type longBlobs struct {
+	Registry
+	sent atomic.Int64
+}
+
+func (l *longBlobs) Open(ctx context.Context, i upstream.Item, credentials authn.AuthConfig) (io.ReadCloser, upstream.Descriptor, error) {
+	body, d, err := l.Registry.Open(ctx, i, credentials)
+	if err != nil || !i.IsBlob {
+		return body, d, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(io.MultiReader(body, endless{}), countingWriter{&l.sent}), body}, d, nil
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+type countingWriter struct{ n *atomic.Int64 }
+
+func (w countingWriter) Write(p []byte) (int, error) {
+	w.n.Add(int64(len(p)))
+	return len(p), nil
+}
+
+func TestARegistryThatSendsTooMuchIsRefused(t *testing.T) {
+	r, client := pullLab(t)
+	r.Push(t, "open/one:v1", imageFor(t, "amd64"))
+	long := &longBlobs{Registry: client}
+	s := newStore(t)
+	if _, err := s.Pull(t.Context(), r.Host+"/open/one:v1", long, authn.AuthConfig{}, LoadOptions{Architecture: "amd64"}); err == nil {
+		t.Error("the image was loaded")
+	}
+	if n := long.sent.Load(); n > 1<<20 {
+		t.Errorf("%d bytes were read", n)
 	}
 }

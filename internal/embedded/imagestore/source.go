@@ -33,7 +33,7 @@ func readDocument(src source, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(f)
+	raw, err := io.ReadAll(io.LimitReader(f, size+1)) // a registry may send more than its manifest says
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}

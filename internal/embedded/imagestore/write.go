@@ -75,7 +75,8 @@ func (s *Store) writeBlob(ctx context.Context, b blob) (err error) {
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	hash := sha256.New()
-	reader := &trackingReader{ctx: ctx, r: io.TeeReader(in, hash)}
+	// A registry may send more than its manifest says, and so more than there is space for.
+	reader := &trackingReader{ctx: ctx, r: io.TeeReader(io.LimitReader(in, b.size+1), hash)}
 	verify := func() error {
 		if got := sumOf(hash); got != b.digest {
 			return newDigestError(b.name, got, b.digest)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"k8s.io/klog/v2"
 
 	"hotspare.io/hotspare/internal/cabundle"
@@ -26,8 +27,15 @@ import (
 	"hotspare.io/hotspare/internal/embedded/spoke/quiesce"
 )
 
-// imageHeaderTimeout is how long a node may take to send a request after it has connected.
-const imageHeaderTimeout = 10 * time.Second
+// Limits of the connections to the images. A pod can connect, too.
+const (
+	// imageHeaderTimeout is how long a node may take to send a request after it has connected, and imageIdleTimeout how long
+	// it may keep a connection without a request.
+	imageHeaderTimeout = 10 * time.Second
+	imageIdleTimeout   = time.Minute
+	// maxImageConnections is how many connections may exist: each takes memory of the control plane.
+	maxImageConnections = 500
+)
 
 // serveImages serves the images of this computer, and those of other registries, at the gateway of the
 // network of pods, as a registry that nodes ask before all others, until ctx ends. It rests while the gate is
@@ -39,7 +47,7 @@ func serveImages(ctx context.Context, dir string, pods *podNetwork, gate *quiesc
 	}
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
-	shared := quiesce.ShareListener(listener)
+	shared := quiesce.ShareListener(netutil.LimitListener(listener, maxImageConnections))
 	return gate.Run(ctx, func(ctx context.Context) error { return serveImagesUntilDone(ctx, dir, shared.NewTurn(), gate) })
 }
 
@@ -60,7 +68,7 @@ func serveImagesUntilDone(ctx context.Context, dir string, listener net.Listener
 		}
 		handler = selectHandler(token, registryapi.Handler(loaded, cached), handler)
 	}
-	server := &http.Server{Handler: gatedHandler(gate, handler), ReadHeaderTimeout: imageHeaderTimeout}
+	server := &http.Server{Handler: gatedHandler(gate, handler), ReadHeaderTimeout: imageHeaderTimeout, IdleTimeout: imageIdleTimeout}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // pulls are repeated
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
 		return fmt.Errorf("serving images: %w", err)

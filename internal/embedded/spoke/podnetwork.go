@@ -12,11 +12,16 @@ import (
 	"path/filepath"
 	"sync"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/podnetwork"
 )
+
+// maxAPIConnections is how many connections of workers and pods to the API may exist: each takes two file descriptors of the
+// process that serves the API, and that may have 20,000. Further ones wait until another has ended.
+const maxAPIConnections = 4000
 
 // podNetwork is the network of the pods of a cluster whose workers run containers.
 type podNetwork struct {
@@ -70,7 +75,7 @@ func listenForNodes(path string) (net.Listener, error) {
 func (p *podNetwork) run(ctx context.Context, apiPort int) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return p.Serve(ctx, p.nodes) })
-	work.Go(func() error { return forwardConnections(ctx, p.api, apiPort) })
+	work.Go(func() error { return forwardConnections(ctx, netutil.LimitListener(p.api, maxAPIConnections), apiPort) })
 	err := work.Wait()
 	p.Close()
 	return err

@@ -72,12 +72,23 @@ func Map(ctx context.Context, pid int) error {
 		if err := checkRange(delegated, m.what, m.file, m.flag, self.Username); err != nil {
 			return err
 		}
-		out, err := exec.CommandContext(ctx, m.program, mappingArguments(pid, m.own, delegated)...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, findProgram(m.program), mappingArguments(pid, m.own, delegated)...).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("mapping %s: %s: %w: %s", m.what, m.program, err, strings.TrimSpace(string(out)))
 		}
 	}
 	return nil
+}
+
+// findProgram returns the path of a program in $PATH, /usr/sbin or /sbin, where the checks of this computer search it, too; its
+// name if there is none.
+func findProgram(name string) string {
+	for _, candidate := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	return name
 }
 
 // Enter makes a process that Configure has prepared root of its namespace: it waits for Map and then

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"time"
 
 	"github.com/distribution/reference"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -19,48 +18,15 @@ import (
 	"hotspare.io/hotspare/internal/embedded/imagestore/upstream"
 )
 
-// stallTimeout is the value of Source.stall outside of tests.
-const stallTimeout = time.Minute
-
-// errStalled is the cause of the end of a download that stalled.
-var errStalled = errors.New("the registry sends nothing")
-
-// stallReader ends a response that stalls.
-type stallReader struct {
-	io.ReadCloser
-	limit  time.Duration
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
-}
-
-func (r *stallReader) Read(p []byte) (int, error) {
-	r.timer.Reset(r.limit)
-	defer r.timer.Stop()
-	return r.ReadCloser.Read(p)
-}
-
-// Close ends the response.
-func (r *stallReader) Close() error {
-	r.timer.Stop()
-	r.cancel(context.Canceled)
-	return r.ReadCloser.Close()
-}
-
 // fetch opens an item of the registry with the credentials of the cluster or of the pod. ctx ends the reading.
 func (p *pull) fetch(ctx context.Context, item upstream.Item) (io.ReadCloser, upstream.Descriptor, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var body io.ReadCloser
-	var d upstream.Descriptor
-	err := p.attempt(item.Repository, func(c authn.AuthConfig) (err error) {
-		body, d, err = p.options.Client.Open(ctx, item, c)
-		return err
+	return upstream.OpenWithStallTimeout(ctx, p.stall, func(ctx context.Context) (body io.ReadCloser, d upstream.Descriptor, err error) {
+		err = p.attempt(item.Repository, func(c authn.AuthConfig) (err error) {
+			body, d, err = p.options.Client.Open(ctx, item, c)
+			return err
+		})
+		return body, d, err
 	})
-	if err != nil {
-		cancel(err)
-		return nil, d, err
-	}
-	timer := time.AfterFunc(p.stall, func() { cancel(errStalled) })
-	return &stallReader{ReadCloser: body, limit: p.stall, timer: timer, cancel: cancel}, d, nil
 }
 
 // download opens content of the registry and stores it as it arrives. If a process receives the same

@@ -74,7 +74,7 @@ func New(ctx context.Context, o Options) (*Source, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Source{ctx: ctx, options: o, cache: blobcache.Open(o.Dir, o.Limit, o.Now), stall: stallTimeout, free: blobcache.MeasureFree}
+	s := &Source{ctx: ctx, options: o, cache: blobcache.Open(o.Dir, o.Limit, o.Now), stall: upstream.StallTimeout, free: blobcache.MeasureFree}
 	var err error
 	if s.records, err = openRecords(o.Dir, o.Now, o.Log); err != nil {
 		return nil, err

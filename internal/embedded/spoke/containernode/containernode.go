@@ -72,10 +72,17 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("starting machine %s: configuring its network: %w", o.Machine.Name, err)
 	}
+	// The network outlives ctx: containers that are being stopped may need it to end well.
+	network, disconnect := context.WithCancel(context.WithoutCancel(ctx))
+	disconnected := make(chan struct{})
+	go func() {
+		defer close(disconnected)
+		connectNetwork(network, tap, networkSocket(o))
+	}()
+	defer func() { disconnect(); <-disconnected }()
 	health := runtimesupervisor.NewHealth()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { reapOrphans(ctx); return nil })
-	work.Go(func() error { return connectNetwork(ctx, tap, networkSocket(o)) })
 	work.Go(func() error { return superviseContainerd(ctx, o, found, health) })
 	work.Go(func() error { return runKubernetes(ctx, o, found, health) })
 	return work.Wait()

@@ -107,7 +107,7 @@ const reconnectInterval = 100 * time.Millisecond
 
 // connectNetwork carries frames between the node's interface and the control plane until ctx ends.
 // It connects again whenever the control plane has restarted.
-func connectNetwork(ctx context.Context, tap *os.File, socket string) error {
+func connectNetwork(ctx context.Context, tap *os.File, socket string) {
 	context.AfterFunc(ctx, func() { _ = tap.Close() }) // ends reads
 	uplink := &uplink{}
 	go readFrames(tap, uplink)
@@ -130,7 +130,6 @@ func connectNetwork(ctx context.Context, tap *os.File, socket string) error {
 		writeFrames(ctx, conn, tap)
 		uplink.set(nil)
 	}
-	return nil
 }
 
 // dialSocket connects to a Unix socket whose path may be too long for a socket's address.

@@ -41,14 +41,19 @@ type Supervisor struct {
 
 // Run runs the runtime until ctx ends. It starts the runtime again when it has ended: containers do not end with it. When
 // ctx ends, Run leaves the runtime running: containers are stopped by it, and it ends with this process. The error is
-// that of a runtime that cannot be started.
+// that of a runtime that cannot be started the first time: later, this computer may lack processes for a moment, and the
+// containers live on.
 func (s Supervisor) Run(ctx context.Context) error {
-	delay := minDelay
+	delay, started := minDelay, false
 	for ctx.Err() == nil {
 		problem, settled, err := s.runOnce(ctx)
-		if err != nil || ctx.Err() != nil {
+		if ctx.Err() != nil || err != nil && !started {
 			return err
 		}
+		if err != nil {
+			problem = err.Error()
+		}
+		started = true
 		if settled {
 			delay = minDelay
 		}
