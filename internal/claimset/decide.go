@@ -198,7 +198,8 @@ func (d *draft) reportWait(target string) {
 		}
 		if c.Held != (condition.Value{}) {
 			d.wait(c.Held.Reason, c.Held.Message)
-			d.plan.Stalled = c.Held.Reason != hivev1.ReasonLimitReached
+			// The claims of a set are created one after the other: until all exist, its policies hold them.
+			d.plan.Stalled = c.Held.Reason != hivev1.ReasonLimitReached && c.Held.Reason != hivev1.ReasonSetIncomplete
 			return
 		}
 	}
@@ -311,6 +312,8 @@ const (
 	never promptness = iota
 	// blocked: clusters are missing, and the pool creates none until a person acts.
 	blocked
+	// occupied: claims of others have so many clusters that the pool may not create enough until some are released.
+	occupied
 	// creating: the pool creates clusters for the set, or does so once it has room.
 	creating
 	// resuming: enough clusters are installed, and some of them hibernate.
@@ -328,6 +331,8 @@ func (p *Pool) promptnessOf(size int, free FreeClusters) promptness {
 		return resuming
 	case p.Blocked != "":
 		return blocked
+	case p.Most != nil && *p.Most-p.Occupied < size:
+		return occupied
 	default:
 		return creating
 	}

@@ -35,7 +35,7 @@ func claims(text string) []Claim {
 }
 
 // pools are written as "dev:2/4": the number of clusters that run and are free, and the most that it can have. "dev:2+1" has one
-// that hibernates in addition, and "dev:2=1" keeps one of them without claims. "-" marks a
+// that hibernates in addition, and "dev:2=1" keeps one of them without claims. Of "dev:2/4*1", claims of others have one cluster. "-" marks a
 // pool that is being deleted, "~" one that ClaimPolicies do not permit, "#" one that creates no more clusters.
 func pools(text string) []Pool {
 	var out []Pool
@@ -44,6 +44,9 @@ func pools(text string) []Pool {
 		p := Pool{Name: strings.TrimLeft(name, "-~#"), Deleting: strings.HasPrefix(name, "-"), NotPermitted: strings.HasPrefix(name, "~"), Kept: FreeClusters{9, 9}}
 		if strings.HasPrefix(name, "#") {
 			p.Blocked = "no image set"
+		}
+		if before, occupied, some := strings.Cut(rest, "*"); some {
+			rest, p.Occupied = before, number(occupied)
 		}
 		if before, keeps, limited := strings.Cut(rest, "="); limited {
 			rest = before
@@ -114,6 +117,11 @@ func TestDecide(t *testing.T) {
 		"and stays while they resume":              {Snapshot{}, "a:1+1 b:1+1", "a b", "0@b 1@b", "", "NoClusters", ""},
 		"it does not wait for a blocked pool":      {Snapshot{}, "#a:1 b:0", "a,b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
 		"it leaves a pool that is blocked":         {Snapshot{}, "#a:1 b:0", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"it does not wait for claims of others":    {Snapshot{}, "a:0/4*3 b:0/9*7", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"it leaves a pool that others fill":        {Snapshot{}, "a:0/4*3 b:0", "a b", "0@a 1@a", "delete s-0, delete s-1", "NoClusters", ""},
+		"not for one that others fill, too":        {Snapshot{}, "a:0/4*3 b:0/4*3", "a b", "0@a 1@a", "", "NoClusters", ""},
+		"rather one that others fill than blocked": {Snapshot{}, "#a:0 b:0/4*3", "a b", "", "create s-0@b, create s-1@b", "NoClusters", ""},
+		"also one that is filled, if it can serve": {Snapshot{}, "a:2/4*3 b:0", "a b", "", "create s-0@a, create s-1@a", "NoClusters", ""},
 		"not for one that is blocked, too":         {Snapshot{}, "#a:1 #b:0", "a b", "0@a 1@a", "", "NoClusters", ""},
 		"it stays while one of its claims ends":    {Snapshot{LastPool: "a"}, "a:0 b:2", "a b", "-0@a=c 1@a", "", "NoClusters", ""},
 		"also if its pool is going":                {Snapshot{LastPool: "a"}, "-a:0 b:2", "a b", "-0@a=c 1@a", "", "NoClusters", ""},

@@ -60,6 +60,9 @@ type Pool struct {
 	MostReason string
 	// Free are its free clusters, and Kept is how many of them stay so if no claim waits.
 	Free, Kept FreeClusters
+	// Occupied is how many clusters claims of others have. What the pool creates for the set does not count: the set would
+	// leave a pool because that creates clusters for it.
+	Occupied int
 	// NotPermitted is set if the ClaimPolicies of the namespace can never admit the set on it.
 	NotPermitted bool
 	// Blocked explains why it creates no cluster until a person acts, and NoRoom why it has no room for another one now;

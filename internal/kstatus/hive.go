@@ -85,7 +85,7 @@ func clusterClaimProgress(claim *hivev1.ClusterClaim) Progress {
 	case pending.Reason == hivev1.ReasonNoClusters:
 		return newReconciling(pending.Reason, "The claim waits for a cluster of ClusterPool "+claim.Spec.ClusterPoolName+
 			": the pool's status.plan says what it does, and its condition Stalled, if it has one, what a person must do")
-	case pending.Reason == hivev1.ReasonLimitReached:
+	case pending.Reason == hivev1.ReasonLimitReached, pending.Reason == hivev1.ReasonSetIncomplete:
 		return newReconciling(pending.Reason, pending.Message)
 	case pending.Status == corev1.ConditionTrue:
 		return newStalled(pending.Reason, pending.Message)

@@ -142,7 +142,7 @@ func TestATaskOfTektonRunsAScriptWithACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := newJob(t)
-	values := map[string]string{"context.taskRun.name": "run-1", "workspaces.hub.path": h.dir}
+	values := map[string]string{"context.taskRun.name": "run-1", "context.task.retry-count": "0", "workspaces.hub.path": h.dir}
 	for _, p := range task.Spec.Params {
 		values["params."+p.Name] = p.Default
 	}

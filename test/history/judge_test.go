@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,9 @@ type reads struct {
 	// assigned has the sets of which a claim has a cluster, and claims counts the claims of each set that are not being deleted.
 	assigned map[types.UID]bool
 	claims   map[types.UID]int
-	check    *check
+	// bound are the claims that have clusters and are not being deleted.
+	bound []hivev1.ClusterClaim
+	check *check
 	// planned is set once the assignments of the pass were checked.
 	planned bool
 }
@@ -164,7 +167,7 @@ func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
 			r.sets = append(r.sets, o.Items[i].DeepCopy())
 		}
 	case *hivev1.ClusterClaimList:
-		r.assigned, r.claims = map[types.UID]bool{}, map[types.UID]int{}
+		r.assigned, r.claims, r.bound = map[types.UID]bool{}, map[types.UID]int{}, nil
 		for i := range o.Items {
 			c := &o.Items[i]
 			if c.DeletionTimestamp != nil {
@@ -173,6 +176,7 @@ func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
 			r.claims[ownerOf(c)]++
 			if c.Spec.Namespace != "" {
 				r.assigned[ownerOf(c)] = true
+				r.bound = append(r.bound, *c)
 			}
 		}
 	}
@@ -579,11 +583,31 @@ func (j *judge) checkMove(set *v1alpha1.ClaimSet, from string, by *chaos.Task) {
 		p := &r.pools[i]
 		enough := p.Status.Ready+p.Status.Standby >= set.Spec.Size
 		isDue := !j.h.clock.Now().Before(fallbackTime(set, p.Name, isUsable))
-		if p.Name != from && isUsable(p.Name) && isDue && (enough || mayCreate(p) && !mayCreate(&left)) {
+		if p.Name != from && isUsable(p.Name) && isDue && (enough || mayCreate(p) && !mayCreate(&left) || r.hasRoom(p, set) && !r.hasRoom(&left, set)) {
 			return
 		}
 	}
 	j.report("%s moves set %s away from pool %s, and no other that counts by now can serve it sooner", by.Name, set.Name, from)
+}
+
+// hasRoom reports whether a pool may create clusters for a set beside those that claims of others have.
+func (r *reads) hasRoom(p *hivev1.ClusterPool, set *v1alpha1.ClaimSet) bool {
+	if !mayCreate(p) {
+		return false
+	}
+	most := math.MaxInt
+	if p.Spec.MaxSize != nil {
+		most = int(*p.Spec.MaxSize)
+	}
+	if n := len(p.Spec.Inventory); n > 0 {
+		most = min(most, n)
+	}
+	for i := range r.bound {
+		if c := &r.bound[i]; c.Spec.ClusterPoolName == p.Name && ownerOf(c) != set.UID {
+			most--
+		}
+	}
+	return most >= int(set.Spec.Size)
 }
 
 // mayCreate reports whether no person must act before a pool creates clusters.

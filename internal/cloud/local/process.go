@@ -157,7 +157,7 @@ func startIsolated(ctx context.Context, cmd *exec.Cmd, p *process) error {
 	if inUserNamespace {
 		usernamespace.Configure(cmd)
 	}
-	if err := startFromLastingThread(cmd); err != nil {
+	if err := startFromLastingThread(cmd, timerSlack(p.Config)); err != nil {
 		return err
 	}
 	if !inUserNamespace {
@@ -168,6 +168,15 @@ func startIsolated(ctx context.Context, cmd *exec.Cmd, p *process) error {
 		return err
 	}
 	return nil
+}
+
+// timerSlack returns how late the timers of a machine's process may be. A machine that runs containers starts them, and
+// they would inherit it.
+func timerSlack(c machine.Config) time.Duration {
+	if c.RunsContainers() {
+		return 0
+	}
+	return idleTimerSlack
 }
 
 // removeControlGroups removes what a machine that runs containers leaves in the kernel, and waits until

@@ -54,6 +54,7 @@ func (r *Reconciler) observeSet(ctx context.Context, c client.Reader, key types.
 	creator, readable := claimpolicy.Claim{}.InSet(s.set).Creator, claimpolicy.ReadPolicies(policies.Items)
 	for i := range pools.Items {
 		p := readPool(&pools.Items[i], countWaiting(claims.Items, pools.Items[i].Name, s.claims))
+		p.Occupied = countAssigned(claims.Items, p.Name, s.claims)
 		p.NotPermitted = !claimpolicy.CanAdmitSet(readable, creator, p.Name, s.Size)
 		s.Pools = append(s.Pools, p)
 	}
@@ -127,6 +128,19 @@ func countWaiting(claims []hivev1.ClusterClaim, pool string, own map[string]*hiv
 		admitted := condition.Find(c.Status.Conditions, hivev1.ClaimAdmitted)
 		held := admitted != nil && admitted.Status != corev1.ConditionTrue
 		if c.Spec.ClusterPoolName == pool && c.Spec.Namespace == "" && c.DeletionTimestamp == nil && !held && own[c.Name] == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// countAssigned returns the number of claims that have clusters of a pool, without those of the set. A claim that is being
+// deleted gives its cluster back.
+func countAssigned(claims []hivev1.ClusterClaim, pool string, own map[string]*hivev1.ClusterClaim) int {
+	n := 0
+	for i := range claims {
+		c := &claims[i]
+		if c.Spec.ClusterPoolName == pool && c.Spec.Namespace != "" && c.DeletionTimestamp == nil && own[c.Name] == nil {
 			n++
 		}
 	}
