@@ -22,8 +22,12 @@ func (a manifestApplier) runJob(ctx context.Context, j bootstrap.Job) bootstrap.
 		return bootstrap.Outcome{Message: "the cluster does not answer: " + describeNoAnswer(err)}
 	}
 	if job == nil {
-		if applied := a.applyManifests(ctx, j.Manifests); !applied.Done {
-			return applied
+		// Once the Job exists, nothing is applied again: it begins only when it has its rights and its environment.
+		last := len(j.Manifests) - 1
+		for _, part := range [][]bootstrap.Manifest{j.Manifests[:last], j.Manifests[last:]} {
+			if applied := a.applyManifests(ctx, part); !applied.Done {
+				return applied
+			}
 		}
 		return bootstrap.Outcome{Message: "waiting for Job " + j.Name + ": it has not begun"}
 	}

@@ -123,3 +123,17 @@ func TestTheRightsOfAJobEndWithIt(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// Once a Job exists, nothing is applied again: it does not begin without what it needs.
+func TestAJobBeginsWhenItHasWhatItNeeds(t *testing.T) {
+	a, applier, j := newJobAPI(t)
+	env := "/api/v1/namespaces/hotspare-bootstrap/secrets/x"
+	a.refusals[env] = metav1.Status{Code: 500, Reason: metav1.StatusReasonInternalError, Message: "a webhook failed"}
+	if got := applier.runJob(t.Context(), j); got.Done || strings.Contains(strings.Join(a.paths, " "), "/configmaps/x") {
+		t.Errorf("got %+v, after %v", got, a.paths)
+	}
+	delete(a.refusals, env)
+	if got := applier.runJob(t.Context(), j); got.Message != "waiting for Job x: it has not begun" || !strings.Contains(strings.Join(a.paths, " "), "/configmaps/x") {
+		t.Errorf("got %+v, after %v", got, a.paths)
+	}
+}

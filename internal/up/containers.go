@@ -22,6 +22,13 @@ func (o Options) newContainersObstacle(ctx context.Context) func() string {
 	if !o.Containers {
 		return func() string { return "hotspare up was started with --containers=false: start it without" }
 	}
+	return confirmObstacle(ctx, clock.RealClock{}, func() string { return doctor.ContainersObstacle(hostfacts.Read(ctx, o.Dir)) })
+}
+
+// confirmObstacle returns a function with the answer of read, up to obstacleLifetime old. It asks again before it reports that
+// something has become an obstacle: on a busy computer, a program may not have answered in time, and a cluster keeps the
+// decision of its creation. When ctx has ended, programs end as well, and the last answer counts.
+func confirmObstacle(ctx context.Context, c clock.PassiveClock, read func() string) func() string {
 	var (
 		lock     sync.Mutex
 		readAt   time.Time
@@ -30,9 +37,17 @@ func (o Options) newContainersObstacle(ctx context.Context) func() string {
 	return func() string {
 		lock.Lock()
 		defer lock.Unlock()
-		if readAt.IsZero() || time.Since(readAt) >= obstacleLifetime {
-			obstacle, readAt = doctor.ContainersObstacle(hostfacts.Read(ctx, o.Dir)), time.Now()
+		if !readAt.IsZero() && (c.Since(readAt) < obstacleLifetime || ctx.Err() != nil) {
+			return obstacle
 		}
+		now := read()
+		if now != "" && obstacle == "" {
+			now = read()
+		}
+		if ctx.Err() != nil && !readAt.IsZero() {
+			return obstacle
+		}
+		obstacle, readAt = now, c.Now()
 		return obstacle
 	}
 }

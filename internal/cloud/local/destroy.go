@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/usernamespace"
@@ -32,14 +34,43 @@ func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
 		if err := s.checkNoMounts(filepath.Join(s.dir, infraID)); err != nil {
 			return fmt.Errorf("removing the machines of %s: %w", infraID, err)
 		}
-		trash, err := s.moveClusterToTrash(infraID)
+		moved, err := s.moveClusterToTrash(infraID)
 		if err != nil {
 			return fmt.Errorf("removing the machines of %s: %w", infraID, err)
 		}
-		if trash != "" {
-			return s.removeAll(ctx, trash)
+		if moved {
+			return s.removeTrash(ctx, infraID)
 		}
 	}
+}
+
+// removeTrash removes what was moved to the trash under a name, also by an earlier call that could not remove it.
+func (s *Store) removeTrash(ctx context.Context, name string) error {
+	all, err := s.listTrash(name)
+	if err != nil {
+		return err
+	}
+	for _, trash := range all {
+		if err := s.endRemovedMachines(ctx, trash); err != nil {
+			return err
+		}
+		if err := s.removeAll(ctx, trash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listTrash returns the folders of the trash that contain a cluster or a machine with a name.
+func (s *Store) listTrash(name string) ([]string, error) {
+	all, err := s.listIncomplete()
+	if err != nil {
+		return nil, fmt.Errorf("searching what is left of %s: %w", name, err)
+	}
+	return slices.DeleteFunc(all, func(dir string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err != nil || !strings.HasPrefix(filepath.Base(dir), trashPrefix)
+	}), nil
 }
 
 // removeAll removes a folder of machines in which nothing is mounted. Containers may have written files there that belong to other
@@ -97,26 +128,36 @@ func (s *Store) endLeftoverProcesses(ctx context.Context, infraID string) error 
 	return nil
 }
 
-// moveClusterToTrash moves all machines of a cluster out of the store in one rename and returns
-// their new folder. It returns "" and moves nothing if one of them was started in the meantime.
-func (s *Store) moveClusterToTrash(infraID string) (string, error) {
+// moveClusterToTrash moves all machines of a cluster out of the store in one rename; without machines, it does nothing. It
+// returns false and moves nothing if one of them was started in the meantime.
+func (s *Store) moveClusterToTrash(infraID string) (moved bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hasClusterProcess(infraID) {
-		return "", nil
+		return false, nil
 	}
 	trash, err := os.MkdirTemp(s.dir, trashPrefix)
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	err = os.Rename(filepath.Join(s.dir, infraID), filepath.Join(trash, infraID))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", errors.Join(err, os.Remove(trash))
+	if err != nil {
+		err = errors.Join(ignoreNotExist(err), os.Remove(trash))
+	}
+	if err != nil {
+		return false, err
 	}
 	for dir := range s.lastExits {
 		if filepath.Dir(dir) == filepath.Join(s.dir, infraID) {
 			delete(s.lastExits, dir)
 		}
 	}
-	return trash, nil
+	return true, nil
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -64,10 +64,14 @@ func TestNothingIsRemovedThatSomebodyHasMountedInAMachine(t *testing.T) {
 	}
 
 	t.Log("at the next start, too")
-	trash, err := s.moveClusterToTrash(infraID)
-	if err != nil {
-		t.Fatal(err)
+	if moved, err := s.moveClusterToTrash(infraID); err != nil || !moved {
+		t.Fatal(moved, err)
 	}
+	all, err := s.listTrash(infraID)
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	trash := all[0]
 	moved := filepath.Join(trash, infraID, name)
 	mountAt(s, strings.Replace(moved, link, target, 1))
 	if err := s.removeIncomplete(t.Context()); err != nil {

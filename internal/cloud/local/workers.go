@@ -116,20 +116,13 @@ func (s *Store) RemoveWorker(ctx context.Context, infraID, name string) error {
 	if err := s.checkNoMounts(s.MachineDir(infraID, name)); err != nil {
 		return fmt.Errorf("removing machine %s: %w", name, err)
 	}
-	trash, err := s.moveWorkerToTrash(infraID, name)
-	if err != nil {
+	if _, err := s.moveWorkerToTrash(infraID, name); err != nil {
 		return fmt.Errorf("removing machine %s: %w", name, err)
 	}
 	if err := s.waitForMachineExit(ctx, infraID, name); err != nil {
 		return err
 	}
-	if trash == "" {
-		return nil
-	}
-	if err := s.endRemovedMachines(ctx, trash); err != nil {
-		return err
-	}
-	return s.removeAll(ctx, trash)
+	return s.removeTrash(ctx, name)
 }
 
 // moveWorkerToTrash moves a worker out of the store and returns its new folder, or "" if the worker

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -241,5 +242,27 @@ func TestTheCgroupsOfARemovedWorkerAreRemoved(t *testing.T) {
 	}
 	if err := s.removeCgroupsWhenEmpty(t.Context(), worker, s.removeCgroupsUnlessReplaced); err != nil { // those of its namesake
 		t.Error(err)
+	}
+}
+
+func TestWhatCouldNotBeRemovedIsRemovedByTheNextCall(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "[a]*"))
+	run(t, s)
+	create(t, s, infraID, 1)
+	cut, end := context.WithCancel(t.Context())
+	end()
+	worker := infraID + "-worker-0"
+	if _, err := s.moveWorkerToTrash(infraID, worker); err != nil { // the hub's pass ended here
+		t.Fatal(err)
+	}
+	if err := s.RemoveWorker(t.Context(), infraID, worker); err != nil || len(trashOf(t, s)) != 0 {
+		t.Errorf("a worker: %v, %v is left", err, trashOf(t, s))
+	}
+	if _, err := s.moveClusterToTrash(infraID); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.DestroyCluster(cut, infraID) // it may have removed the folder, or not
+	if err := s.DestroyCluster(t.Context(), infraID); err != nil || len(trashOf(t, s)) != 0 {
+		t.Errorf("a cluster: %v, %v is left", err, trashOf(t, s))
 	}
 }

@@ -47,7 +47,7 @@ type Options struct {
 	// must not block.
 	OnChange func(types.NamespacedName)
 	// ContainersObstacle returns why workers cannot run the containers of pods on this computer, and
-	// what to do; "" if they can. It must return within a second. nil: they cannot.
+	// what to do; "" if they can. It may run programs, for some seconds. nil: they cannot.
 	ContainersObstacle func() string
 }
 
