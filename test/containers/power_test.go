@@ -16,7 +16,7 @@ import (
 )
 
 // TestAClusterHibernatesWithItsPods tests that containers stop with the machine, one that ignores its
-// stop signal too, that nothing of them is left, and that they run again with their data, and at the
+// stop signal too, that they have a network until then, that nothing of them is left, and that they run again with their data, and at the
 // same address of this computer.
 func TestAClusterHibernatesWithItsPods(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ spec:
   containers:
   - name: main
     image: hotspare.test/testpod:1
-    command: [sh, -c, "trap 'echo stopped >> /host/log; exit' TERM; echo started >> /host/log; while :; do sleep 0.1; done"]
+    command: [sh, -c, "trap 'testpod lookup kept && echo stopped >> /host/log; exit' TERM; echo started >> /host/log; while :; do sleep 0.1; done"]
     volumeMounts: [{name: host, mountPath: /host}]
   - {name: deaf, image: "hotspare.test/testpod:1", command: [testpod, wait, deaf]}
   - {name: web, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"]}
