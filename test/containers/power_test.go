@@ -28,7 +28,7 @@ spec:
   containers:
   - name: main
     image: hotspare.test/testpod:1
-    command: [sh, -c, "trap 'testpod lookup kept && echo stopped >> /host/log; exit' TERM; echo started >> /host/log; while :; do sleep 0.1; done"]
+    command: [sh, -c, "trap 'testpod lookup kubernetes.default && echo stopped >> /host/log; exit' TERM; echo started >> /host/log; while :; do sleep 0.1; done"]
     volumeMounts: [{name: host, mountPath: /host}]
   - {name: deaf, image: "hotspare.test/testpod:1", command: [testpod, wait, deaf]}
   - {name: web, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"]}
