@@ -369,35 +369,41 @@ func TestTheReportsOfTheProcessThatOutlivesTheScript(t *testing.T) {
 // A token that expires before its job is the usual reason why a hub refuses a heartbeat: the script says so at once.
 func TestTheScriptWarnsOfATokenThatExpiresEarly(t *testing.T) {
 	t.Parallel()
-	token := func(claims string) string {
-		return "HUB_TOKEN=e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+	token := func(claims string) func() string {
+		return func() string {
+			return "HUB_TOKEN=e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+		}
 	}
-	now := time.Now().Unix()
-	lives := func(before, after int64) string {
-		return token(fmt.Sprintf(`{"iss": "x", "iat": %d, "nbf": %d, "exp": %d}`, now-before, now-before-5, now+after))
+	// A token of a case is issued when the case begins: on a busy machine that is minutes after the test.
+	lives := func(before, after int64) func() string {
+		return func() string {
+			now := time.Now().Unix()
+			return token(fmt.Sprintf(`{"iss": "x", "iat": %d, "nbf": %d, "exp": %d}`, now-before, now-before-5, now+after))()
+		}
 	}
 	const expires = "expires in "
 	for name, c := range map[string]struct {
+		token func() string
 		env   []string
 		warns string
 	}{
-		"GitLab, without a timeout of the job":     {[]string{lives(0, 300), "CI_JOB_TIMEOUT=3600"}, expires},
-		"GitLab, with one":                         {[]string{lives(600, 4800), "CI_JOB_TIMEOUT=5400"}, ""},
-		"elsewhere, for less than the lifetime":    {[]string{lives(0, 3600), "LIFETIME=1h30m"}, expires},
-		"elsewhere, for the lifetime":              {[]string{lives(0, 5500), "LIFETIME=1h30m"}, ""},
-		"elsewhere, for less than the default":     {[]string{lives(0, 7000)}, expires},
-		"elsewhere, and the lifetime is not valid": {[]string{lives(0, 300), "LIFETIME=1 day"}, ""},
-		"a token that does not expire":             {[]string{token(`{"iss": "x"}`)}, ""},
-		"a token that has expired":                 {[]string{lives(7000, -600)}, "expired "},
-		"one that was valid for long enough":       {[]string{lives(7000, -600), "CI_JOB_TIMEOUT=3600"}, "expired "},
-		"one, and the lifetime is not valid":       {[]string{lives(7000, -600), "LIFETIME=1.5h"}, "expired "},
-		"a token that is opaque":                   {[]string{"HUB_TOKEN=secret"}, ""},
-		"GitHub":                                   {[]string{lives(0, 300), "ACTIONS_ID_TOKEN_REQUEST_URL=https://x"}, ""},
-		"a stored secret":                          {[]string{lives(0, 300), "HUB="}, ""},
+		"GitLab, without a timeout of the job":     {lives(0, 300), []string{"CI_JOB_TIMEOUT=3600"}, expires},
+		"GitLab, with one":                         {lives(600, 4800), []string{"CI_JOB_TIMEOUT=5400"}, ""},
+		"elsewhere, for less than the lifetime":    {lives(0, 3600), []string{"LIFETIME=1h30m"}, expires},
+		"elsewhere, for the lifetime":              {lives(0, 6500), []string{"LIFETIME=1h30m"}, ""},
+		"elsewhere, for less than the default":     {lives(0, 7000), nil, expires},
+		"elsewhere, and the lifetime is not valid": {lives(0, 300), []string{"LIFETIME=1 day"}, ""},
+		"a token that does not expire":             {token(`{"iss": "x"}`), nil, ""},
+		"a token that has expired":                 {lives(7000, -600), nil, "expired "},
+		"one that was valid for long enough":       {lives(7000, -600), []string{"CI_JOB_TIMEOUT=3600"}, "expired "},
+		"one, and the lifetime is not valid":       {lives(7000, -600), []string{"LIFETIME=1.5h"}, "expired "},
+		"a token that is opaque":                   {func() string { return "HUB_TOKEN=secret" }, nil, ""},
+		"GitHub":                                   {lives(0, 300), []string{"ACTIONS_ID_TOKEN_REQUEST_URL=https://x"}, ""},
+		"a stored secret":                          {lives(0, 300), []string{"HUB="}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScript(t, []string{"claim"}, append([]string{"HUB=https://hub"}, c.env...)...)
+			s := newScript(t, []string{"claim"}, append([]string{"HUB=https://hub", c.token()}, c.env...)...)
 			s.start()
 			code := s.wait()
 			_, warning, warns := strings.Cut(s.printed.String(), "cluster.sh: warning: the token of this job ")
