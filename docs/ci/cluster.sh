@@ -235,11 +235,12 @@ end_message() {
   esac
 }
 
-# report_waiting prints why the claim waits, whenever that has changed, until it is ended. It ends the kubectl that waits for the
-# cluster if the claim will not get one any more, or if this script is killed.
+# report_waiting prints why the claim waits, whenever that has changed, until the kubectl that waits for the cluster has ended. It
+# ends that kubectl if the claim will not get a cluster any more, or if this script is killed.
 report_waiting() {
   printed=
   while sleep "${REPORT_INTERVAL:-15}" > /dev/null 2>&1; do # it may outlive this process, and must not keep the output open
+    kill -0 "$child" 2> /dev/null || return 0 # a process that has just begun may miss the signal that ends it
     if ! kill -0 $$ 2> /dev/null; then
       kill "$child" 2> /dev/null || true
       return
