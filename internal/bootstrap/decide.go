@@ -22,6 +22,9 @@ type Snapshot struct {
 	// Adopted is set if the pool has not created the cluster and never replaces it: it takes the steps again
 	// when they change before all are done.
 	Adopted bool
+	// AwaitsPool is set if the cluster was installed before its pool had steps, and has begun none: its pool decides when
+	// it begins them, and records that it has.
+	AwaitsPool bool
 	// RunStartedAt identifies the current run; zero if it is unknown.
 	RunStartedAt time.Time
 	// Record is status.bootstrap; nil if there is none. Reported reports whether the condition Bootstrapped
@@ -94,6 +97,9 @@ func Decide(s Snapshot) Plan {
 			"The bootstrap has changed before the cluster had taken all its steps: the pool replaces the cluster."))
 	case !s.Running:
 		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster does not run: hotspare takes the next step of the bootstrap when it runs."))
+	case s.AwaitsPool:
+		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster was installed before the bootstrap of its pool had steps, "+
+			"and serves claims without them: the pool lets it take them after another cluster has."))
 	default:
 		return s.advance()
 	}
@@ -102,6 +108,11 @@ func Decide(s Snapshot) Plan {
 // IsFinished reports whether a cluster has taken every step of one version of a bootstrap.
 func IsFinished(cd *hivev1.ClusterDeployment) bool {
 	return cd.Status.Bootstrap != nil && cd.Status.Bootstrap.FinishedAt != nil
+}
+
+// HasBegun reports whether a cluster has begun the steps of a bootstrap, or its pool has let it begin them.
+func HasBegun(cd *hivev1.ClusterDeployment) bool {
+	return cd.Status.Bootstrap != nil && cd.Status.Bootstrap.Version != ""
 }
 
 func (s Snapshot) isFinished() bool { return s.Record != nil && s.Record.FinishedAt != nil }

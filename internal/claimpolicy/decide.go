@@ -157,7 +157,7 @@ func (c Claim) keepsAdmission() bool { return c.HasCluster || c.Admitted.IsTrue(
 
 // addStep adds a step, unless the claim has the condition.
 func (d *draft) addStep(c Claim, v condition.Value) {
-	if c.Admitted != v {
+	if c.Admitted != v && !c.Missing {
 		d.plan.Steps = append(d.plan.Steps, Step{c.Name, v})
 	}
 }

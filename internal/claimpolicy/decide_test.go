@@ -52,7 +52,7 @@ func policy(text string) Policy {
 func claims(text string) []Claim {
 	var out []Claim
 	for i, word := range strings.Fields(text) {
-		marks := strings.TrimLeft(word, "+*?-")
+		marks := strings.TrimLeft(word, "+*?-~")
 		c := Claim{Created: noon.Add(time.Duration(i) * time.Second)}
 		for _, m := range strings.TrimSuffix(word, marks) {
 			switch m {
@@ -65,6 +65,8 @@ func claims(text string) []Claim {
 				c.Unreadable = true
 			case '-':
 				c.Deleting = true
+			case '~':
+				c.Missing = true
 			}
 		}
 		c.Name, marks, _ = strings.Cut(marks, "=")

@@ -40,6 +40,12 @@ func (d *draft) decideSet(one Claim) {
 			d.wait(rest, limits, full)
 		}
 	}
+	if v == (condition.Value{}) && slices.ContainsFunc(rest, func(c Claim) bool { return c.Missing }) {
+		v = incompleteSet(one.Set)
+		for _, l := range limits {
+			d.reserved[l] = append(d.reserved[l], rest...)
+		}
+	}
 	if v == (condition.Value{}) {
 		for _, c := range rest {
 			d.count(c, apply, limits)
@@ -82,10 +88,15 @@ func (d *draft) findSetObstacle(rest []Claim, kept int, served bool) condition.V
 			return v
 		}
 	}
-	if set := rest[0].Set; !served && kept+len(rest) < set.Size {
-		return condition.False(hivev1.ReasonSetIncomplete, "ClaimSet "+set.Name+" does not have all its claims yet: they are admitted together")
+	missing := slices.ContainsFunc(rest, func(c Claim) bool { return c.Missing })
+	if set := rest[0].Set; !served && !missing && kept+len(rest) < set.Size {
+		return incompleteSet(set)
 	}
 	return condition.Value{}
+}
+
+func incompleteSet(set Set) condition.Value {
+	return condition.False(hivev1.ReasonSetIncomplete, "ClaimSet "+set.Name+" does not have all its claims yet: they are admitted together")
 }
 
 // findTooLow returns a condition if a limit admits fewer claims than a set has: such a set does not wait in line, so that

@@ -5,8 +5,11 @@
 package claimpolicy
 
 import (
+	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -34,6 +37,8 @@ type Claim struct {
 	// Set is the ClaimSet that it belongs to: it is admitted together with the other claims of the set. Its creator
 	// and its priority are those of the set.
 	Set Set
+	// Missing is set if the set does not have the claim yet: see MissingClaims.
+	Missing bool
 	// Orphaned is set if it names a ClaimSet that does not have it. It gets no cluster.
 	Orphaned bool
 	// HasCluster is set if the claim has a cluster. It keeps the cluster whatever the policies say.
@@ -63,6 +68,35 @@ func (c Claim) InSet(set *v1alpha1.ClaimSet) Claim {
 	c.Set = Set{Name: set.Name, Created: set.CreationTimestamp.Time, Size: int(set.Spec.Size), Deleting: set.DeletionTimestamp != nil}
 	c.Creator, c.Priority = readCreator(set.Annotations), int(set.Spec.Priority)
 	return c
+}
+
+// MissingClaims returns the claims that a set does not have yet, and that hotspare creates; none if the set is served or being
+// deleted, or if a person must act before it gets its claims. claims are those that it has.
+//
+// They keep the place of the set in line: its claims are created one after the other, and again if the set moves to
+// another pool, and later claims would take the places of those that are created last.
+func MissingClaims(set *v1alpha1.ClaimSet, claims []Claim) []Claim {
+	missing, pool := int(set.Spec.Size), set.Status.ClusterPoolName
+	for _, c := range claims {
+		switch {
+		case c.Deleting:
+		case c.HasCluster:
+			return nil // no claim of the set is created any more
+		default:
+			missing, pool = missing-1, c.Pool
+		}
+	}
+	if pool == "" || set.DeletionTimestamp != nil || set.Unreadable != "" || set.Status.ServedTime != nil ||
+		meta.IsStatusConditionTrue(set.Status.Conditions, hivev1.ConditionStalled) {
+		return nil
+	}
+	var out []Claim
+	for i := range missing {
+		// No claim can have such a name.
+		c := Claim{Name: fmt.Sprintf("claim %d of ClaimSet %s", i+1, set.Name), Created: set.CreationTimestamp.Time, Pool: pool, Missing: true}
+		out = append(out, c.InSet(set))
+	}
+	return out
 }
 
 // A Creator is the user who created a claim, as the API server authenticated the user.

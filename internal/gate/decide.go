@@ -120,6 +120,17 @@ func EndRun(cd *hivev1.ClusterDeployment, now time.Time) {
 	condition.Apply(&st.Conditions, hivev1.ClusterGatesPassed, notRunning, now)
 }
 
+// Forget removes the verdict from the status of a cluster that begins the steps of a bootstrap: its gates are checked when
+// every step is done. Whoever writes that it begins them calls it for the same write.
+func Forget(cd *hivev1.ClusterDeployment, now time.Time) {
+	st := &cd.Status
+	if st.Gates == nil {
+		return
+	}
+	st.Gates = &hivev1.GateRecord{FirstPassedAt: st.Gates.FirstPassedAt}
+	condition.Apply(&st.Conditions, hivev1.ClusterGatesPassed, awaitsSteps, now)
+}
+
 var awaitsSteps = condition.Unknown(hivev1.ReasonGatesNotChecked, "hotspare checks the gates when every step of the bootstrap is done.")
 
 var notRunning = condition.Unknown(hivev1.ReasonGatesNotChecked, "The cluster does not run: hotspare checks its gates when it runs.")

@@ -3,6 +3,7 @@ package pool_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -10,12 +11,13 @@ import (
 // bootstrapped returns the snapshot of a pool whose bootstrap has steps of version s1.
 func bootstrapped(size, running int, list, waiting string, change ...func(*pool.Settings)) pool.Snapshot {
 	s := pool.Snapshot{Settings: settings(size, running), Members: members(list), Claims: claims(waiting), Now: noon}
-	s.Settings.Steps = "s1"
+	s.Settings.Steps, s.Settings.StepsSince = "s1", noon.Add(-time.Hour)
 	for _, c := range change {
 		c(&s.Settings)
 	}
 	for i := range s.Members {
 		s.Members[i].MarkUntakenSteps(&s.Settings)
+		s.Members[i].MarkUnpassedGates(&s.Settings)
 	}
 	return s
 }
@@ -79,6 +81,51 @@ func TestOnlyClustersThatHaveTakenTheStepsAreAssigned(t *testing.T) {
 	}
 }
 
+// The first bootstrap of a pool that has spares takes them out of service one at a time, and costs one of them if it fails.
+func TestOlderSparesTakeTheStepsAfterOneAnother(t *testing.T) {
+	gates := func(s *pool.Settings) { s.Gates = "g1" }
+	unrecorded := func(s *pool.Settings) { s.StepsSince = time.Time{} }
+	unknown := func(s *pool.Settings) { s.Steps, s.StepsUnknown = "unresolved", true }
+	full := func(s *pool.Settings) { s.Gates, s.Size, s.MaxSize = "g1", 2, new(2) }
+	blocked := func(s *pool.Settings) { s.Blocked = "Secret x does not exist" }
+	for name, tc := range map[string]struct {
+		list, waiting string
+		change        func(*pool.Settings)
+		want          string
+	}{
+		"one begins, and the others serve":            {"a:assignable+predating b:assignable+predating c:assignable+predating", "", nil, "bootstrap a"},
+		"claims get theirs, and the new one tries":    {"a:assignable+predating b:assignable+predating c:assignable+predating", "x", nil, "bind x to a"},
+		"the next one waits":                          {"a:assignable+stepping b:assignable+predating c:assignable+predating", "", nil, ""},
+		"it serves":                                   {"a:assignable+stepping b:assignable+predating c:assignable+predating", "x", nil, "bind x to b"},
+		"it waits while one is being replaced":        {"a:installing b:assignable+predating c:assignable+predating", "", nil, "start a"},
+		"and while one is being deleted":              {"a:deleting b:assignable+predating c:assignable+predating d:assignable+predating", "", nil, ""},
+		"one that fails costs one":                    {"a:assignable+toostepping b:assignable+predating c:assignable+predating", "", nil, "delete a"},
+		"one has taken them":                          {"a:assignable+stepped b:assignable+predating c:assignable+predating", "", nil, "bootstrap b"},
+		"as many at a time as have":                   {"a:claimed=x+stepped b:assignable+stepped c:assignable+predating d:assignable+predating", "x=a", nil, "bootstrap c, bootstrap d"},
+		"not more":                                    {"a:assignable+stepped b:assignable+stepping c:assignable+predating", "", nil, ""},
+		"a version that others have taken shows none": {"a:assignable+oldstepped b:assignable+predating c:assignable+predating", "", nil, "bootstrap b"},
+		"not one that sleeps: it is stale":            {"a:standby+predating b:assignable+predating c:assignable+stepped", "", nil, "start a, bootstrap b"},
+		"a gate fails: it begins":                     {"a:assignable+predating+passed b:assignable+predating+red c:assignable+predating+passed", "", gates, "bootstrap b"},
+		"a gate fails for long: it is kept":           {"a:assignable+stepping b:assignable+predating+toored c:assignable+predating+passed", "", gates, ""},
+		"also one with other steps":                   {"a:assignable+stepping b:assignable+oldstepped+toored c:assignable+oldstepped+passed", "", gates, ""},
+		"and replaced while claims wait":              {"a:assignable+oldstepped+toored b:assignable+oldstepped+toored", "x", full, "delete a"},
+		"the time is not recorded yet":                {"a:assignable+predating b:assignable+predating", "x", unrecorded, ""},
+		"the steps are not known":                     {"a:assignable+predating b:assignable+predating c:assignable+predating", "x", unknown, "bind x to a"},
+		"the pool is blocked":                         {"a:assignable+predating b:assignable+predating c:assignable+predating", "", blocked, ""},
+		"an adopted one takes them at once":           {"a:assignable+predating+adopted b:assignable+predating+adopted c:assignable", "x", nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var change []func(*pool.Settings)
+			if tc.change != nil {
+				change = append(change, tc.change)
+			}
+			if got := powerAndDeletions(bootstrapped(3, 3, tc.list, tc.waiting, change...)); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestWhatAPoolSaysOfSteps(t *testing.T) {
 	p := pool.Decide(bootstrapped(2, 2, "a:assignable+stepping b:assignable+stepped", ""))
 	if p.Report.Words != "bootstrapping 1" || p.Report.Progress != pool.Advancing || len(p.Report.Stale) > 0 {
@@ -94,5 +141,9 @@ func TestWhatAPoolSaysOfSteps(t *testing.T) {
 	p = pool.Decide(bootstrapped(1, 1, "a:assignable+oldstepped", ""))
 	if !strings.Contains(p.String(), "it has not taken the steps of the pool's bootstrap as they are now") {
 		t.Errorf("the plan is %s", p)
+	}
+	p = pool.Decide(bootstrapped(2, 2, "a:assignable+stepping b:assignable+predating", ""))
+	if strings.Join(p.Report.Stale, " ") != "b" || p.Report.Count[pool.Assignable] != 1 {
+		t.Errorf("stale: %v, the counts are %v", p.Report.Stale, p.Report.Count)
 	}
 }

@@ -18,6 +18,8 @@ const (
 	GatesNotChecked Cause = "gates_not_checked"
 	// StepsNotTaken: the cluster takes the steps of the pool's bootstrap before it hibernates for the first time.
 	StepsNotTaken Cause = "steps_not_taken"
+	// StepsAdded: the cluster was installed before the pool's bootstrap had steps, and takes them now.
+	StepsAdded Cause = "steps_added"
 	// AboveRunningCount: spec.runningCount clusters run, or are about to, without this one.
 	AboveRunningCount Cause = "above_running_count"
 	// LadderFull: the cluster sleeps less deeply than the pool's ladder of depths allows.

@@ -31,6 +31,7 @@ func Decide(s Snapshot) Plan {
 		d.createMissing()
 		d.replaceBroken()
 		d.deleteSurplus()
+		d.bootstrapOlder()
 		d.replaceStale()
 	}
 	return d.finishPlan()
@@ -38,7 +39,7 @@ func Decide(s Snapshot) Plan {
 
 // verbOrder is the order of the steps in a plan.
 var verbOrder = []Verb{
-	AddFinalizer, RemoveFinalizer, Bind, Start, Hibernate, SetPosition, ReportInvalid, DropName, CompleteCreation, Create, Delete,
+	AddFinalizer, RemoveFinalizer, Bind, Start, Hibernate, Bootstrap, SetPosition, ReportInvalid, DropName, CompleteCreation, Create, Delete,
 }
 
 // Verbs returns all verbs, in the order of the steps in a plan.

@@ -120,6 +120,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.Steps, m.StepFailure = "s1", "step web fails"
 		m.StepSince = noon.Add(-map[string]time.Duration{"stepping": 1, "longstepping": 6, "toostepping": 10}[mark] * time.Minute)
 		m.StepDeadline = m.StepSince.Add(10 * time.Minute)
+	case "predating": // it was installed before the pool had steps
+		m.InstalledAt = noon.Add(-2 * time.Hour)
 	case "oldstepping": // it has begun the steps of another version
 		m.Steps = "s0"
 	case "passed": // the gates of the version that settings require

@@ -20,6 +20,8 @@ const (
 	// Start and Hibernate set the power state of a cluster. Hibernate also puts one that sleeps deeper.
 	Start     Verb = "start"
 	Hibernate Verb = "hibernate"
+	// Bootstrap lets a cluster that was installed before the pool had steps take them.
+	Bootstrap Verb = "bootstrap"
 	// SetPosition writes a waiting claim's position, and when a cluster for it is likely to run,
 	// into its status.
 	SetPosition Verb = "set position"

@@ -271,7 +271,7 @@ func (r *Report) recordStaleness(m *Member, p Phase, s *Settings) {
 	case m.Adopted:
 	case m.Version == "":
 		r.Unversioned = append(r.Unversioned, m.Name)
-	case m.isStale(s):
+	case m.isStale(s) || m.PredatesSteps:
 		r.Stale = append(r.Stale, m.Name)
 	}
 }

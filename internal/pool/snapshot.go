@@ -92,6 +92,9 @@ type Settings struct {
 	// same for steps as for gates.
 	Steps        string
 	StepsUnknown bool
+	// StepsSince is since when the pool has had steps, as its status records it; zero if it has none, or if that is
+	// not recorded yet.
+	StepsSince time.Time
 	// WatchedSince is since when this process takes steps and checks gates; zero if it does not, or if that is
 	// unknown. A deadline that passed before counts only after somebody has had the time to look.
 	WatchedSince time.Time
@@ -167,6 +170,11 @@ type Member struct {
 	// GatesFailingSince is since when a gate fails, and GatesDeadline when the cluster is broken if it still does;
 	// zero if none fails.
 	GatesFailingSince, GatesDeadline time.Time
+	// InstalledAt is when its install was done, in whole seconds; zero if unknown.
+	InstalledAt time.Time
+	// PredatesSteps is set if it serves claims although it has taken none of the steps of the pool's bootstrap, because
+	// it was installed before the pool had any.
+	PredatesSteps bool
 	// AwaitsSteps is set while it runs and has not taken every step of the pool's bootstrap.
 	AwaitsSteps bool
 	// Steps is the version of the steps that it has begun; empty if it has begun none. StepsDone is set if every

@@ -56,25 +56,28 @@ func (m *Member) couldSucceedNow(s *Settings) bool {
 	return m.isBeingInstalled() && !m.isProgressing() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
 }
 
-// replaceStale deletes stale clusters: first installs, then, in a settled pool on which no claim
-// waits, one installed cluster at a time.
+// replaceStale deletes stale clusters: first installs, then, in a settled pool, one installed cluster at a time. While
+// claims wait, that is only one of which a gate fails: the others are about to serve them.
 func (d *draft) replaceStale() {
 	if d.Settings.Blocked != "" {
 		return
 	}
 	d.replaceStaleInstalls()
 	d.replaceUnfinished()
-	if len(d.waiting) > 0 || !d.hasEnoughClusters() {
+	if !d.hasEnoughClusters() {
 		return
 	}
 	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.replaceableMembers(Broken)) > 0 {
 		return
 	}
-	if d.countTakingSteps() > 0 {
+	if d.countTakingSteps()+d.countPlanned(Bootstrap) > 0 {
 		return // it shows whether clusters with the new steps work at all
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
 		reason := m.StaleReason(&d.Settings, "it was created from an older version of the pool")
+		if len(d.waiting) > 0 && !(m.AwaitsGates && hasPassed(m.GatesDeadline, d.Now)) {
+			continue // it is about to serve a claim
+		}
 		if reason != "" && !d.skipProtected(m) {
 			d.replaceMember(m, Stale, reason)
 			return

@@ -72,6 +72,19 @@ func (r Reader) ReadGates(ctx context.Context, pool types.NamespacedName) (gate.
 	return gate.NewRequirement(p, b), nil
 }
 
+// ReadStepsSince returns since when a pool has had steps, as its status records it; zero if it has none, or if that is not
+// recorded yet.
+func (r Reader) ReadStepsSince(ctx context.Context, pool types.NamespacedName) (time.Time, error) {
+	var p hivev1.ClusterPool
+	if err := r.Cached.Get(ctx, pool, &p); client.IgnoreNotFound(err) != nil {
+		return time.Time{}, fmt.Errorf("reading pool %s: %w", pool, err)
+	}
+	if p.Status.StepsSince == nil {
+		return time.Time{}, nil
+	}
+	return p.Status.StepsSince.Time, nil
+}
+
 // ReadBootstrap reads the PoolPolicy of a pool, and the ClusterBootstrap that it names; nil if they do not exist.
 func (r Reader) ReadBootstrap(ctx context.Context, pool types.NamespacedName) (*v1alpha1.PoolPolicy, *v1alpha1.ClusterBootstrap, error) {
 	var p v1alpha1.PoolPolicy

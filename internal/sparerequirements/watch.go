@@ -38,6 +38,9 @@ func (w Watch) AddTo(b *builder.Builder) *builder.Builder {
 		Watches(&v1alpha1.PoolPolicy{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return w.sparesOfPools(ctx, o.GetNamespace(), map[string]bool{o.GetName(): true})
 		}), policies).
+		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return w.sparesOfPools(ctx, o.GetNamespace(), map[string]bool{o.GetName(): true})
+		}), builder.WithPredicates(stepsSinceChanged())).
 		Watches(&v1alpha1.ClusterBootstrap{}, handler.EnqueueRequestsFromMapFunc(w.sparesOfBootstrap), bootstraps)
 }
 
@@ -53,6 +56,18 @@ func (w Watch) clusterChanged() predicate.Predicate {
 			}
 			return !w.Concerns(before) || gate.IsCheckable(before) != gate.IsCheckable(after) ||
 				!gate.RunStart(before).Equal(gate.RunStart(after)) || w.Changed(before, after)
+		},
+	}
+}
+
+// stepsSinceChanged selects the updates of pools after which another set of spares predates the steps.
+func stepsSinceChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld.(*hivev1.ClusterPool), e.ObjectNew.(*hivev1.ClusterPool)
+			return !before.Status.StepsSince.Equal(after.Status.StepsSince)
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -196,4 +197,48 @@ func TestAClaimGetsAClusterWithItsBootstrap(t *testing.T) {
 	}
 	h.hotspare(t, "claim", "release", "first", "-n", ns, "--wait")
 	h.hotspare(t, "pool", "delete", "dev", "-n", ns)
+}
+
+// The first bootstrap of a pool that has spares: they take its steps after one another, where they are.
+func TestTheFirstBootstrapOfAPoolKeepsItsSpares(t *testing.T) {
+	h := shared(t)
+	ns := h.namespace(t)
+	pool := fakePool(ns, "dev", 3, 3)
+	h.create(t, pool)
+	older := map[string]bool{}
+	eventually(t, "three spares that were installed seconds ago", func(context.Context) error {
+		for _, cd := range h.clusters(t, pool) {
+			if at := cd.Status.InstalledTimestamp; cd.Status.PowerState == hivev1.StatusRunning && at != nil && time.Since(at.Time) > 2*time.Second {
+				older[cd.Name] = true
+			}
+		}
+		if len(older) != 3 {
+			return fmt.Errorf("%v", older)
+		}
+		return nil
+	})
+	h.create(t, webSteps(ns), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop-chart"}, BinaryData: map[string][]byte{"shop-1.2.3.tgz": helmcharttest.Package(shopChart)},
+	}, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "exposed"}, StringData: map[string]string{"service.yaml": webService}},
+		&v1alpha1.PoolPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dev"},
+			Spec:       v1alpha1.PoolPolicySpec{BootstrapRef: &v1alpha1.BootstrapReference{Name: "web"}},
+		})
+	eventually(t, "all three have taken the steps", func(context.Context) error {
+		done := 0
+		for _, cd := range h.clusters(t, pool) {
+			if !older[cd.Name] {
+				t.Errorf("the pool has created %s: %s", cd.Name, cd.Status.PowerState)
+			}
+			if bootstrap.IsFinished(&cd) {
+				done++
+			}
+		}
+		if done != 3 {
+			return fmt.Errorf("%d have", done)
+		}
+		return nil
+	})
+	says(t, h.kubectl(t, "get", "events", "-n", ns, "--field-selector", "reason=Bootstrapping", "-o", "custom-columns=NOTE:.note,MESSAGE:.message"),
+		"takes the steps of the bootstrap: it was installed before the bootstrap of the pool had steps")
 }

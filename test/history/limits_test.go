@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -133,6 +135,63 @@ func (j *judge) checkAdmission(c *hivev1.ClusterClaim, by *chaos.Task) {
 			j.report("%s admits claim %s: ClaimPolicy %s then has %d claims of %q, and admits at most %d", by.Name, c.Name, l.policy.Name, n, l.user, l.most)
 		}
 	}
+	j.checkReservation(c, by)
+}
+
+// firstAwaited returns the first of the sets whose claims are missing and about to be created; nil if there is none. live
+// returns the number of claims of a set that are not being deleted, and whether one has a cluster.
+func firstAwaited(all *picture, live func(types.UID) (int, bool)) *unit {
+	var first *unit
+	for _, s := range all.sets {
+		n, assigned := live(s.UID)
+		if s.DeletionTimestamp != nil || s.Status.ServedTime != nil || s.Status.ClusterPoolName == "" || assigned || n >= int(s.Spec.Size) ||
+			meta.IsStatusConditionTrue(s.Status.Conditions, hivev1.ConditionStalled) {
+			continue
+		}
+		u := all.unitOf(&hivev1.ClusterClaim{Spec: hivev1.ClusterClaimSpec{ClusterPoolName: s.Status.ClusterPoolName}}, s)
+		if first == nil || u.isBefore(*first) {
+			first = &u
+		}
+	}
+	return first
+}
+
+// checkReservation checks that a claim that has just been admitted has not taken a place that the first set needs whose claims
+// are missing: it is before the claim in line, and all its limits had places for it.
+func (j *judge) checkReservation(c *hivev1.ClusterClaim, by *chaos.Task) {
+	r := j.readsOf(by)
+	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: r.sets, policies: r.policies}
+	first := firstAwaited(all, func(uid types.UID) (int, bool) { return r.claims[uid], r.assigned[uid] })
+	u := all.unitOf(c, findSet(r.sets, c))
+	if first == nil || u.begun || u.id == first.id || !first.isBefore(u) {
+		return
+	}
+	if head := j.findHead(r.policies); head != nil && head.isBefore(*first) {
+		return // it may have reserved the places
+	}
+	pool, who, size := first.claims[0].Spec.ClusterPoolName, creatorOf(first.set.Annotations), int(first.set.Spec.Size)
+	serves := slices.ContainsFunc(r.pools, func(p hivev1.ClusterPool) bool { return p.Name == pool && p.DeletionTimestamp == nil })
+	if !serves || who.user == "" || !slices.ContainsFunc(r.policies, func(p *v1alpha1.ClaimPolicy) bool { return applies(p, who, pool) }) {
+		return
+	}
+	j.h.counts["admissions beside a set without claims"]++
+	taken := ""
+	for _, l := range placesOf(r.policies, who, pool) {
+		left := l.most - j.countHolders(l) + count(all.claims, func(o *hivev1.ClusterClaim) bool { return ownerOf(o) == first.set.UID && hasPlace(o) })
+		theirs := creatorOfClaim(r.sets, c)
+		if applies(l.policy, theirs, c.Spec.ClusterPoolName) && (l.user == "" || l.user == theirs.user) {
+			if left == size-1 {
+				taken = l.policy.Name
+			}
+			left++
+		}
+		if left < size {
+			return // it had to wait anyway
+		}
+	}
+	if taken != "" {
+		j.report("%s admits claim %s, which takes a place of ClaimPolicy %s that set %s needs", by.Name, c.Name, taken, first.name)
+	}
 }
 
 // line is the first claim, or set, that waits for a place of a limit, and the claims that had places when it became the
@@ -171,9 +230,22 @@ func (j *judge) checkLine() {
 }
 
 // keepsWaiting reports whether a claim has a place that was admitted before the head became the first, or that is before the
-// head in line: a set that was not complete yet, for example.
+// head in line: a set that was not complete yet, for example. A set that is before the head and awaits its claims keeps it waiting,
+// too.
 func (j *judge) keepsWaiting(policies []*v1alpha1.ClaimPolicy, head unit, holders []string) bool {
 	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: list[*v1alpha1.ClaimSet](j), policies: policies}
+	awaited := firstAwaited(all, func(uid types.UID) (n int, assigned bool) {
+		for _, c := range all.claims {
+			if ownerOf(c) == uid && c.DeletionTimestamp == nil {
+				n++
+				assigned = assigned || c.Spec.Namespace != ""
+			}
+		}
+		return n, assigned
+	})
+	if awaited != nil && awaited.isBefore(head) {
+		return true
+	}
 	return slices.ContainsFunc(all.claims, func(c *hivev1.ClusterClaim) bool {
 		u := all.unitOf(c, findSet(all.sets, c))
 		return slices.Contains(holders, string(c.UID)) && (slices.Contains(j.line.holders, string(c.UID)) || u.isBefore(head))

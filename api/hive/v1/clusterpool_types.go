@@ -210,6 +210,13 @@ type ClusterPoolStatus struct {
 	// there are none.
 	// +optional
 	StepsVersion string `json:"stepsVersion,omitempty"`
+	// StepsSince is since when the pool has had a bootstrap with steps, of any version; unset if it has none. A spare
+	// that was installed earlier, and has taken no step yet, serves claims until the pool lets it take them.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	StepsSince *metav1.Time `json:"stepsSince,omitempty"`
 	// GatesVersion identifies the gates that spares must pass before a claim gets them. It is "unresolved" while the
 	// gates are not known, and empty if there are none.
 	// +optional

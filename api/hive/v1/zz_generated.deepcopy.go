@@ -1226,6 +1226,10 @@ func (in *ClusterPoolStatus) DeepCopyInto(out *ClusterPoolStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.StepsSince != nil {
+		in, out := &in.StepsSince, &out.StepsSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Inventory != nil {
 		in, out := &in.Inventory, &out.Inventory
 		*out = make(map[string]InventoryEntryStatus, len(*in))

@@ -166,7 +166,7 @@ const (
 // progress reads its ConfigMaps and Secrets in each attempt.
 func (r *Reconciler) newWatch() sparerequirements.Watch {
 	return sparerequirements.Watch{Cached: r.Client, Concerns: concernsSteps, Changed: func(before, after *hivev1.ClusterDeployment) bool {
-		return before.Status.Bootstrap != nil && after.Status.Bootstrap == nil
+		return before.Status.Bootstrap != nil && after.Status.Bootstrap == nil || !bootstrap.HasBegun(before) && bootstrap.HasBegun(after)
 	}}
 }
 

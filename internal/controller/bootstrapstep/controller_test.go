@@ -82,7 +82,7 @@ func newRig(t *testing.T, change ...func(*hivev1.ClusterDeployment)) *rig {
 	if err := errors.Join(corev1.AddToScheme(s), hivev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
-	at := metav1.NewTime(noon.Add(-time.Minute))
+	at, stepsSince := metav1.NewTime(noon.Add(-time.Minute)), metav1.NewTime(noon.Add(-time.Hour))
 	cd := &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "c", UID: "u"},
 		Spec: hivev1.ClusterDeploymentSpec{
@@ -107,6 +107,7 @@ func newRig(t *testing.T, change ...func(*hivev1.ClusterDeployment)) *rig {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{hivev1.LabelPoolName: "p", hivev1.LabelPoolNamespace: "n"}}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}, Data: map[string]string{"a": pod}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}, Data: map[string][]byte{"a": []byte(strings.Replace(pod, `"a"`, `"hunter22"`, 1))}},
+		&hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}, Status: hivev1.ClusterPoolStatus{StepsSince: &stepsSince}},
 		&v1alpha1.PoolPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}, Spec: v1alpha1.PoolPolicySpec{BootstrapRef: &v1alpha1.BootstrapReference{Name: "b"}}},
 		&v1alpha1.ClusterBootstrap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}, Spec: v1alpha1.ClusterBootstrapSpec{Steps: steps}},
 	).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -407,5 +408,46 @@ func TestAClusterThatOnlyClaimsToBeOfThePool(t *testing.T) {
 	}
 	if got := g.pass(t); !strings.Contains(got, "was not created for a cluster of pool p") || len(g.taken) > 0 {
 		t.Errorf("got %s, and steps %v", got, g.taken)
+	}
+}
+
+// A spare that is older than the steps of its pool begins them when the pool says so.
+func TestASpareThatIsOlderThanTheStepsWaitsForItsPool(t *testing.T) {
+	t.Parallel()
+	older := metav1.NewTime(noon.Add(-2 * time.Hour))
+	g := newRig(t, func(cd *hivev1.ClusterDeployment) {
+		cd.Annotations = map[string]string{hivev1.AnnotationPoolVersion: "v"}
+		cd.Status.InstalledTimestamp = &older
+	})
+	expect(t, g.pass(t), "Unknown NotTaken, again in 0s")
+	if len(g.taken) > 0 {
+		t.Errorf("it takes %v", g.taken)
+	}
+	other := newRig(t)
+	expect(t, other.pass(t), "False StepInProgress, again in 1ms")
+	g.edit(t, func(cd *hivev1.ClusterDeployment) {
+		cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: other.cluster(t).Status.Bootstrap.Version}
+	})
+	expect(t, g.pass(t), "False StepInProgress, again in 1ms")
+	if len(g.taken) != 1 {
+		t.Errorf("it takes %v", g.taken)
+	}
+}
+
+// Until the pool has recorded since when it has steps, nobody knows which spares are older.
+func TestNoSpareBeginsBeforeThePoolHasRecordedTheSteps(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	var p hivev1.ClusterPool
+	if err := g.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "p"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Status.StepsSince = nil
+	if err := g.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, g.pass(t), "Unknown NotTaken, again in 0s")
+	if len(g.taken) > 0 {
+		t.Errorf("it takes %v", g.taken)
 	}
 }

@@ -23,10 +23,19 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 		RunStartedAt: gate.RunStart(cd), Record: cd.Status.Bootstrap,
 		Reported: condition.Find(cd.Status.Conditions, hivev1.ClusterBootstrapped) != nil, Now: r.Clock.Now(),
 	}
-	ref := cd.Spec.ClusterPoolRef
+	pool := types.NamespacedName{Namespace: cd.Spec.ClusterPoolRef.Namespace, Name: cd.Spec.ClusterPoolRef.PoolName}
 	reader := sparerequirements.Reader{Cached: r.Client, Live: r.Live}
-	required, err := reader.ReadRequirements(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &sparerequirements.Memo{}, s.Now)
+	required, err := reader.ReadRequirements(ctx, pool, &sparerequirements.Memo{}, s.Now)
+	if err != nil {
+		return s, err
+	}
 	s.Requirement = required.Steps
+	if s.Requirement.Version == "" || s.Adopted || bootstrap.HasBegun(cd) {
+		return s, nil
+	}
+	since, err := reader.ReadStepsSince(ctx, pool)
+	m := facts.ReadMember(cd, s.Now)
+	s.AwaitsPool = since.IsZero() || m.IsOlderThanSteps(since)
 	return s, err
 }
 

@@ -12,6 +12,8 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,7 +89,7 @@ func observe(ctx context.Context, c client.Reader, namespace string) (*observati
 	}
 	s := &observation{policies: policies.Items, claims: map[string]*hivev1.ClusterClaim{}}
 	s.Policies, s.Pools = claimpolicy.ReadPolicies(policies.Items), claimpolicy.ReadPools(pools.Items)
-	known := claimset.ByUID(sets.Items)
+	known, claimsOf := claimset.ByUID(sets.Items), map[types.UID][]claimpolicy.Claim{}
 	for i := range claims.Items {
 		c := &claims.Items[i]
 		s.claims[c.Name] = c
@@ -95,6 +97,12 @@ func observe(ctx context.Context, c client.Reader, namespace string) (*observati
 		read := claimpolicy.ReadClaim(c).InSet(set)
 		read.Orphaned = orphaned
 		s.Claims = append(s.Claims, read)
+		if set != nil {
+			claimsOf[set.UID] = append(claimsOf[set.UID], read)
+		}
+	}
+	for i := range sets.Items {
+		s.Claims = append(s.Claims, claimpolicy.MissingClaims(&sets.Items[i], claimsOf[sets.Items[i].UID])...)
 	}
 	return s, nil
 }
@@ -167,7 +175,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ClaimPolicy{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfClaim), builder.WithPredicates(claimChanged())).
 		Watches(&v1alpha1.ClaimSet{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, existenceChanged()))).
+			predicate.GenerationChangedPredicate{}, existenceChanged(), expectationChanged()))).
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfPool), builder.WithPredicates(existenceChanged())).
 		Complete(r.Metrics.WrapReconciler("claimpolicy", r))
 }
@@ -208,6 +216,19 @@ func existenceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
+}
+
+// expectationChanged selects the updates of a ClaimSet after which other claims of it are missing.
+func expectationChanged() predicate.Predicate {
+	type expectation struct {
+		pool            string
+		served, stalled bool
+	}
+	read := func(o client.Object) expectation {
+		st := o.(*v1alpha1.ClaimSet).Status
+		return expectation{st.ClusterPoolName, st.ServedTime != nil, meta.IsStatusConditionTrue(st.Conditions, hivev1.ConditionStalled)}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return read(e.ObjectOld) != read(e.ObjectNew) }}
 }
 
 // claimChanged selects the updates of a claim that an admission could depend on.

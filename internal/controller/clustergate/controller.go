@@ -131,7 +131,8 @@ const (
 // newWatch selects the changes after which the gates of a cluster must be checked, or its verdict reported.
 func (r *Reconciler) newWatch() sparerequirements.Watch {
 	return sparerequirements.Watch{Cached: r.Client, Concerns: concernsGates, Changed: func(before, after *hivev1.ClusterDeployment) bool {
-		return hasVerdict(before) && !hasVerdict(after) || bootstrap.IsFinished(before) != bootstrap.IsFinished(after)
+		return hasVerdict(before) && !hasVerdict(after) || bootstrap.IsFinished(before) != bootstrap.IsFinished(after) ||
+			bootstrap.HasBegun(before) != bootstrap.HasBegun(after)
 	}}
 }
 

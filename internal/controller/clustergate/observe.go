@@ -12,6 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/gate"
+	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/sparerequirements"
 )
 
@@ -24,10 +25,18 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	}
 	var err error
 	pool := types.NamespacedName{Namespace: cd.Spec.ClusterPoolRef.Namespace, Name: cd.Spec.ClusterPoolRef.PoolName}
-	if s.Requirement, err = (sparerequirements.Reader{Cached: r.Client}).ReadGates(ctx, pool); err != nil {
+	reader := sparerequirements.Reader{Cached: r.Client}
+	if s.Requirement, err = reader.ReadGates(ctx, pool); err != nil {
 		return s, err
 	}
-	s.AwaitsSteps = s.Requirement.AfterSteps && !bootstrap.IsFinished(cd)
+	if s.Requirement.AfterSteps && !bootstrap.IsFinished(cd) {
+		since, err := reader.ReadStepsSince(ctx, pool)
+		if err != nil {
+			return s, err
+		}
+		m := facts.ReadMember(cd, r.Clock.Now())
+		s.AwaitsSteps = !m.IsOlderThanSteps(since)
+	}
 	gates := s.GatesToCheck()
 	if len(gates) > 0 {
 		if err := sparerequirements.ConfirmPoolNamespace(ctx, r.Client, cd); err != nil {

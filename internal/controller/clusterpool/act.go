@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/kstatus"
@@ -79,6 +80,7 @@ var (
 		// Claims wait for these.
 		{verbs: []pool.Verb{pool.Bind}, apply: (*execution).bindCluster},
 		{verbs: []pool.Verb{pool.Start, pool.Hibernate}, apply: (*execution).setPowerState},
+		{verbs: []pool.Verb{pool.Bootstrap}, prepare: (*execution).confirmBootstraps, apply: (*execution).bootstrapCluster},
 		{verbs: []pool.Verb{pool.SetPosition}, apply: (*execution).setPosition},
 		// An invalid customization is reported before the status records another one for its name: a
 		// process that has not seen the error, and is about to acquire the lease, then gets a
@@ -213,6 +215,22 @@ func (t *execution) setPowerState(ctx context.Context, st pool.Step) error {
 	if before.Spec.PowerState != "" { // the first power state of a new cluster is part of creating it
 		t.recordEvent(t.pool, cd, powerEventReasons[st.Verb], "SetPower", "cluster %s: %s", cd.Name, st.Reason)
 	}
+	return nil
+}
+
+// bootstrapCluster records that a cluster begins the steps of the pool's bootstrap, which another controller then takes. What
+// its gates found before that counts no more.
+func (t *execution) bootstrapCluster(ctx context.Context, st pool.Step) error {
+	before, now := t.seen.clusters[st.Cluster], t.Clock.Now()
+	cd := before.DeepCopy()
+	cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: t.seen.required.Steps.Version}
+	gate.Forget(cd, now)
+	if _, err := patch.Status(ctx, t.Client, before, cd); err != nil {
+		return fmt.Errorf("recording that cluster %s begins the steps of the bootstrap: %w", cd.Name, err)
+	}
+	t.clusters.RecordWrite(cd, now)
+	t.Metrics.RecordPoolStep(t.seen.poolKey(), st)
+	t.recordEvent(t.pool, cd, "Bootstrapping", "Bootstrap", "cluster %s takes the steps of the bootstrap: %s", cd.Name, st.Reason)
 	return nil
 }
 

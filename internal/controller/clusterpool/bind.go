@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,7 @@ func (t *execution) bindCluster(ctx context.Context, st pool.Step) error {
 		if err := t.patchCluster(ctx, cd); err != nil {
 			return fmt.Errorf("binding cluster %s to claim %s: %w", cd.Name, claim.Name, err)
 		}
-	} else if err := t.confirmAssigned(ctx, cd); err != nil {
+	} else if err := t.renewReservation(ctx, cd); err != nil {
 		return err
 	}
 	before := t.seen.claims[st.Claim]
@@ -51,6 +52,26 @@ func (t *execution) bindCluster(ctx context.Context, st pool.Step) error {
 		t.claims.RecordWrite(claim, t.Clock.Now())
 		t.recordEvent(claim, cd, "Assigned", "Bind", "has cluster %s", cd.Name)
 		t.Metrics.RecordAssignment(claim, t.Clock.Now())
+	}
+	return nil
+}
+
+// longReservation is the age from which a reservation is renewed: its claim could not get the cluster meanwhile.
+const longReservation = time.Minute
+
+// renewReservation confirms that a cluster that is reserved for a claim still exists. The times of a claim count from when it
+// gets the cluster: if the hub has refused that for long, they start anew.
+func (t *execution) renewReservation(ctx context.Context, cd *hivev1.ClusterDeployment) error {
+	if err := t.confirmAssigned(ctx, cd); err != nil {
+		return err
+	}
+	now, at := t.Clock.Now(), cd.Spec.ClusterPoolRef.ClaimedTimestamp
+	if at == nil || now.Sub(at.Time) < longReservation {
+		return nil
+	}
+	cd.Spec.ClusterPoolRef.ClaimedTimestamp = &metav1.Time{Time: now}
+	if err := t.patchCluster(ctx, cd); err != nil {
+		return fmt.Errorf("renewing the reservation of cluster %s: %w", cd.Name, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/pool"
@@ -184,6 +185,24 @@ func (t *execution) confirmStale(ctx context.Context, st pool.Step) error {
 	defer t.mu.Unlock()
 	t.seen.cache.required = sparerequirements.Memo{} // the next pass reads them
 	return fault.New(fault.Conflict, fmt.Errorf("the steps of pool %s have changed since they were read", t.pool.Name))
+}
+
+// confirmBootstraps confirms with the API server that no other cluster of the pool has begun the steps of the bootstrap since it was
+// observed: a cache may not show yet that another process has let one begin them.
+func (t *execution) confirmBootstraps(ctx context.Context) error {
+	var list hivev1.ClusterDeploymentList
+	if err := t.Live.List(ctx, &list, client.MatchingLabels{
+		hivev1.LabelPoolNamespace: t.pool.Namespace, hivev1.LabelPoolName: t.pool.Name,
+	}); err != nil {
+		return fmt.Errorf("listing clusters of pool %s: %w", t.pool.Name, err)
+	}
+	for i := range list.Items {
+		cd := &list.Items[i]
+		if seen := t.seen.clusters[cd.Name]; seen != nil && bootstrap.HasBegun(cd) != bootstrap.HasBegun(seen) {
+			return fault.New(fault.Conflict, fmt.Errorf("cluster %s of pool %s has begun the steps of the bootstrap since it was observed", cd.Name, t.pool.Name))
+		}
+	}
+	return nil
 }
 
 // confirmUnused confirms with the API server that a claimed cluster's claim no longer needs it: a

@@ -40,6 +40,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=hotspare.io,resources=claimpolicies;claimsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets;clusterdeploymentcustomizations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeploymentcustomizations;clusterdeploymentcustomizations/status,verbs=patch
 // +kubebuilder:rbac:groups=hotspare.io,resources=recipes,verbs=use

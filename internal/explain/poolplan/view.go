@@ -252,6 +252,8 @@ func (e Evaluation) describeNextChange(v Cluster, m pool.Member) string {
 		return e.describePowerChange("it is started", v) + e.startReason(step)
 	case step.Verb == pool.Hibernate:
 		return e.describePowerChange("it is hibernated", v) + ": " + step.Reason
+	case step.Verb == pool.Bootstrap:
+		return "it takes the steps of the bootstrap now: " + step.Reason
 	case step.Verb == pool.Delete && v.Cause != "":
 		return "it is deleted now, and a new cluster replaces it"
 	case step.Verb == pool.Delete:
@@ -260,6 +262,8 @@ func (e Evaluation) describeNextChange(v Cluster, m pool.Member) string {
 		return ""
 	case v.Cause != "" || v.Phase == pool.Removed:
 		return "its deletion waits: " + e.deletionLimit()
+	case m.PredatesSteps:
+		return "it serves claims without the steps of the bootstrap, and takes them after another cluster has"
 	case v.Stale:
 		return e.describeStaleReplacement(v, m)
 	default:

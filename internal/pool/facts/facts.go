@@ -184,6 +184,9 @@ func ReadSettings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error
 
 		FinalizerMissing: !slices.Contains(p.Finalizers, hivev1.FinalizerPool),
 	}
+	if at := p.Status.StepsSince; at != nil {
+		set.StepsSince = at.Time
+	}
 	if len(missing) > 0 && !IsFake(p) {
 		set.Blocked = joinMessages(missing)
 	}
@@ -265,6 +268,7 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		}
 	}
 	if at := cd.Status.InstalledTimestamp; at != nil && !m.Adopted {
+		m.InstalledAt = at.Time
 		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))
 	}
 	readPowerState(&m, cd, now)

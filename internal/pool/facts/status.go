@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
@@ -23,23 +24,40 @@ func (o Objects) PoolStatus(rep pool.Report, inventoryPlan inventory.Plan, pendi
 	st := *o.Pool.Status.DeepCopy()
 	st.Plan, st.ObservedGeneration = rep.Words, o.Pool.Generation
 	if rep.Unreadable == "" {
-		o.setCounts(&st, rep, inventoryPlan, pending)
+		o.setCounts(&st, rep, inventoryPlan, pending, now)
 	}
 	o.setConditions(&st.Conditions, rep, inventoryPlan, now)
 	kstatus.ReportClusterPool(o.Pool, &st, now)
 	return st
 }
 
-func (o Objects) setCounts(st *hivev1.ClusterPoolStatus, rep pool.Report, inventoryPlan inventory.Plan, pending []string) {
+func (o Objects) setCounts(st *hivev1.ClusterPoolStatus, rep pool.Report, inventoryPlan inventory.Plan, pending []string, now time.Time) {
 	st.Size = int32(rep.UnclaimedCount())
 	st.Standby = int32(rep.Count[pool.Standby])
 	st.Ready = int32(rep.Count[pool.Assignable])
 	st.Selector = fmt.Sprintf("%s=%s,%s=%s", hivev1.LabelPoolNamespace, o.Pool.Namespace, hivev1.LabelPoolName, o.Pool.Name)
 	st.Pending, st.RecipeVersion = slices.Clone(pending), o.Recipe
 	if o.Gates != nil {
-		st.StepsVersion, st.GatesVersion = o.Steps.Version, o.Gates.Version
+		st.StepsVersion, st.GatesVersion, st.StepsSince = o.Steps.Version, o.Gates.Version, o.stepsSince(now)
 	}
 	st.Inventory = inventoryStatus(inventoryPlan)
+}
+
+// stepsSince returns since when the pool has had steps; nil if it has none. If an earlier release has recorded steps
+// without it, every cluster counts as younger.
+func (o Objects) stepsSince(now time.Time) *metav1.Time {
+	st := o.Pool.Status
+	switch {
+	case o.Steps.Version == "":
+		return nil
+	case st.StepsSince != nil:
+		return st.StepsSince
+	case st.StepsVersion != "":
+		return o.Pool.CreationTimestamp.DeepCopy()
+	default:
+		since := metav1.NewTime(now.Truncate(time.Second))
+		return &since
+	}
 }
 
 // UnreadableMessage says what happens to a pool that could not be read completely, and who can change that.
