@@ -98,8 +98,8 @@ func Decide(s Snapshot) Plan {
 	case !s.Running:
 		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster does not run: hotspare takes the next step of the bootstrap when it runs."))
 	case s.AwaitsPool:
-		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster was installed before the bootstrap of its pool had steps, "+
-			"and serves claims without them: the pool lets it take them after another cluster has."))
+		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster was installed before the bootstrap of its pool had steps: "+
+			"the pool decides when it takes them."))
 	default:
 		return s.advance()
 	}

@@ -146,10 +146,10 @@ func TestMissingClaims(t *testing.T) {
 	}{
 		"all":                             {newSet(), "", 3},
 		"those that it does not have":     {newSet(), "x=@dev +y=@dev", 1},
-		"those that are being deleted":    {newSet(), "+x=@dev -y=@dev -z=@dev", 2},
+		"none while one is being deleted": {newSet(), "+x=@dev -y=@dev -z=@dev", 0},
 		"none once it is complete":        {newSet(), "x=@dev y=@dev z=@dev", 0},
 		"none once one has a cluster":     {newSet(), "*x=@dev y=@dev", 0},
-		"again when that one is released": {newSet(), "-*x=@dev y=@dev", 2},
+		"none while that is released":     {newSet(), "-*x=@dev y=@dev", 0},
 		"none of a set that was served":   {newSet(func(s *v1alpha1.ClaimSet) { s.Status.ServedTime = &now }), "", 0},
 		"none of one that is deleted":     {newSet(func(s *v1alpha1.ClaimSet) { s.DeletionTimestamp = &now }), "", 0},
 		"none of one without a pool":      {newSet(func(s *v1alpha1.ClaimSet) { s.Status.ClusterPoolName = "" }), "", 0},

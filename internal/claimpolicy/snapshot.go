@@ -70,21 +70,20 @@ func (c Claim) InSet(set *v1alpha1.ClaimSet) Claim {
 	return c
 }
 
-// MissingClaims returns the claims that a set does not have yet, and that hotspare creates; none if the set is served or being
-// deleted, or if a person must act before it gets its claims. claims are those that it has.
+// MissingClaims returns the claims that a set does not have yet, and that hotspare is about to create; none if the set is served or
+// being deleted, or if a person must act before it gets its claims. It returns none while a claim of the set is being
+// deleted, because that may last: its cluster must be destroyed, or somebody else's finalizer removed. claims are those that it
+// has.
 //
 // They keep the place of the set in line: its claims are created one after the other, and again if the set moves to
 // another pool, and later claims would take the places of those that are created last.
 func MissingClaims(set *v1alpha1.ClaimSet, claims []Claim) []Claim {
 	missing, pool := int(set.Spec.Size), set.Status.ClusterPoolName
 	for _, c := range claims {
-		switch {
-		case c.Deleting:
-		case c.HasCluster:
-			return nil // no claim of the set is created any more
-		default:
-			missing, pool = missing-1, c.Pool
+		if c.Deleting || c.HasCluster { // once one has a cluster, no claim of the set is created any more
+			return nil
 		}
+		missing, pool = missing-1, c.Pool
 	}
 	if pool == "" || set.DeletionTimestamp != nil || set.Unreadable != "" || set.Status.ServedTime != nil ||
 		meta.IsStatusConditionTrue(set.Status.Conditions, hivev1.ConditionStalled) {

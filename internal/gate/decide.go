@@ -22,6 +22,9 @@ type Snapshot struct {
 	// AwaitsSteps is set while the gates are not checked because the cluster has not taken every step of the
 	// ClusterBootstrap.
 	AwaitsSteps bool
+	// Undecided is set while it is not recorded whether the cluster is older than the steps, and so must not take them first.
+	// Nothing is checked or written then; the record causes another pass.
+	Undecided bool
 	// Fake is set if the cluster exists only as an API object. It passes every gate.
 	Fake bool
 	// RunStartedAt identifies the current run; zero if it is unknown.
@@ -137,7 +140,7 @@ var notRunning = condition.Unknown(hivev1.ReasonGatesNotChecked, "The cluster do
 
 // GatesToCheck returns the gates that must be checked for the next verdict.
 func (s Snapshot) GatesToCheck() []v1alpha1.Gate {
-	if !s.Running || s.AwaitsSteps || s.Fake || s.Requirement.Problem != "" {
+	if !s.Running || s.AwaitsSteps || s.Undecided || s.Fake || s.Requirement.Problem != "" {
 		return nil
 	}
 	var out []v1alpha1.Gate

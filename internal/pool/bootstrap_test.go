@@ -86,33 +86,40 @@ func TestOlderSparesTakeTheStepsAfterOneAnother(t *testing.T) {
 	gates := func(s *pool.Settings) { s.Gates = "g1" }
 	unrecorded := func(s *pool.Settings) { s.StepsSince = time.Time{} }
 	unknown := func(s *pool.Settings) { s.Steps, s.StepsUnknown = "unresolved", true }
-	full := func(s *pool.Settings) { s.Gates, s.Size, s.MaxSize = "g1", 2, new(2) }
+	failed := func(s *pool.Settings) { s.FailedSteps = "s1" }
+	failedBefore := func(s *pool.Settings) { s.FailedSteps = "s0" }
 	blocked := func(s *pool.Settings) { s.Blocked = "Secret x does not exist" }
 	for name, tc := range map[string]struct {
 		list, waiting string
 		change        func(*pool.Settings)
 		want          string
 	}{
-		"one begins, and the others serve":            {"a:assignable+predating b:assignable+predating c:assignable+predating", "", nil, "bootstrap a"},
-		"claims get theirs, and the new one tries":    {"a:assignable+predating b:assignable+predating c:assignable+predating", "x", nil, "bind x to a"},
-		"the next one waits":                          {"a:assignable+stepping b:assignable+predating c:assignable+predating", "", nil, ""},
-		"it serves":                                   {"a:assignable+stepping b:assignable+predating c:assignable+predating", "x", nil, "bind x to b"},
-		"it waits while one is being replaced":        {"a:installing b:assignable+predating c:assignable+predating", "", nil, "start a"},
-		"and while one is being deleted":              {"a:deleting b:assignable+predating c:assignable+predating d:assignable+predating", "", nil, ""},
-		"one that fails costs one":                    {"a:assignable+toostepping b:assignable+predating c:assignable+predating", "", nil, "delete a"},
-		"one has taken them":                          {"a:assignable+stepped b:assignable+predating c:assignable+predating", "", nil, "bootstrap b"},
-		"as many at a time as have":                   {"a:claimed=x+stepped b:assignable+stepped c:assignable+predating d:assignable+predating", "x=a", nil, "bootstrap c, bootstrap d"},
-		"not more":                                    {"a:assignable+stepped b:assignable+stepping c:assignable+predating", "", nil, ""},
-		"a version that others have taken shows none": {"a:assignable+oldstepped b:assignable+predating c:assignable+predating", "", nil, "bootstrap b"},
-		"not one that sleeps: it is stale":            {"a:standby+predating b:assignable+predating c:assignable+stepped", "", nil, "start a, bootstrap b"},
-		"a gate fails: it begins":                     {"a:assignable+predating+passed b:assignable+predating+red c:assignable+predating+passed", "", gates, "bootstrap b"},
-		"a gate fails for long: it is kept":           {"a:assignable+stepping b:assignable+predating+toored c:assignable+predating+passed", "", gates, ""},
-		"also one with other steps":                   {"a:assignable+stepping b:assignable+oldstepped+toored c:assignable+oldstepped+passed", "", gates, ""},
-		"and replaced while claims wait":              {"a:assignable+oldstepped+toored b:assignable+oldstepped+toored", "x", full, "delete a"},
-		"the time is not recorded yet":                {"a:assignable+predating b:assignable+predating", "x", unrecorded, ""},
-		"the steps are not known":                     {"a:assignable+predating b:assignable+predating c:assignable+predating", "x", unknown, "bind x to a"},
-		"the pool is blocked":                         {"a:assignable+predating b:assignable+predating c:assignable+predating", "", blocked, ""},
-		"an adopted one takes them at once":           {"a:assignable+predating+adopted b:assignable+predating+adopted c:assignable", "x", nil, ""},
+		"one begins, and the others serve":                     {"a:assignable+predating b:assignable+predating c:assignable+predating", "", nil, "bootstrap a"},
+		"claims get theirs, and the new one tries":             {"a:assignable+predating b:assignable+predating c:assignable+predating", "x", nil, "bind x to a"},
+		"the next one waits":                                   {"a:assignable+stepping b:assignable+predating c:assignable+predating", "", nil, ""},
+		"it serves":                                            {"a:assignable+stepping b:assignable+predating c:assignable+predating", "x", nil, "bind x to b"},
+		"it waits while one is being replaced":                 {"a:installing b:assignable+predating c:assignable+predating", "", nil, "start a"},
+		"not while one is being deleted, if it has not failed": {"a:deleting b:assignable+predating c:assignable+predating d:assignable+predating", "", nil, "bootstrap b"},
+		"one that fails costs one":                             {"a:assignable+toostepping b:assignable+predating c:assignable+predating", "", nil, "delete a"},
+		"one has taken them":                                   {"a:assignable+stepped b:assignable+predating c:assignable+predating", "", nil, "bootstrap b"},
+		"as many at a time as have":                            {"a:claimed=x+stepped b:assignable+stepped c:assignable+predating d:assignable+predating", "x=a", nil, "bootstrap c, bootstrap d"},
+		"not more":                                             {"a:assignable+stepped b:assignable+stepping c:assignable+predating", "", nil, ""},
+		"a version that others have taken shows none":          {"a:assignable+oldstepped b:assignable+predating c:assignable+predating", "", nil, "bootstrap b"},
+		"not one that sleeps: it is stale":                     {"a:standby+predating b:assignable+predating c:assignable+stepped", "", nil, "start a, bootstrap b"},
+		"a gate fails: it begins":                              {"a:assignable+predating+passed b:assignable+predating+red c:assignable+predating+passed", "", gates, "bootstrap b"},
+		"a gate fails for long: it is kept":                    {"a:assignable+stepping b:assignable+predating+toored c:assignable+predating+passed", "", gates, ""},
+		"after a failure, none begins":                         {"b:assignable+predating c:assignable+predating d:assignable+predating", "", failed, ""},
+		"until a new cluster has taken them":                   {"a:assignable+stepped b:assignable+predating c:assignable+predating", "", failed, "bootstrap b"},
+		"a failure of other steps does not count":              {"a:assignable+predating b:assignable+predating c:assignable+predating", "", failedBefore, "bootstrap a"},
+		"gates that fail after the steps, too":                 {"a:assignable+stepped+red b:assignable+predating+passed c:assignable+predating+passed", "", gates, ""},
+		"for long":                                             {"a:assignable+stepped+toored b:assignable+predating+passed c:assignable+predating+passed", "", gates, "delete a"},
+		"a claimed one has passed them":                        {"a:claimed=x+stepped b:assignable+predating+passed c:assignable+predating+passed d:assignable+predating+passed", "x=a", gates, "bootstrap b"},
+		"one that is stale is replaced":                        {"a:assignable+stale+predating b:assignable+stale+predating c:assignable+stepped", "", nil, "delete a"},
+		"one that is stale, too, if a gate fails":              {"a:assignable+stale+predating+toored b:assignable+predating+passed c:assignable+predating+passed", "", gates, "delete a"},
+		"the time is not recorded yet":                         {"a:assignable+predating b:assignable+predating", "x", unrecorded, ""},
+		"the steps are not known":                              {"a:assignable+predating b:assignable+predating c:assignable+predating", "x", unknown, "bind x to a"},
+		"the pool is blocked":                                  {"a:assignable+predating b:assignable+predating c:assignable+predating", "", blocked, ""},
+		"an adopted one takes them at once":                    {"a:assignable+predating+adopted b:assignable+predating+adopted c:assignable", "x", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var change []func(*pool.Settings)
@@ -141,6 +148,16 @@ func TestWhatAPoolSaysOfSteps(t *testing.T) {
 	p = pool.Decide(bootstrapped(1, 1, "a:assignable+oldstepped", ""))
 	if !strings.Contains(p.String(), "it has not taken the steps of the pool's bootstrap as they are now") {
 		t.Errorf("the plan is %s", p)
+	}
+	p = pool.Decide(bootstrapped(2, 2, "a:assignable+toostepping b:assignable+predating", ""))
+	if p.Report.FailedSteps != "s1" || !strings.Contains(p.Report.Words, "the steps of the bootstrap have failed") {
+		t.Errorf("the failed steps are %q, the pool says %q", p.Report.FailedSteps, p.Report.Words)
+	}
+	if p = pool.Decide(bootstrapped(2, 2, "a:assignable+stepped b:assignable+predating", "", func(s *pool.Settings) { s.FailedSteps = "s1" })); p.Report.FailedSteps != "" {
+		t.Errorf("the failed steps are %q", p.Report.FailedSteps)
+	}
+	if p = pool.Decide(bootstrapped(1, 1, "a:assignable", "", func(s *pool.Settings) { s.StepsSince = time.Time{} })); p.Next <= 0 || p.Next > time.Second {
+		t.Errorf("the pass after the steps were recorded is in %s", p.Next)
 	}
 	p = pool.Decide(bootstrapped(2, 2, "a:assignable+stepping b:assignable+predating", ""))
 	if strings.Join(p.Report.Stale, " ") != "b" || p.Report.Count[pool.Assignable] != 1 {

@@ -392,7 +392,7 @@ func (d *draft) finishPlan() Plan {
 	d.steps = slices.DeleteFunc(d.steps, func(s Step) bool { return (s.Verb == Start || s.Verb == Hibernate) && d.plannedDeletions[s.Cluster] })
 	r := d.buildReport()
 	next := d.RecheckAfter
-	for _, delay := range []time.Duration{d.nextDeadline(), d.postponeSteps(r), d.planPositions(r.Queue), d.dropDelay()} {
+	for _, delay := range []time.Duration{d.nextDeadline(), d.postponeSteps(r), d.planPositions(r.Queue), d.dropDelay(), d.stepsDelay()} {
 		next = soonerDelay(next, delay)
 	}
 	slices.SortStableFunc(d.steps, func(a, b Step) int {

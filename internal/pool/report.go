@@ -37,6 +37,7 @@ func (d *draft) buildReport() Report {
 		}
 		r.Orphans[m.Name] = m.Claim
 	}
+	r.FailedSteps = d.countTrials().failedSteps(&d.Settings)
 	r.Queue, r.UnservableSets = d.estimateWaits(), d.unservableSets
 	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.deferredDeletions)), d.describeConcurrency(), d.failingDeletions()
 	r.Progress = d.computeProgress(r)
@@ -276,13 +277,22 @@ func (r *Report) recordStaleness(m *Member, p Phase, s *Settings) {
 	}
 }
 
+// describeFailedSteps says why spares that predate the steps of the pool do not take them.
+func (d *draft) describeFailedSteps(r Report) []string {
+	waits := func(m *Member) bool { return m.PredatesSteps }
+	if r.FailedSteps == "" || !slices.ContainsFunc(d.unclaimedMembers(Standby, Assignable), waits) {
+		return nil
+	}
+	return []string{"the steps of the bootstrap have failed, and older spares wait until a new cluster has taken them: correct the ClusterBootstrap"}
+}
+
 // summarizePlan returns one sentence: the activity of the pool, and what hinders it.
 func (d *draft) summarizePlan(r Report) string {
 	parts := []string{d.describeActivity(r)}
 	if n := len(d.waiting); n > 0 {
 		parts = append(parts, formatCount(n, "claim")+" waiting")
 	}
-	parts = slices.Concat(parts, d.describeKept(), d.describeUnservableSets())
+	parts = slices.Concat(parts, d.describeKept(), d.describeUnservableSets(), d.describeFailedSteps(r))
 	if d.Settings.RunningCount > d.Settings.Size {
 		parts = append(parts, fmt.Sprintf("runningCount %d is above size: at most %d will run", d.Settings.RunningCount, d.Settings.Size))
 	}

@@ -95,6 +95,9 @@ type Settings struct {
 	// StepsSince is since when the pool has had steps, as its status records it; zero if it has none, or if that is
 	// not recorded yet.
 	StepsSince time.Time
+	// FailedSteps is the version of steps that failed in a cluster of the pool while no other had taken them, as its status
+	// records it; empty if there is none.
+	FailedSteps string
 	// WatchedSince is since when this process takes steps and checks gates; zero if it does not, or if that is
 	// unknown. A deadline that passed before counts only after somebody has had the time to look.
 	WatchedSince time.Time

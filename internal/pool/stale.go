@@ -56,15 +56,15 @@ func (m *Member) couldSucceedNow(s *Settings) bool {
 	return m.isBeingInstalled() && !m.isProgressing() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
 }
 
-// replaceStale deletes stale clusters: first installs, then, in a settled pool, one installed cluster at a time. While
-// claims wait, that is only one of which a gate fails: the others are about to serve them.
+// replaceStale deletes stale clusters: first installs, then, in a settled pool on which no claim
+// waits, one installed cluster at a time.
 func (d *draft) replaceStale() {
 	if d.Settings.Blocked != "" {
 		return
 	}
 	d.replaceStaleInstalls()
 	d.replaceUnfinished()
-	if !d.hasEnoughClusters() {
+	if len(d.waiting) > 0 || !d.hasEnoughClusters() {
 		return
 	}
 	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.replaceableMembers(Broken)) > 0 {
@@ -75,9 +75,6 @@ func (d *draft) replaceStale() {
 	}
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
 		reason := m.StaleReason(&d.Settings, "it was created from an older version of the pool")
-		if len(d.waiting) > 0 && !(m.AwaitsGates && hasPassed(m.GatesDeadline, d.Now)) {
-			continue // it is about to serve a claim
-		}
 		if reason != "" && !d.skipProtected(m) {
 			d.replaceMember(m, Stale, reason)
 			return

@@ -29,21 +29,21 @@ func (m *Member) IsOlderThanSteps(since time.Time) bool {
 		!since.IsZero() && !m.InstalledAt.IsZero() && m.InstalledAt.Before(since)
 }
 
-// bootstrapOlder lets spares that predate the steps of the pool take them: one spare at first, and the next ones after it
-// has taken every step, as many at a time as have. So steps that fail cost the pool one spare, and the others serve
-// claims. It begins with those that serve nobody, because a gate fails. It comes after everything that creates, stops or
-// deletes clusters.
+// bootstrapOlder lets spares that predate the steps of the pool take them: one spare at first, and the next ones after a
+// cluster has taken every step and passed the gates, as many at a time as have. After steps that have failed, only new
+// clusters try the same version. So such steps cost the pool one spare, and the others serve claims. It begins with
+// those that serve nobody, because a gate fails. It comes after everything that creates, stops or deletes clusters.
 func (d *draft) bootstrapOlder() {
 	if s := &d.Settings; s.Steps == "" || s.StepsUnknown || s.GatesFromRecords || s.Blocked != "" {
 		return
 	}
-	n := d.bootstrapLimit()
+	n := d.countTrials().limit(&d.Settings)
 	for _, usable := range []bool{false, true} {
 		for _, m := range d.unclaimedMembers(Standby, Assignable) {
 			if n <= 0 {
 				return
 			}
-			if m.PredatesSteps && m.Running == usable && (usable || m.AwaitsGates) && m.Paused == "" && !d.isChanged(m) {
+			if m.Running == usable && d.mayBootstrap(m) {
 				d.addStep(Bootstrap, m.Name, StepsAdded, "it was installed before the bootstrap of the pool had steps")
 				n--
 			}
@@ -51,46 +51,97 @@ func (d *draft) bootstrapOlder() {
 	}
 }
 
+// mayBootstrap reports whether m predates the steps, runs, and is needed for nothing else.
+func (d *draft) mayBootstrap(m *Member) bool {
+	return m.PredatesSteps && (m.Running || m.AwaitsGates) && m.Paused == "" && !m.isStale(&d.Settings) && !d.reservedForClaims[m.Name] && !d.isChanged(m)
+}
+
 // isChanged reports whether the plan has a step for m.
 func (d *draft) isChanged(m *Member) bool {
 	return slices.ContainsFunc(d.steps, func(s Step) bool { return s.Cluster == m.Name })
 }
 
-// bootstrapLimit returns how many spares that predate the steps of the pool may begin them now. Until a cluster has taken
-// every step, nothing shows that they work: then one that is being installed, or that replaces a failed one, is the
-// one that tries them.
-func (d *draft) bootstrapLimit() int {
-	steps := d.Settings.Steps
-	done, taking, coming := 0, 0, len(d.Pending)+d.countPlanned(Create)+d.countPlanned(Delete)
-	for _, m := range d.all {
-		switch {
-		case m.Deleting && m.DeletionError == "":
-			coming++
-		case m.StepsDone && m.Steps == steps:
-			done++
-		case !m.mayTakeSteps():
-		case m.AwaitsSteps || m.Steps == steps:
-			taking++
-		case !m.isStruggling(&d.Settings, d.Now):
-			coming++
-		}
+// trials counts the clusters that show whether the steps of the pool work.
+type trials struct {
+	// done is the number of clusters that have taken every step and passed the gates, taking the number of those that
+	// have begun, and coming the number of those that will when they run.
+	done, taking, coming int
+	// failed is set if a cluster that has begun is broken.
+	failed bool
+}
+
+func (d *draft) countTrials() trials {
+	t := trials{coming: len(d.Pending) + d.countPlanned(Create)}
+	if d.Settings.Steps == "" {
+		return t
 	}
-	if done == 0 && taking+coming > 0 {
+	for _, m := range d.all {
+		t.add(m, &d.Settings, d.Now)
+	}
+	return t
+}
+
+func (t *trials) add(m *Member, s *Settings, now time.Time) {
+	begun, broken := m.Steps == s.Steps, m.isBroken(s, now)
+	switch {
+	case m.hasCompletedSteps(s):
+		t.done++
+	case !m.mayTakeSteps(s):
+	case begun && broken:
+		t.failed = true
+		if !m.Protected {
+			t.taking++ // until it is deleted
+		}
+	case begun && (m.awaitsBootstrap() || !m.isStruggling(s, now)):
+		t.taking++
+	case !begun && !broken && !m.isStruggling(s, now):
+		t.coming++
+	}
+}
+
+// hasCompletedSteps reports whether m has taken every step of the pool, and has passed the gates after them.
+func (m *Member) hasCompletedSteps(s *Settings) bool {
+	return !m.Deleting && m.StepsDone && m.Steps == s.Steps && (m.Claim != "" || !m.AwaitsGates)
+}
+
+// mayTakeSteps reports whether m takes the steps of the pool, or will when it runs, without a decision of the pool.
+func (m *Member) mayTakeSteps(s *Settings) bool {
+	isSpare := !m.Deleting && m.Claim == "" && m.Unreadable == "" && !m.Adopted && m.Paused == ""
+	sleeps := m.Installed && m.Wanted == Hibernating
+	return isSpare && !sleeps && !m.PredatesSteps && (m.Steps == "" || m.Steps == s.Steps)
+}
+
+// limit returns how many spares that predate the steps of the pool may begin them now.
+func (t trials) limit(s *Settings) int {
+	switch {
+	case t.done > 0:
+		return t.done - t.taking
+	case t.taking+t.coming > 0 || t.failedSteps(s) != "":
+		return 0
+	default:
+		return 1
+	}
+}
+
+// failedSteps returns the steps of the pool if they have failed, and no cluster has taken them.
+func (t trials) failedSteps(s *Settings) string {
+	if s.Steps != "" && t.done == 0 && (t.failed || s.FailedSteps == s.Steps) {
+		return s.Steps
+	}
+	return ""
+}
+
+// keepsForSteps reports whether m is not broken although a gate fails: it takes the steps of the pool later, and the gates may
+// check what these install.
+func (m *Member) keepsForSteps(s *Settings) bool { return m.PredatesSteps && !m.isStale(s) }
+
+// stepsDelay returns the delay before the next pass if the time since when the pool has steps is not recorded yet; 0 if it
+// is. This pass records it, and nothing else causes another one.
+func (d *draft) stepsDelay() time.Duration {
+	if s := &d.Settings; s.Steps == "" || s.GatesFromRecords || s.Deleting || !s.StepsSince.IsZero() {
 		return 0
 	}
-	return max(done, 1) - taking
-}
-
-// mayTakeSteps reports whether m takes the steps of the pool, or will when it runs, without a decision of the pool, and is replaced
-// if they fail.
-func (m *Member) mayTakeSteps() bool {
-	return !m.Deleting && m.Claim == "" && !m.Adopted && m.Paused == "" && !m.PredatesSteps && !m.StepsDone && m.Wanted != Hibernating
-}
-
-// keepsForSteps reports whether m is not broken although a gate fails: it has not taken the steps of the pool as they are
-// now, and the gates may check what these install.
-func (m *Member) keepsForSteps(s *Settings) bool {
-	return m.PredatesSteps || m.StepsDone && !m.Adopted && m.hasOtherSteps(s)
+	return nextStepDelay
 }
 
 // restartGrace is the time that steps and gates have after a start of the process, as far as they had as much: a Job may

@@ -59,8 +59,9 @@ type reads struct {
 	pools     []hivev1.ClusterPool
 	sets      []*v1alpha1.ClaimSet
 	// assigned has the sets of which a claim has a cluster, and claims counts the claims of each set that are not being deleted.
-	assigned map[types.UID]bool
-	claims   map[types.UID]int
+	// deleting has the sets of which a claim is being deleted.
+	assigned, deleting map[types.UID]bool
+	claims             map[types.UID]int
 	// bound are the claims that have clusters and are not being deleted.
 	bound []hivev1.ClusterClaim
 	check *check
@@ -167,10 +168,11 @@ func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
 			r.sets = append(r.sets, o.Items[i].DeepCopy())
 		}
 	case *hivev1.ClusterClaimList:
-		r.assigned, r.claims, r.bound = map[types.UID]bool{}, map[types.UID]int{}, nil
+		r.assigned, r.deleting, r.claims, r.bound = map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]int{}, nil
 		for i := range o.Items {
 			c := &o.Items[i]
 			if c.DeletionTimestamp != nil {
+				r.deleting[ownerOf(c)] = true
 				continue
 			}
 			r.claims[ownerOf(c)]++

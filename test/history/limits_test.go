@@ -139,7 +139,7 @@ func (j *judge) checkAdmission(c *hivev1.ClusterClaim, by *chaos.Task) {
 }
 
 // firstAwaited returns the first of the sets whose claims are missing and about to be created; nil if there is none. live
-// returns the number of claims of a set that are not being deleted, and whether one has a cluster.
+// returns the number of claims of a set that are not being deleted, and whether one has a cluster, or is being deleted.
 func firstAwaited(all *picture, live func(types.UID) (int, bool)) *unit {
 	var first *unit
 	for _, s := range all.sets {
@@ -161,7 +161,7 @@ func firstAwaited(all *picture, live func(types.UID) (int, bool)) *unit {
 func (j *judge) checkReservation(c *hivev1.ClusterClaim, by *chaos.Task) {
 	r := j.readsOf(by)
 	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: r.sets, policies: r.policies}
-	first := firstAwaited(all, func(uid types.UID) (int, bool) { return r.claims[uid], r.assigned[uid] })
+	first := firstAwaited(all, func(uid types.UID) (int, bool) { return r.claims[uid], r.assigned[uid] || r.deleting[uid] })
 	u := all.unitOf(c, findSet(r.sets, c))
 	if first == nil || u.begun || u.id == first.id || !first.isBefore(u) {
 		return
@@ -236,9 +236,9 @@ func (j *judge) keepsWaiting(policies []*v1alpha1.ClaimPolicy, head unit, holder
 	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: list[*v1alpha1.ClaimSet](j), policies: policies}
 	awaited := firstAwaited(all, func(uid types.UID) (n int, assigned bool) {
 		for _, c := range all.claims {
-			if ownerOf(c) == uid && c.DeletionTimestamp == nil {
+			if ownerOf(c) == uid {
 				n++
-				assigned = assigned || c.Spec.Namespace != ""
+				assigned = assigned || c.Spec.Namespace != "" || c.DeletionTimestamp != nil
 			}
 		}
 		return n, assigned

@@ -80,6 +80,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return fault.Requeue(0, fmt.Errorf("observing the gates of %s: %w", req.NamespacedName, err))
 	}
+	if s.Undecided {
+		return ctrl.Result{}, nil
+	}
 	p := gate.Decide(s)
 	return fault.Requeue(p.Next, r.reportStatus(ctx, &cd, p))
 }

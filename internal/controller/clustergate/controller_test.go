@@ -301,3 +301,39 @@ func TestValidity(t *testing.T) {
 		t.Errorf("%d events, want one about the expression that is not valid", n)
 	}
 }
+
+// The pool of a spare that has passed its gates gets steps: the verdict stays until the spare begins them.
+func TestAVerdictStaysUntilTheSpareBeginsTheSteps(t *testing.T) {
+	installed := metav1.NewTime(noon.Add(-2 * time.Hour))
+	g := newRig(t, func(cd *hivev1.ClusterDeployment) {
+		cd.Annotations = map[string]string{hivev1.AnnotationPoolVersion: "v"}
+		cd.Status.InstalledTimestamp = &installed
+	})
+	g.answers["web"] = gate.Answer{Passed: true}
+	expect(t, g.pass(t), "True GatesPassed, again in 30s")
+	var b v1alpha1.ClusterBootstrap
+	if err := g.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "b"}, &b); err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.Steps = []v1alpha1.BootstrapStep{{Name: "base", Manifests: &v1alpha1.BootstrapManifests{}}}
+	if err := g.Update(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	asked, writes := g.asked, g.writes
+	expect(t, g.pass(t), "True GatesPassed, again in 0s")
+	if g.asked != asked || g.writes != writes {
+		t.Errorf("while the pool has not recorded the steps: %d checks, %d writes", g.asked-asked, g.writes-writes)
+	}
+	since := metav1.NewTime(noon.Add(-time.Minute))
+	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}, Status: hivev1.ClusterPoolStatus{StepsSince: &since}}
+	if err := g.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, g.pass(t), "True GatesPassed, again in 30s")
+	cd := g.cluster(t)
+	cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "v"}
+	if err := g.Status().Update(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, g.pass(t), "Unknown NotChecked, again in 0s")
+}

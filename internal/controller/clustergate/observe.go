@@ -35,6 +35,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 			return s, err
 		}
 		m := facts.ReadMember(cd, r.Clock.Now())
+		s.Undecided = since.IsZero() && !m.Adopted && !bootstrap.HasBegun(cd)
 		s.AwaitsSteps = !m.IsOlderThanSteps(since)
 	}
 	gates := s.GatesToCheck()

@@ -225,6 +225,7 @@ func (t *execution) bootstrapCluster(ctx context.Context, st pool.Step) error {
 	cd := before.DeepCopy()
 	cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: t.seen.required.Steps.Version}
 	gate.Forget(cd, now)
+	kstatus.ReportClusterDeployment(cd, now)
 	if _, err := patch.Status(ctx, t.Client, before, cd); err != nil {
 		return fmt.Errorf("recording that cluster %s begins the steps of the bootstrap: %w", cd.Name, err)
 	}

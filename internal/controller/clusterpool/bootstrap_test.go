@@ -73,22 +73,36 @@ func TestThePoolLetsASpareBeginTheSteps(t *testing.T) {
 	}
 }
 
-// Another process has let a spare begin the steps, and the cache does not show it.
+// Another process has let a cluster begin the steps, and the cache does not show that, or not even the cluster. A cluster that
+// only has the labels of the pool does not matter.
 func TestThePoolLetsNoSpareBeginTheStepsBesideAnotherProcess(t *testing.T) {
-	c, e := observedHub(t, spare("a"), spare("b"))
-	e.seen.required.Steps = bootstrap.Requirement{Version: "v"}
-	b := e.seen.clusters["b"].DeepCopy()
-	b.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "v"}
-	if err := c.Status().Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	plan := pool.Plan{Steps: []pool.Step{{Verb: pool.Bootstrap, Cluster: "a"}}}
-	if err := e.applySteps(t.Context(), plan, stagesBeforeStatus); fault.KindOf(err) != fault.Conflict {
-		t.Errorf("the error is %v", err)
-	}
-	var got hivev1.ClusterDeployment
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "a"}, &got); err != nil || got.Status.Bootstrap != nil {
-		t.Errorf("a has begun: %+v, %v", got.Status.Bootstrap, err)
+	for name, tc := range map[string]struct {
+		change func(*execution, *hivev1.ClusterDeployment)
+		begins bool
+	}{
+		"a cluster that it has seen":     {func(*execution, *hivev1.ClusterDeployment) {}, false},
+		"a cluster that it has not seen": {func(e *execution, b *hivev1.ClusterDeployment) { delete(e.seen.clusters, b.Name) }, false},
+		"a cluster without a pool":       {func(_ *execution, b *hivev1.ClusterDeployment) { b.Spec.ClusterPoolRef = nil }, true},
+	} {
+		c, e := observedHub(t, spare("a"), spare("b"))
+		e.seen.required.Steps = bootstrap.Requirement{Version: "v"}
+		b := e.seen.clusters["b"].DeepCopy()
+		tc.change(e, b)
+		if err := c.Update(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		b.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "v"}
+		if err := c.Status().Update(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		plan := pool.Plan{Steps: []pool.Step{{Verb: pool.Bootstrap, Cluster: "a"}}}
+		if err := e.applySteps(t.Context(), plan, stagesBeforeStatus); (fault.KindOf(err) == fault.Conflict) == tc.begins {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+		var got hivev1.ClusterDeployment
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "a"}, &got); err != nil || (got.Status.Bootstrap != nil) != tc.begins {
+			t.Errorf("%s: a has begun: %+v, %v", name, got.Status.Bootstrap, err)
+		}
 	}
 }
 

@@ -170,7 +170,15 @@ func (t *execution) confirmAssigned(ctx context.Context, seen *hivev1.ClusterDep
 // confirmStale confirms that the steps of the pool are still those for which a stale cluster is deleted: what they refer
 // to is read once in a while only, and the cluster may have begun the current ones meanwhile.
 func (t *execution) confirmStale(ctx context.Context, st pool.Step) error {
-	if st.Cause != pool.Stale || !t.seen.required.Steps.Unwatched {
+	if st.Cause != pool.Stale {
+		return nil
+	}
+	return t.confirmSteps(ctx)
+}
+
+// confirmSteps returns a Conflict if the steps of the pool are not those that were read.
+func (t *execution) confirmSteps(ctx context.Context) error {
+	if !t.seen.required.Steps.Unwatched {
 		return nil
 	}
 	reader := sparerequirements.Reader{Cached: t.Client, Live: t.Live}
@@ -187,9 +195,13 @@ func (t *execution) confirmStale(ctx context.Context, st pool.Step) error {
 	return fault.New(fault.Conflict, fmt.Errorf("the steps of pool %s have changed since they were read", t.pool.Name))
 }
 
-// confirmBootstraps confirms with the API server that no other cluster of the pool has begun the steps of the bootstrap since it was
-// observed: a cache may not show yet that another process has let one begin them.
+// confirmBootstraps confirms with the API server that the steps of the pool's bootstrap are still those that were read, and that no
+// other cluster of the pool has begun them since it was observed: a cache may not show yet that another process has let one
+// begin them.
 func (t *execution) confirmBootstraps(ctx context.Context) error {
+	if err := t.confirmSteps(ctx); err != nil {
+		return err
+	}
 	var list hivev1.ClusterDeploymentList
 	if err := t.Live.List(ctx, &list, client.MatchingLabels{
 		hivev1.LabelPoolNamespace: t.pool.Namespace, hivev1.LabelPoolName: t.pool.Name,
@@ -198,7 +210,10 @@ func (t *execution) confirmBootstraps(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		cd := &list.Items[i]
-		if seen := t.seen.clusters[cd.Name]; seen != nil && bootstrap.HasBegun(cd) != bootstrap.HasBegun(seen) {
+		if poolKeyOf(cd) != t.seen.poolKey() || t.seen.excluded[cd.UID] {
+			continue
+		}
+		if seen := t.seen.clusters[cd.Name]; bootstrap.HasBegun(cd) && (seen == nil || !bootstrap.HasBegun(seen)) {
 			return fault.New(fault.Conflict, fmt.Errorf("cluster %s of pool %s has begun the steps of the bootstrap since it was observed", cd.Name, t.pool.Name))
 		}
 	}

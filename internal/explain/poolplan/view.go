@@ -262,10 +262,12 @@ func (e Evaluation) describeNextChange(v Cluster, m pool.Member) string {
 		return ""
 	case v.Cause != "" || v.Phase == pool.Removed:
 		return "its deletion waits: " + e.deletionLimit()
-	case m.PredatesSteps:
-		return "it serves claims without the steps of the bootstrap, and takes them after another cluster has"
 	case v.Stale:
 		return e.describeStaleReplacement(v, m)
+	case m.PredatesSteps && e.Plan.Report.FailedSteps != "":
+		return "it takes the steps of the bootstrap after a new cluster has: they have failed in another one"
+	case m.PredatesSteps:
+		return "it takes the steps of the bootstrap after another cluster has"
 	default:
 		return ""
 	}

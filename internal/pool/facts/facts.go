@@ -184,6 +184,7 @@ func ReadSettings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error
 
 		FinalizerMissing: !slices.Contains(p.Finalizers, hivev1.FinalizerPool),
 	}
+	set.FailedSteps = p.Status.FailedStepsVersion
 	if at := p.Status.StepsSince; at != nil {
 		set.StepsSince = at.Time
 	}

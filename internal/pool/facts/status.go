@@ -39,6 +39,7 @@ func (o Objects) setCounts(st *hivev1.ClusterPoolStatus, rep pool.Report, invent
 	st.Pending, st.RecipeVersion = slices.Clone(pending), o.Recipe
 	if o.Gates != nil {
 		st.StepsVersion, st.GatesVersion, st.StepsSince = o.Steps.Version, o.Gates.Version, o.stepsSince(now)
+		st.FailedStepsVersion = rep.FailedSteps
 	}
 	st.Inventory = inventoryStatus(inventoryPlan)
 }
