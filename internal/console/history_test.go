@@ -195,7 +195,7 @@ func TestTheOverviewHasTheCostsOfTheMonth(t *testing.T) {
 	if html, err = look(t, nil, "/", objects...); err != nil || !strings.Contains(text(html), "This month 126 (estimated) 54.00 saved by hibernating") {
 		t.Errorf("with estimated prices: %v, %s", err, text(html))
 	}
-	if html, err = look(t, nil, "/", append(objects, other)...); err != nil || !strings.Contains(text(html), "This month 252 (estimated for 1 of 2 pools) 108 saved") {
+	if html, err = look(t, nil, "/", append(objects, other)...); err != nil || !strings.Contains(text(html), "This month 126 by your own prices, 126 USD (estimated for 1 of 2 pools) 54.00 by your own prices, 54.00 USD saved") {
 		t.Errorf("with estimated prices and others: %v, %s", err, text(html))
 	}
 	policy.Status.EstimatedPrices = nil

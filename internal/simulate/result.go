@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -259,7 +260,7 @@ func toHours(seconds int64) float64 { return float64(seconds) / 3600 }
 // waitQuantile returns a quantile of the waits of all served claims; most have waited 0 seconds.
 func (r *recorder) waitQuantile(q float64) float64 {
 	served := r.claims - r.unserved
-	i := int(float64(served)*q) - (served - len(r.waits))
+	i := int(math.Ceil(float64(served)*q)) - 1 - (served - len(r.waits)) // the nearest rank
 	if i < 0 || len(r.waits) == 0 {
 		return 0
 	}

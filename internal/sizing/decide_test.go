@@ -170,6 +170,25 @@ func TestALongerResumeRaisesTheCountsAtOnce(t *testing.T) {
 	}
 }
 
+// A resume that becomes slower in small steps is learned anew, too.
+func TestALeadThatRisesInSmallStepsHasOtherScores(t *testing.T) {
+	l := &Learned{}
+	o := given().Objective
+	for steps := 0; ; steps++ {
+		d := Durations{Resume: time.Duration(float64(5*time.Minute) * math.Pow(1.1, float64(steps))), Install: 40 * time.Minute}
+		if steps > 0 && !l.FitsLeads(o, d) {
+			if d.Resume <= 10*time.Minute || d.Resume > 11*time.Minute {
+				t.Errorf("the scores of 5 minutes do not count for %s", d.Resume)
+			}
+			return
+		}
+		if d.Resume > 20*time.Minute {
+			t.Fatalf("the scores of 5 minutes count for %s", d.Resume)
+		}
+		l.SetLeads(o, d)
+	}
+}
+
 func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
 	r := newRand(t)
 	warm := learnWeeks(r, 3, officeHours, time.UTC)

@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -10,6 +11,8 @@ type leadModel struct {
 	scores
 	// Lead is the time within which claims must be served from what is there.
 	Lead time.Duration `json:"lead"`
+	// FirstLead is the Lead with which the scores began.
+	FirstLead time.Duration `json:"firstLead,omitempty"`
 	// Arrived are the claims within the last Lead, and Forecasts those within it.
 	Arrived   []time.Time `json:"arrived,omitempty"`
 	Forecasts []forecast  `json:"forecasts,omitempty"`
@@ -35,11 +38,16 @@ func (lm *leadModel) setLead(lead time.Duration) {
 	if lm.Lead > 0 && !lm.fitsLead(lead) {
 		*lm = leadModel{}
 	}
+	lm.FirstLead = cmp.Or(lm.FirstLead, lm.Lead, lead)
 	lm.Lead = lead
 }
 
-// fitsLead reports whether the scores are valid for another lead.
-func (lm *leadModel) fitsLead(lead time.Duration) bool { return lead <= 2*lm.Lead && 2*lead >= lm.Lead }
+// fitsLead reports whether the scores are valid for another lead. It compares that with the one with which the scores began: a
+// resume that becomes a little slower each day would never be a change otherwise.
+func (lm *leadModel) fitsLead(lead time.Duration) bool {
+	first := cmp.Or(lm.FirstLead, lm.Lead)
+	return lead <= 2*first && 2*lead >= first
+}
 
 // forget lets what was seen weigh less.
 func (lm *leadModel) forget(days, keep float64) {

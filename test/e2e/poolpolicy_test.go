@@ -92,5 +92,8 @@ func TestAPolicySetsTheCountsOfAPool(t *testing.T) {
 		t.Errorf("the change has not ended: %+v, %v", policy.Status.ManualChange, policy.Annotations)
 	}
 	says(t, h.hotspare(t, "-n", ns, "explain", "pool", "dev"), "Policy", "Auto: sets 2 running of 2")
-	says(t, h.hotspare(t, "-n", ns, "simulate", "--from-hub", "dev", "--no-hindsight"), "1 claims", "auto")
+	says(t, h.hotspare(t, "-n", ns, "simulate", "--from-hub", "dev", "--no-hindsight"), "1 claims", "auto", "99% of the claims get a running cluster at once")
+	h.kubectl(t, "patch", "poolpolicy", "dev", "-n", ns, "--type=merge", "-p", `{"spec":{"objective":{"maxWait":"2m","quantile":"95%"},"prices":{"running":"1.5"}}}`)
+	says(t, h.hotspare(t, "-n", ns, "simulate", "--from-hub", "dev", "--no-hindsight"), "95% of the claims wait at most 2m0s", "COST")
+	says(t, h.hotspare(t, "-n", ns, "simulate", "--from-hub", "dev", "--no-hindsight", "--at-once", "90"), "90% of the claims get a running cluster at once")
 }

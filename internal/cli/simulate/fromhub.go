@@ -3,12 +3,16 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/simulate"
+	"hotspare.io/hotspare/internal/sizing/policy"
 	"hotspare.io/hotspare/internal/sizing/record"
 )
 
@@ -35,9 +39,46 @@ func (a commands) runFromHub(cmd *cobra.Command, q *options) error {
 				*d.to = d.is.String()
 			}
 		}
+		if err := usePoolPolicy(ctx, h, cmd, q, pool); err != nil {
+			return err
+		}
 		q.trace = "pool " + h.Namespace + "/" + pool
 		return a.run(q, func() (simulate.Trace, error) { return simulate.NewTrace(&r.Demand), nil })
 	})(cmd, nil)
+}
+
+// usePoolPolicy makes the PoolPolicy of a pool what auto means, and its objective, time zone and prices the values of flags that
+// are not set. A flag that is set replaces them in auto, too. A pool without a PoolPolicy changes nothing.
+func usePoolPolicy(ctx context.Context, h *base.Hub, cmd *cobra.Command, q *options, pool string) error {
+	var p v1alpha1.PoolPolicy
+	if err := h.Get(ctx, h.ObjectKey(pool), &p); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading PoolPolicy %s: %w", pool, err)
+	}
+	parsed, faults := policy.Parse(p.Spec, policy.HubDefaults.WithEstimate(p.Status.EstimatedPrices))
+	if len(faults) > 0 {
+		return fmt.Errorf("PoolPolicy %s cannot be used: %w", pool, joinFaults(faults))
+	}
+	own, changed := policyFile{PoolPolicySpec: p.Spec}, cmd.Flags().Changed
+	if changed("at-once") || changed("max-wait") {
+		own.Objective = nil
+	} else {
+		q.atOnce, q.maxWait = math.Round(1e8*parsed.Objective.Share)/1e6, parsed.Objective.MaxWait
+	}
+	if changed("time-zone") {
+		own.TimeZone = ""
+	} else {
+		q.zone = parsed.Zone.String()
+	}
+	if changed("prices") {
+		own.Prices = nil
+	} else {
+		q.ownPrices = parsed.Limits.Prices
+	}
+	q.own = &own
+	return nil
 }
 
 // readRecord reads the record of claims of a pool, which has some.

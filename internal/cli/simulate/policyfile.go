@@ -38,7 +38,7 @@ type policyManifest struct {
 func (s *study) parsePolicy(text string) (simulate.Policy, error) {
 	switch kind, value, _ := strings.Cut(text, ":"); {
 	case text == "auto":
-		return s.newAuto(policyFile{})
+		return s.newAuto(s.own)
 	case kind == "static":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 || n > maxRunning {

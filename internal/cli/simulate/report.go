@@ -68,6 +68,10 @@ func (s *study) replay(q *options) (Report, error) {
 		if a, ok := p.(*simulate.Auto); ok {
 			row.FallbackHours = float64(a.Fallbacks) / 60
 			row.Static = &a.Given.Static
+			if aim := (sizing.Objective{Share: s.share, MaxWait: s.maxWait}); a.Given.Objective != aim {
+				r.Notes = append(r.Notes, fmt.Sprintf("%s has another objective than the settings in hindsight: %s. To compare them, set --at-once and --max-wait",
+					q.policies[i], describeObjective(a.Given.Objective.Share, a.Given.Objective.MaxWait)))
+			}
 		}
 		r.Policies = append(r.Policies, row)
 	}
@@ -99,15 +103,19 @@ func (s *study) addHindsight(r *Report) {
 	}
 }
 
+func describeObjective(share float64, maxWait time.Duration) string {
+	percent := math.Round(1e6*share) / 1e4
+	if maxWait > 0 {
+		return fmt.Sprintf("%g%% of the claims wait at most %s", percent, maxWait)
+	}
+	return fmt.Sprintf("%g%% of the claims get a running cluster at once", percent)
+}
+
 func (a commands) writeReport(w io.Writer, r Report) error {
 	about := base.NewTable()
 	about.AddRow("Trace", r.Trace)
 	about.AddRow("Results", fmt.Sprintf("%s claims from %s to %s", base.FormatNumber(r.Policies[0].Claims), r.From.Format(time.RFC3339), r.To.Format(time.RFC3339)))
-	goal := fmt.Sprintf("%g%% of the claims get a running cluster at once", 100*r.Objective)
-	if r.MaxWaitSeconds > 0 {
-		goal = fmt.Sprintf("%g%% of the claims wait at most %s", 100*r.Objective, time.Duration(r.MaxWaitSeconds)*time.Second)
-	}
-	about.AddRow("Objective", goal)
+	about.AddRow("Objective", describeObjective(r.Objective, time.Duration(r.MaxWaitSeconds)*time.Second))
 	columns := []string{"POLICY", "AT ONCE"}
 	if r.MaxWaitSeconds > 0 {
 		columns = append(columns, "IN TIME")

@@ -13,6 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/plot"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/simulate"
+	"hotspare.io/hotspare/internal/sizing"
 )
 
 type commands struct{ *base.App }
@@ -22,7 +23,8 @@ clusters cost. The simulation runs the pool's own decider on a simulated clock: 
 seconds. It changes nothing, and needs no hub to replay a trace.
 
 With --from-hub it replays the claims that the hub has recorded of a pool with a PoolPolicy, with
-the durations of resumes and installs that were measured there, unless you specify others.
+the durations of resumes and installs that were measured there, unless you specify others. Policy
+auto is then that PoolPolicy, and its objective, time zone and prices apply to all policies.
 
 A trace is a CSV file. Its header names the columns: created is the time of each claim, and the
 optional held_seconds is how long the claim kept its cluster.
@@ -56,6 +58,10 @@ type options struct {
 	failedResumes, failedInstalls                                          float64
 	seed                                                                   uint64
 	exact, noHindsight                                                     bool
+	// own is the policy that auto means; nil for one with the flags alone. ownPrices are its prices, used if prices is
+	// empty.
+	own       *policyFile
+	ownPrices sizing.Prices
 }
 
 // NewCommand returns the command.
@@ -151,6 +157,8 @@ type study struct {
 	zone    *time.Location
 	priced  bool
 	notes   []string
+	// own is what auto means.
+	own policyFile
 }
 
 func (o *options) parse() (*study, error) {
@@ -189,7 +197,20 @@ func (o *options) parse() (*study, error) {
 	if s.options.Prices, s.priced, err = base.ParsePrices(o.prices); err != nil {
 		return nil, err
 	}
+	s.adopt(o)
 	return s, nil
+}
+
+// adopt makes the policy that was read from the hub the one that auto means.
+func (s *study) adopt(o *options) {
+	if o.own == nil {
+		return
+	}
+	s.own = *o.own
+	s.notes = append(s.notes, "auto is the PoolPolicy of the pool; its objective, time zone and prices apply, except where a flag sets another value")
+	if !s.priced && o.ownPrices.Running > 0 {
+		s.options.Prices, s.priced = o.ownPrices, true
+	}
 }
 
 // parseSleep parses the flags about depths of sleep.

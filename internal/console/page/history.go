@@ -2,7 +2,9 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -234,21 +236,51 @@ func layerClass(k plot.Kind, c plot.Color) string {
 	}
 }
 
-// MonthOverview sums up what all pools with a policy have cost in this month.
+// MonthOverview sums up what all pools with a policy have cost in this month. Amounts of several currencies are listed, not
+// added.
 type MonthOverview struct {
 	// Pools is the number of pools with a policy, Priced how many of them have prices, and Estimated how many have
 	// estimated ones.
 	Pools, Priced, Estimated                   int
 	Cost, SavedByHibernating, Saved, CouldSave string
 	RunningHours, HibernatingHours             string
-	savedByPolicy, couldSave                   float64
 }
 
-// NewMonthOverview sums up the months in the status of policies; nil if there are none of this month. Currencies are
-// taken to be the same.
+// amounts are sums of money by currency; the currency of prices that a person has set is not known, and empty.
+type amounts map[string]float64
+
+// String returns the amounts with their currencies, or without if there is only one.
+func (a amounts) String() string {
+	var words []string
+	for _, currency := range slices.Sorted(maps.Keys(a)) {
+		text := poolcharts.FormatMoney(a[currency])
+		switch {
+		case len(a) == 1:
+		case currency == "":
+			text += " by your own prices"
+		default:
+			text += " " + currency
+		}
+		words = append(words, text)
+	}
+	return strings.Join(words, ", ")
+}
+
+// shown returns the amounts as text; empty if none of them is a cent.
+func (a amounts) shown() string {
+	for _, n := range a {
+		if n >= 0.005 {
+			return a.String()
+		}
+	}
+	return ""
+}
+
+// NewMonthOverview sums up the months in the status of policies; nil if there are none of this month.
 func NewMonthOverview(policies []v1alpha1.PoolPolicy, now time.Time) *MonthOverview {
 	out := &MonthOverview{}
-	var cost, hibernating, running, asleep float64
+	var running, asleep float64
+	cost, hibernating, saved, couldSave := amounts{}, amounts{}, amounts{}, amounts{}
 	for i := range policies {
 		m := policies[i].Status.Month
 		if m == nil || m.Month != now.UTC().Format("2006-01") {
@@ -261,25 +293,22 @@ func NewMonthOverview(policies []v1alpha1.PoolPolicy, now time.Time) *MonthOverv
 			continue
 		}
 		out.Priced++
-		if policies[i].Status.EstimatedPrices != nil {
+		currency := ""
+		if e := policies[i].Status.EstimatedPrices; e != nil {
 			out.Estimated++
+			currency = e.Currency
 		}
-		cost += parseAmount(m.Cost)
-		hibernating += parseAmount(m.SavedByHibernating)
-		out.savedByPolicy += parseAmount(m.SavedByPolicy)
-		out.couldSave += max(parseAmount(m.CouldSave), 0)
+		cost[currency] += parseAmount(m.Cost)
+		hibernating[currency] += parseAmount(m.SavedByHibernating)
+		saved[currency] += parseAmount(m.SavedByPolicy)
+		couldSave[currency] += max(parseAmount(m.CouldSave), 0)
 	}
 	if out.Pools == 0 {
 		return nil
 	}
-	out.Cost, out.SavedByHibernating = poolcharts.FormatMoney(cost), poolcharts.FormatMoney(hibernating)
+	out.Cost, out.SavedByHibernating = cost.String(), hibernating.String()
 	out.RunningHours, out.HibernatingHours = formatHours(running), formatHours(asleep)
-	if out.savedByPolicy >= 0.005 {
-		out.Saved = poolcharts.FormatMoney(out.savedByPolicy)
-	}
-	if out.couldSave >= 0.005 {
-		out.CouldSave = poolcharts.FormatMoney(out.couldSave)
-	}
+	out.Saved, out.CouldSave = saved.shown(), couldSave.shown()
 	return out
 }
 
