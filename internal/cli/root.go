@@ -29,8 +29,8 @@ type commands struct{ *base.App }
 
 const rootLong = `hotspare keeps pools of spare Kubernetes clusters that you can claim immediately.
 
-hotspare reads the address of the hub from --kubeconfig, else from $KUBECONFIG, else from
-the file kubeconfig in the data folder. The data folder is --data-dir, else
+hotspare reads the address of the hub from --kubeconfig, else from the file kubeconfig in
+--data-dir, else from $KUBECONFIG, else from the file kubeconfig in the data folder: that is
 $HOTSPARE_DATA_DIR, else ./.hotspare, else ~/.hotspare.
 
 Exit codes:
