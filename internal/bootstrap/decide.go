@@ -25,6 +25,8 @@ type Snapshot struct {
 	// AwaitsPool is set if the cluster was installed before its pool had steps, and has begun none: its pool decides when
 	// it begins them, and records that it has.
 	AwaitsPool bool
+	// Undecided is set while the pool has not recorded since when it has steps: nothing is written then.
+	Undecided bool
 	// RunStartedAt identifies the current run; zero if it is unknown.
 	RunStartedAt time.Time
 	// Record is status.bootstrap; nil if there is none. Reported reports whether the condition Bootstrapped
@@ -97,9 +99,10 @@ func Decide(s Snapshot) Plan {
 			"The bootstrap has changed before the cluster had taken all its steps: the pool replaces the cluster."))
 	case !s.Running:
 		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster does not run: hotspare takes the next step of the bootstrap when it runs."))
+	case s.Undecided:
+		return Plan{Unchanged: true}
 	case s.AwaitsPool:
-		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster was installed before the bootstrap of its pool had steps: "+
-			"the pool decides when it takes them."))
+		return s.waitWith(0, condition.Unknown(hivev1.ReasonStepsNotTaken, "The cluster was installed before the bootstrap of its pool had steps, and has taken none."))
 	default:
 		return s.advance()
 	}

@@ -123,14 +123,14 @@ func EndRun(cd *hivev1.ClusterDeployment, now time.Time) {
 	condition.Apply(&st.Conditions, hivev1.ClusterGatesPassed, notRunning, now)
 }
 
-// Forget removes the verdict from the status of a cluster that begins the steps of a bootstrap: its gates are checked when
-// every step is done. Whoever writes that it begins them calls it for the same write.
+// Forget removes the verdict from the status of a cluster that begins the steps of a bootstrap, also that it has ever passed: its
+// gates are checked when every step is done. Whoever writes that it begins them calls it for the same write.
 func Forget(cd *hivev1.ClusterDeployment, now time.Time) {
 	st := &cd.Status
 	if st.Gates == nil {
 		return
 	}
-	st.Gates = &hivev1.GateRecord{FirstPassedAt: st.Gates.FirstPassedAt}
+	st.Gates = nil
 	condition.Apply(&st.Conditions, hivev1.ClusterGatesPassed, awaitsSteps, now)
 }
 

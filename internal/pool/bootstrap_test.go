@@ -86,8 +86,11 @@ func TestOlderSparesTakeTheStepsAfterOneAnother(t *testing.T) {
 	gates := func(s *pool.Settings) { s.Gates = "g1" }
 	unrecorded := func(s *pool.Settings) { s.StepsSince = time.Time{} }
 	unknown := func(s *pool.Settings) { s.Steps, s.StepsUnknown = "unresolved", true }
-	failed := func(s *pool.Settings) { s.FailedSteps = "s1" }
-	failedBefore := func(s *pool.Settings) { s.FailedSteps = "s0" }
+	failed := func(s *pool.Settings) { s.FailedSteps = pool.FailedSteps{Version: "s1", At: noon.Add(-time.Minute)} }
+	failedLater := func(s *pool.Settings) { s.FailedSteps = pool.FailedSteps{Version: "s1", At: noon} }
+	failedBefore := func(s *pool.Settings) { s.FailedSteps = pool.FailedSteps{Version: "s0", At: noon.Add(-time.Minute)} }
+	addedNow := func(s *pool.Settings) { s.StepsSince = noon }
+	full := func(s *pool.Settings) { s.Gates, s.Size, s.MaxSize = "g1", 1, new(1) }
 	blocked := func(s *pool.Settings) { s.Blocked = "Secret x does not exist" }
 	for name, tc := range map[string]struct {
 		list, waiting string
@@ -110,6 +113,12 @@ func TestOlderSparesTakeTheStepsAfterOneAnother(t *testing.T) {
 		"a gate fails for long: it is kept":                    {"a:assignable+stepping b:assignable+predating+toored c:assignable+predating+passed", "", gates, ""},
 		"after a failure, none begins":                         {"b:assignable+predating c:assignable+predating d:assignable+predating", "", failed, ""},
 		"until a new cluster has taken them":                   {"a:assignable+stepped b:assignable+predating c:assignable+predating", "", failed, "bootstrap b"},
+		"one that had completed them before":                   {"a:assignable+stepped b:assignable+predating c:assignable+predating", "", failedLater, ""},
+		"one from before the pool had steps again":             {"a:claimed=x+stepped b:assignable+predating c:assignable+predating d:assignable+predating", "x=a", addedNow, "bootstrap b"},
+		"those with other steps stay":                          {"a:assignable+oldstepped b:assignable+oldstepped c:assignable+oldstepped", "", failed, ""},
+		"one that is paused meanwhile":                         {"a:assignable+stepping+paused b:assignable+predating c:assignable+predating", "", nil, ""},
+		"one that fails to come up again":                      {"a:standby+run+unreachable+begun b:assignable+predating c:assignable+predating", "", nil, ""},
+		"a red one, although a claim waits for it":             {"a:assignable+predating+red", "x", full, "bootstrap a"},
 		"a failure of other steps does not count":              {"a:assignable+predating b:assignable+predating c:assignable+predating", "", failedBefore, "bootstrap a"},
 		"gates that fail after the steps, too":                 {"a:assignable+stepped+red b:assignable+predating+passed c:assignable+predating+passed", "", gates, ""},
 		"for long":                                             {"a:assignable+stepped+toored b:assignable+predating+passed c:assignable+predating+passed", "", gates, "delete a"},
@@ -133,6 +142,17 @@ func TestOlderSparesTakeTheStepsAfterOneAnother(t *testing.T) {
 	}
 }
 
+// An older spare of which a gate fails is not kept awake for that.
+func TestAnOlderSpareHibernatesAlthoughAGateFails(t *testing.T) {
+	gates := func(s *pool.Settings) { s.Gates, s.FailedSteps = "g1", pool.FailedSteps{Version: "s1", At: noon} }
+	if got := powerAndDeletions(bootstrapped(1, 0, "a:assignable+predating+toored", "", gates)); got != "hibernate a" {
+		t.Errorf("got %q", got)
+	}
+	if got := powerAndDeletions(bootstrapped(2, 1, "a:assignable+predating+toored b:standby+predating", "", gates)); got != "" {
+		t.Errorf("it wakes another one: %q", got)
+	}
+}
+
 func TestWhatAPoolSaysOfSteps(t *testing.T) {
 	p := pool.Decide(bootstrapped(2, 2, "a:assignable+stepping b:assignable+stepped", ""))
 	if p.Report.Words != "bootstrapping 1" || p.Report.Progress != pool.Advancing || len(p.Report.Stale) > 0 {
@@ -150,10 +170,12 @@ func TestWhatAPoolSaysOfSteps(t *testing.T) {
 		t.Errorf("the plan is %s", p)
 	}
 	p = pool.Decide(bootstrapped(2, 2, "a:assignable+toostepping b:assignable+predating", ""))
-	if p.Report.FailedSteps != "s1" || !strings.Contains(p.Report.Words, "the steps of the bootstrap have failed") {
+	if p.Report.FailedSteps.Version != "s1" || !p.Report.StepsFail || !strings.Contains(p.Report.Words, "the steps of the bootstrap have failed") {
 		t.Errorf("the failed steps are %q, the pool says %q", p.Report.FailedSteps, p.Report.Words)
 	}
-	if p = pool.Decide(bootstrapped(2, 2, "a:assignable+stepped b:assignable+predating", "", func(s *pool.Settings) { s.FailedSteps = "s1" })); p.Report.FailedSteps != "" {
+	if p = pool.Decide(bootstrapped(2, 2, "a:assignable+stepped b:assignable+predating", "", func(s *pool.Settings) {
+		s.FailedSteps = pool.FailedSteps{Version: "s1", At: noon.Add(-time.Minute)}
+	})); p.Report.StepsFail || p.Report.FailedSteps.Version != "s1" {
 		t.Errorf("the failed steps are %q", p.Report.FailedSteps)
 	}
 	if p = pool.Decide(bootstrapped(1, 1, "a:assignable", "", func(s *pool.Settings) { s.StepsSince = time.Time{} })); p.Next <= 0 || p.Next > time.Second {

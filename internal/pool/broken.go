@@ -91,7 +91,7 @@ func (m *Member) isStruggling(s *Settings, now time.Time) bool {
 		return !m.isProgressing()
 	}
 	limit := s.slowResumeAfter()
-	return m.Paused != "" && !m.Running || m.PowerFailed || m.MachinesFailed || hasPassed(m.gatesOverdueTime(), now) || hasPassed(m.stepOverdueTime(), now) ||
+	return m.Paused != "" && !m.Running || m.PowerFailed || m.MachinesFailed || hasPassed(m.gatesOverdueTime(), now) && !m.PredatesSteps || hasPassed(m.stepOverdueTime(), now) ||
 		hasElapsed(m.ResumingSince, limit, now) || hasElapsed(m.UnreachableSince, limit, now) || hasElapsed(m.UnreadySince, limit, now)
 }
 

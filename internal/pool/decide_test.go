@@ -113,7 +113,7 @@ func applyMark(m *pool.Member, mark string) {
 	case "timedout":
 		m.PowerTimedOut = true
 	case "stepped": // every step of the version that settings require is done
-		m.Steps, m.StepsDone = "s1", true
+		m.Steps, m.StepsDone, m.StepsDoneAt = "s1", true, noon.Add(-time.Second)
 	case "oldstepped": // those of another version
 		m.Steps, m.StepsDone = "s0", true
 	case "stepping", "longstepping", "toostepping": // a step has taken one, six, and ten minutes of ten
@@ -122,6 +122,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.StepDeadline = m.StepSince.Add(10 * time.Minute)
 	case "predating": // it was installed before the pool had steps
 		m.InstalledAt = noon.Add(-2 * time.Hour)
+	case "begun": // it has begun the steps, and does not run
+		m.Steps = "s1"
 	case "oldstepping": // it has begun the steps of another version
 		m.Steps = "s0"
 	case "passed": // the gates of the version that settings require

@@ -26,7 +26,7 @@ func (m *Member) MarkUnpassedGates(s *Settings) {
 // has, so that no claim wakes a cluster that was never good. A cluster that sleeps already is not woken.
 func (m *Member) needsFirstCheck(s *Settings) bool {
 	gated := s.Gates != "" || s.GatesFromRecords && m.HasGates
-	return gated && !m.GatesEverPassed && (!m.Installed || m.Wanted != Hibernating)
+	return gated && !m.GatesEverPassed && !m.PredatesSteps && (!m.Installed || m.Wanted != Hibernating)
 }
 
 // gatesOverdueTime returns when a gate has failed for so long that the next standby is started in addition; zero if

@@ -175,8 +175,10 @@ type Report struct {
 	// Stale names unclaimed members that differ from the pool, Unversioned those that record no
 	// version; both are sorted.
 	Stale, Unversioned []string
-	// FailedSteps is the next value of Settings.FailedSteps.
-	FailedSteps string
+	// FailedSteps is the next value of Settings.FailedSteps. StepsFail is set if the steps of the pool have failed and no cluster has
+	// completed them since.
+	FailedSteps FailedSteps
+	StepsFail   bool
 	// Orphans maps the claimed members whose claim does not exist to that claim.
 	Orphans map[string]string
 	// Left names the members that block the deletion of the pool, sorted. It is empty while the

@@ -37,7 +37,8 @@ func (d *draft) buildReport() Report {
 		}
 		r.Orphans[m.Name] = m.Claim
 	}
-	r.FailedSteps = d.countTrials().failedSteps(&d.Settings)
+	t := d.countTrials()
+	r.FailedSteps, r.StepsFail = t.failure, t.fail(&d.Settings)
 	r.Queue, r.UnservableSets = d.estimateWaits(), d.unservableSets
 	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.deferredDeletions)), d.describeConcurrency(), d.failingDeletions()
 	r.Progress = d.computeProgress(r)
@@ -280,7 +281,7 @@ func (r *Report) recordStaleness(m *Member, p Phase, s *Settings) {
 // describeFailedSteps says why spares that predate the steps of the pool do not take them.
 func (d *draft) describeFailedSteps(r Report) []string {
 	waits := func(m *Member) bool { return m.PredatesSteps }
-	if r.FailedSteps == "" || !slices.ContainsFunc(d.unclaimedMembers(Standby, Assignable), waits) {
+	if !r.StepsFail || !slices.ContainsFunc(d.unclaimedMembers(Standby, Assignable), waits) {
 		return nil
 	}
 	return []string{"the steps of the bootstrap have failed, and older spares wait until a new cluster has taken them: correct the ClusterBootstrap"}

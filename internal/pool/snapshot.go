@@ -95,9 +95,8 @@ type Settings struct {
 	// StepsSince is since when the pool has had steps, as its status records it; zero if it has none, or if that is
 	// not recorded yet.
 	StepsSince time.Time
-	// FailedSteps is the version of steps that failed in a cluster of the pool while no other had taken them, as its status
-	// records it; empty if there is none.
-	FailedSteps string
+	// FailedSteps is the last failure of steps, as the pool's status records it; zero if there is none.
+	FailedSteps FailedSteps
 	// WatchedSince is since when this process takes steps and checks gates; zero if it does not, or if that is
 	// unknown. A deadline that passed before counts only after somebody has had the time to look.
 	WatchedSince time.Time
@@ -184,6 +183,8 @@ type Member struct {
 	// step of that version is done.
 	Steps     string
 	StepsDone bool
+	// StepsDoneAt is when they were, in whole seconds; zero if they are not.
+	StepsDoneAt time.Time
 	// StepFailure describes what the step in progress waits for, or why it fails. StepSince is since when it is
 	// in progress in the current run, and StepDeadline when the cluster is broken if it still is; zero if none is.
 	StepFailure             string
@@ -306,7 +307,7 @@ func (m *Member) isProgressing() bool {
 // isComingUp reports whether m should run, has begun to start, and neither runs nor counts as
 // broken.
 func (m *Member) isComingUp() bool {
-	return m.awaitsBootstrap() || m.Installed && !m.Running && m.Wanted == Running &&
+	return m.awaitsBootstrap() && !m.PredatesSteps || m.Installed && !m.Running && m.Wanted == Running &&
 		(m.PowerFailed || m.MachinesFailed || !m.ResumingSince.IsZero() || !m.UnreachableSince.IsZero() || !m.UnreadySince.IsZero())
 }
 

@@ -8,6 +8,11 @@ func (m *Member) isStale(s *Settings) bool {
 	return !m.Adopted && (m.Version != s.Version || m.hasOldRecipe(s) || m.hasOtherSteps(s) || m.Outdated != "" || m.Withdrawn != "")
 }
 
+// isStaleBySteps reports whether m is stale for no other reason than its steps.
+func (m *Member) isStaleBySteps(s *Settings) bool {
+	return m.hasOtherSteps(s) && m.Version == s.Version && !m.hasOldRecipe(s) && m.Outdated == "" && m.Withdrawn == ""
+}
+
 // hasOldRecipe reports whether m was created with another version of its recipe, as far as both are
 // known.
 func (m *Member) hasOldRecipe(s *Settings) bool {
@@ -73,7 +78,11 @@ func (d *draft) replaceStale() {
 	if d.countTakingSteps()+d.countPlanned(Bootstrap) > 0 {
 		return // it shows whether clusters with the new steps work at all
 	}
+	t := d.countTrials()
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
+		if m.isStaleBySteps(&d.Settings) && (t.areUndecided() || t.fail(&d.Settings)) {
+			continue
+		}
 		reason := m.StaleReason(&d.Settings, "it was created from an older version of the pool")
 		if reason != "" && !d.skipProtected(m) {
 			d.replaceMember(m, Stale, reason)

@@ -53,7 +53,8 @@ func (d *draft) bootstrapOlder() {
 
 // mayBootstrap reports whether m predates the steps, runs, and is needed for nothing else.
 func (d *draft) mayBootstrap(m *Member) bool {
-	return m.PredatesSteps && (m.Running || m.AwaitsGates) && m.Paused == "" && !m.isStale(&d.Settings) && !d.reservedForClaims[m.Name] && !d.isChanged(m)
+	isKept := m.Running && d.reservedForClaims[m.Name]
+	return m.PredatesSteps && (m.Running || m.AwaitsGates) && m.Paused == "" && !m.isStale(&d.Settings) && !isKept && !d.isChanged(m)
 }
 
 // isChanged reports whether the plan has a step for m.
@@ -61,54 +62,87 @@ func (d *draft) isChanged(m *Member) bool {
 	return slices.ContainsFunc(d.steps, func(s Step) bool { return s.Cluster == m.Name })
 }
 
+// FailedSteps is a failure of steps: a cluster that had begun a version did not complete it.
+type FailedSteps struct {
+	Version string
+	// At is when the version failed last, in whole seconds.
+	At time.Time
+}
+
 // trials counts the clusters that show whether the steps of the pool work.
 type trials struct {
-	// done is the number of clusters that have taken every step and passed the gates, taking the number of those that
-	// have begun, and coming the number of those that will when they run.
+	// done is the number of clusters that have completed the steps since the pool has had steps, and since they failed last.
+	// taking is the number of spares that have begun and not completed them, or steps that the pool no longer has, and coming
+	// that of those that begin when they run.
 	done, taking, coming int
-	// failed is set if a cluster that has begun is broken.
-	failed bool
+	// failure is the last failure of the steps.
+	failure FailedSteps
 }
 
 func (d *draft) countTrials() trials {
-	t := trials{coming: len(d.Pending) + d.countPlanned(Create)}
-	if d.Settings.Steps == "" {
+	s := &d.Settings
+	t := trials{coming: len(d.Pending) + d.countPlanned(Create), failure: s.FailedSteps}
+	if s.Steps == "" || s.StepsUnknown {
 		return t
 	}
+	if t.failure.Version != s.Steps {
+		t.failure = FailedSteps{}
+	}
 	for _, m := range d.all {
-		t.add(m, &d.Settings, d.Now)
+		if at := m.stepsFailedAt(s, d.Now); at.After(t.failure.At) {
+			t.failure = FailedSteps{s.Steps, at}
+		}
+	}
+	for _, m := range d.all {
+		t.add(m, s, d.Now)
 	}
 	return t
 }
 
 func (t *trials) add(m *Member, s *Settings, now time.Time) {
-	begun, broken := m.Steps == s.Steps, m.isBroken(s, now)
 	switch {
-	case m.hasCompletedSteps(s):
-		t.done++
-	case !m.mayTakeSteps(s):
-	case begun && broken:
-		t.failed = true
-		if !m.Protected {
-			t.taking++ // until it is deleted
+	case m.Deleting || m.Unreadable != "":
+	case m.hasCompletedSteps(s, now):
+		if !m.StepsDoneAt.Before(s.StepsSince) && m.StepsDoneAt.After(t.failure.At) {
+			t.done++
 		}
-	case begun && (m.awaitsBootstrap() || !m.isStruggling(s, now)):
+	case m.Claim != "" || m.Adopted || m.StepsDone && m.Wanted == Hibernating:
+	case m.Steps != "" && (!m.StepsDone || m.Steps == s.Steps):
 		t.taking++
-	case !begun && !broken && !m.isStruggling(s, now):
+	case m.begins(s, now):
 		t.coming++
 	}
 }
 
 // hasCompletedSteps reports whether m has taken every step of the pool, and has passed the gates after them.
-func (m *Member) hasCompletedSteps(s *Settings) bool {
-	return !m.Deleting && m.StepsDone && m.Steps == s.Steps && (m.Claim != "" || !m.AwaitsGates)
+func (m *Member) hasCompletedSteps(s *Settings, now time.Time) bool {
+	return m.StepsDone && m.Steps == s.Steps && (m.Claim != "" || !m.isBroken(s, now) && (s.Gates == "" || m.GatesEverPassed))
 }
 
-// mayTakeSteps reports whether m takes the steps of the pool, or will when it runs, without a decision of the pool.
-func (m *Member) mayTakeSteps(s *Settings) bool {
-	isSpare := !m.Deleting && m.Claim == "" && m.Unreadable == "" && !m.Adopted && m.Paused == ""
-	sleeps := m.Installed && m.Wanted == Hibernating
-	return isSpare && !sleeps && !m.PredatesSteps && (m.Steps == "" || m.Steps == s.Steps)
+// stepsFailedAt returns when the steps of the pool failed in m; zero if they did not. A cluster that became unreachable, or did
+// not come up again, before it had completed them counts, too: the steps may be why.
+func (m *Member) stepsFailedAt(s *Settings, now time.Time) time.Time {
+	if m.Deleting || m.Claim != "" || m.Adopted || m.Steps != s.Steps || m.StepsDone && (s.Gates == "" || m.GatesEverPassed) {
+		return time.Time{}
+	}
+	switch m.DefectCause(s, now) {
+	case StepFailed:
+		return m.StepDeadline
+	case GateFailed:
+		return m.GatesDeadline
+	case PowerFailed, ResumeTimedOut, Unreachable, Unready:
+		if s.FailedSteps.Version == s.Steps && !s.FailedSteps.At.Before(m.Created) {
+			return s.FailedSteps.At // it is recorded
+		}
+		return now.Truncate(time.Second)
+	default:
+		return time.Time{}
+	}
+}
+
+// begins reports whether m begins the steps of the pool as soon as it runs, and is likely to run.
+func (m *Member) begins(s *Settings, now time.Time) bool {
+	return m.Steps == "" && !m.PredatesSteps && m.Paused == "" && !(m.Installed && m.Wanted == Hibernating) && !m.isStruggling(s, now) && !m.isBroken(s, now)
 }
 
 // limit returns how many spares that predate the steps of the pool may begin them now.
@@ -116,24 +150,28 @@ func (t trials) limit(s *Settings) int {
 	switch {
 	case t.done > 0:
 		return t.done - t.taking
-	case t.taking+t.coming > 0 || t.failedSteps(s) != "":
+	case t.areUndecided() || t.fail(s):
 		return 0
 	default:
 		return 1
 	}
 }
 
-// failedSteps returns the steps of the pool if they have failed, and no cluster has taken them.
-func (t trials) failedSteps(s *Settings) string {
-	if s.Steps != "" && t.done == 0 && (t.failed || s.FailedSteps == s.Steps) {
-		return s.Steps
-	}
-	return ""
+// areUndecided reports whether clusters try the steps, and none has completed them.
+func (t trials) areUndecided() bool { return t.done == 0 && t.taking+t.coming > 0 }
+
+// fail reports whether the steps of the pool have failed, and no cluster has completed them since.
+func (t trials) fail(s *Settings) bool {
+	return s.Steps != "" && t.failure.Version == s.Steps && t.done == 0
 }
 
 // keepsForSteps reports whether m is not broken although a gate fails: it takes the steps of the pool later, and the gates may
 // check what these install.
 func (m *Member) keepsForSteps(s *Settings) bool { return m.PredatesSteps && !m.isStale(s) }
+
+// stepsRecordDelay is the delay of the pass after one that has recorded since when the pool has steps. A hub whose CRD has no
+// such field never shows it.
+const stepsRecordDelay = time.Second
 
 // stepsDelay returns the delay before the next pass if the time since when the pool has steps is not recorded yet; 0 if it
 // is. This pass records it, and nothing else causes another one.
@@ -141,7 +179,7 @@ func (d *draft) stepsDelay() time.Duration {
 	if s := &d.Settings; s.Steps == "" || s.GatesFromRecords || s.Deleting || !s.StepsSince.IsZero() {
 		return 0
 	}
-	return nextStepDelay
+	return stepsRecordDelay
 }
 
 // restartGrace is the time that steps and gates have after a start of the process, as far as they had as much: a Job may

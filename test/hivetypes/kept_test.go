@@ -40,6 +40,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterpools spec.platform.local kept-spec",
 		"clusterpools spec.powerstateTransitionToHibernatingTimeout kept-spec",
 		"clusterpools spec.powerstateTransitionToRunningTimeout kept-spec",
+		"clusterpools status.failedStepsTime kept-status",
 		"clusterpools status.failedStepsVersion kept-status",
 		"clusterpools status.gatesVersion kept-status",
 		"clusterpools status.inventory kept-status",

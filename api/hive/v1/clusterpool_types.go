@@ -218,10 +218,16 @@ type ClusterPoolStatus struct {
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	StepsSince *metav1.Time `json:"stepsSince,omitempty"`
 	// FailedStepsVersion is the version of steps that a spare did not take to their end, or after which it did not pass the
-	// gates, while no other cluster has taken them. Spares that were installed before the pool had steps do not begin
-	// this version.
+	// gates. Until a cluster has completed that version after FailedStepsTime, no spare begins it that was installed before the
+	// pool had steps, and no spare with other steps is replaced because of them.
 	// +optional
 	FailedStepsVersion string `json:"failedStepsVersion,omitempty"`
+	// FailedStepsTime is when FailedStepsVersion failed last.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	FailedStepsTime *metav1.Time `json:"failedStepsTime,omitempty"`
 	// GatesVersion identifies the gates that spares must pass before a claim gets them. It is "unresolved" while the
 	// gates are not known, and empty if there are none.
 	// +optional

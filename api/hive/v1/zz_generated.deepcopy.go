@@ -1230,6 +1230,10 @@ func (in *ClusterPoolStatus) DeepCopyInto(out *ClusterPoolStatus) {
 		in, out := &in.StepsSince, &out.StepsSince
 		*out = (*in).DeepCopy()
 	}
+	if in.FailedStepsTime != nil {
+		in, out := &in.FailedStepsTime, &out.FailedStepsTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Inventory != nil {
 		in, out := &in.Inventory, &out.Inventory
 		*out = make(map[string]InventoryEntryStatus, len(*in))

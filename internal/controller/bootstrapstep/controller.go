@@ -28,6 +28,7 @@ import (
 	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/gate"
 	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
@@ -115,6 +116,9 @@ func (r *Reconciler) reportStatus(ctx context.Context, cd *hivev1.ClusterDeploym
 	}
 	before, now := cd.DeepCopy(), r.Clock.Now()
 	cd.Status.Bootstrap = p.Record
+	if !bootstrap.HasBegun(before) && bootstrap.HasBegun(cd) {
+		gate.Forget(cd, now)
+	}
 	if p.Condition == (condition.Value{}) {
 		condition.Remove(&cd.Status.Conditions, hivev1.ClusterBootstrapped)
 	}

@@ -446,7 +446,7 @@ func TestNoSpareBeginsBeforeThePoolHasRecordedTheSteps(t *testing.T) {
 	if err := g.Update(t.Context(), &p); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, g.pass(t), "Unknown NotTaken, again in 0s")
+	expect(t, g.pass(t), "none, again in 0s")
 	if len(g.taken) > 0 {
 		t.Errorf("it takes %v", g.taken)
 	}

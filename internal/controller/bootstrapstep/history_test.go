@@ -217,7 +217,7 @@ func (h *history) takeStep() error {
 	s := bootstrap.Snapshot{
 		Requirement: h.requirement(), Running: gate.IsCheckable(cd), RunStartedAt: gate.RunStart(cd), Record: cd.Status.Bootstrap,
 		Reported: condition.Find(cd.Status.Conditions, hivev1.ClusterBootstrapped) != nil, Now: h.now,
-		AwaitsPool: !bootstrap.HasBegun(cd) && (h.pool.Status.StepsSince == nil || h.predatesSteps(c)),
+		AwaitsPool: !bootstrap.HasBegun(cd) && h.predatesSteps(c), Undecided: !bootstrap.HasBegun(cd) && h.pool.Status.StepsSince == nil,
 	}
 	p := bootstrap.Decide(s)
 	h.write(c, p)

@@ -35,7 +35,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	}
 	since, err := reader.ReadStepsSince(ctx, pool)
 	m := facts.ReadMember(cd, s.Now)
-	s.AwaitsPool = since.IsZero() || m.IsOlderThanSteps(since)
+	s.Undecided, s.AwaitsPool = since.IsZero(), m.IsOlderThanSteps(since)
 	return s, err
 }
 

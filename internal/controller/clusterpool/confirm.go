@@ -2,6 +2,7 @@ package clusterpool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -199,7 +200,7 @@ func (t *execution) confirmSteps(ctx context.Context) error {
 // other cluster of the pool has begun them since it was observed: a cache may not show yet that another process has let one
 // begin them.
 func (t *execution) confirmBootstraps(ctx context.Context) error {
-	if err := t.confirmSteps(ctx); err != nil {
+	if err := errors.Join(t.confirmPoolUnchanged(ctx), t.confirmSteps(ctx)); err != nil {
 		return err
 	}
 	var list hivev1.ClusterDeploymentList

@@ -264,13 +264,19 @@ func (e Evaluation) describeNextChange(v Cluster, m pool.Member) string {
 		return "its deletion waits: " + e.deletionLimit()
 	case v.Stale:
 		return e.describeStaleReplacement(v, m)
-	case m.PredatesSteps && e.Plan.Report.FailedSteps != "":
-		return "it takes the steps of the bootstrap after a new cluster has: they have failed in another one"
 	case m.PredatesSteps:
-		return "it takes the steps of the bootstrap after another cluster has"
+		return e.describeTurn()
 	default:
 		return ""
 	}
+}
+
+// describeTurn says when a cluster that is older than the steps of its pool takes them.
+func (e Evaluation) describeTurn() string {
+	if e.Plan.Report.StepsFail {
+		return "it takes the steps of the bootstrap after a new cluster has completed them: they have failed in another one"
+	}
+	return "it is older than the steps of the bootstrap, and takes them when the pool lets it"
 }
 
 // describeStaleReplacement says when a stale cluster is replaced.

@@ -184,7 +184,10 @@ func ReadSettings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error
 
 		FinalizerMissing: !slices.Contains(p.Finalizers, hivev1.FinalizerPool),
 	}
-	set.FailedSteps = p.Status.FailedStepsVersion
+	set.FailedSteps.Version = p.Status.FailedStepsVersion
+	if at := p.Status.FailedStepsTime; at != nil {
+		set.FailedSteps.At = at.Time
+	}
 	if at := p.Status.StepsSince; at != nil {
 		set.StepsSince = at.Time
 	}
@@ -285,6 +288,9 @@ func readSteps(m *pool.Member, cd *hivev1.ClusterDeployment) {
 		return
 	}
 	m.Steps, m.StepsDone = r.Version, r.FinishedAt != nil
+	if m.StepsDone {
+		m.StepsDoneAt = r.FinishedAt.Time
+	}
 	if m.StepsDone || r.StepStartedAt == nil || r.Deadline == nil || !bootstrap.IsOfRun(r, gate.RunStart(cd)) {
 		return
 	}

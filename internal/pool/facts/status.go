@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/bootstrap"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/kstatus"
@@ -39,7 +40,10 @@ func (o Objects) setCounts(st *hivev1.ClusterPoolStatus, rep pool.Report, invent
 	st.Pending, st.RecipeVersion = slices.Clone(pending), o.Recipe
 	if o.Gates != nil {
 		st.StepsVersion, st.GatesVersion, st.StepsSince = o.Steps.Version, o.Gates.Version, o.stepsSince(now)
-		st.FailedStepsVersion = rep.FailedSteps
+		st.FailedStepsVersion, st.FailedStepsTime = rep.FailedSteps.Version, nil
+		if at := rep.FailedSteps.At; !at.IsZero() {
+			st.FailedStepsTime = &metav1.Time{Time: at}
+		}
 	}
 	st.Inventory = inventoryStatus(inventoryPlan)
 }
@@ -53,7 +57,7 @@ func (o Objects) stepsSince(now time.Time) *metav1.Time {
 		return nil
 	case st.StepsSince != nil:
 		return st.StepsSince
-	case st.StepsVersion != "":
+	case st.StepsVersion != "" && st.StepsVersion != bootstrap.Unresolved:
 		return o.Pool.CreationTimestamp.DeepCopy()
 	default:
 		since := metav1.NewTime(now.Truncate(time.Second))
