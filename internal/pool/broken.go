@@ -26,8 +26,8 @@ func (m *Member) DefectCause(s *Settings, now time.Time) Cause {
 		return InstallFailed
 	case m.PowerTimedOut, m.MachinesFailed && hasElapsed(m.ResumingSince, machineFailureTimeout, now):
 		return PowerFailed
-	case m.bootstrapDefect(s, now) != "":
-		return m.bootstrapDefect(s, now)
+	case m.bootstrapDefect(now) != "":
+		return m.bootstrapDefect(now)
 	case s.ResumeTimeout == 0 || !m.Installed:
 		return ""
 	case hasElapsed(m.ResumingSince, s.ResumeTimeout, now):
@@ -42,11 +42,11 @@ func (m *Member) DefectCause(s *Settings, now time.Time) Cause {
 }
 
 // bootstrapDefect returns why m is broken although it runs: a step or a gate has taken too long; "" if none has.
-func (m *Member) bootstrapDefect(s *Settings, now time.Time) Cause {
+func (m *Member) bootstrapDefect(now time.Time) Cause {
 	switch {
 	case m.AwaitsSteps && hasPassed(m.StepDeadline, now):
 		return StepFailed
-	case m.AwaitsGates && hasPassed(m.GatesDeadline, now) && !m.keepsForSteps(s):
+	case m.AwaitsGates && hasPassed(m.GatesDeadline, now) && !m.AwaitsTurn:
 		return GateFailed
 	default:
 		return ""
@@ -73,7 +73,7 @@ func (m *Member) GiveUpTime(s *Settings, now time.Time) time.Time {
 	if m.AwaitsSteps {
 		consider(m.StepDeadline, 0)
 	}
-	if m.AwaitsGates && !m.keepsForSteps(s) {
+	if m.AwaitsGates && !m.AwaitsTurn {
 		consider(m.GatesDeadline, 0)
 	}
 	if s.ResumeTimeout > 0 && m.Installed {

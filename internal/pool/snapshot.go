@@ -177,6 +177,9 @@ type Member struct {
 	// PredatesSteps is set if it serves claims although it has taken none of the steps of the pool's bootstrap, because
 	// it was installed before the pool had any.
 	PredatesSteps bool
+	// AwaitsTurn is set if it predates the steps, and takes them later: it is not replaced for another reason. A gate that
+	// fails does not make it broken meanwhile, because it may check what the steps install.
+	AwaitsTurn bool
 	// AwaitsSteps is set while it runs and has not taken every step of the pool's bootstrap.
 	AwaitsSteps bool
 	// Steps is the version of the steps that it has begun; empty if it has begun none. StepsDone is set if every
