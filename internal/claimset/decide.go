@@ -312,7 +312,7 @@ const (
 	never promptness = iota
 	// blocked: clusters are missing, and the pool creates none until a person acts.
 	blocked
-	// occupied: claims of others have so many clusters that the pool may not create enough until some are released.
+	// occupied: other claims have so many clusters that the pool can create too few before some of them are released.
 	occupied
 	// creating: the pool creates clusters for the set, or does so once it has room.
 	creating

@@ -38,7 +38,7 @@ func (d *draft) buildReport() Report {
 		r.Orphans[m.Name] = m.Claim
 	}
 	t := d.countTrials()
-	r.FailedSteps, r.StepsFail = t.failure, t.fail(&d.Settings)
+	r.FailedSteps, r.StepsFail = t.failure, t.haveFailed(&d.Settings)
 	r.Queue, r.UnservableSets = d.estimateWaits(), d.unservableSets
 	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.deferredDeletions)), d.describeConcurrency(), d.failingDeletions()
 	r.Progress = d.computeProgress(r)

@@ -83,7 +83,7 @@ func (d *draft) replaceStale() {
 	}
 	t := d.countTrials()
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
-		if m.isStaleBySteps(&d.Settings) && (t.areUndecided() || t.fail(&d.Settings)) {
+		if m.isStaleBySteps(&d.Settings) && (t.areUndecided() || t.haveFailed(&d.Settings)) {
 			continue
 		}
 		reason := m.StaleReason(&d.Settings, "it was created from an older version of the pool")
@@ -155,7 +155,7 @@ func (d *draft) bootstrapOlder() {
 	if s := &d.Settings; s.Steps == "" || s.StepsUnknown || s.GatesFromRecords || s.Blocked != "" {
 		return
 	}
-	n := d.countTrials().limit(&d.Settings)
+	n := d.countTrials().countAllowed(&d.Settings)
 	for _, usable := range []bool{false, true} {
 		for _, m := range d.unclaimedMembers(Standby, Assignable) {
 			if n <= 0 {
@@ -212,12 +212,12 @@ func (d *draft) countTrials() trials {
 		}
 	}
 	for _, m := range d.all {
-		t.add(m, s, d.Now)
+		t.countMember(m, s, d.Now)
 	}
 	return t
 }
 
-func (t *trials) add(m *Member, s *Settings, now time.Time) {
+func (t *trials) countMember(m *Member, s *Settings, now time.Time) {
 	switch {
 	case m.Deleting || m.Unreadable != "":
 	case m.hasCompletedSteps(s, now):
@@ -227,7 +227,7 @@ func (t *trials) add(m *Member, s *Settings, now time.Time) {
 	case m.Claim != "" || m.Adopted || m.StepsDone && m.Wanted == Hibernating:
 	case m.Steps != "" && (!m.StepsDone || m.Steps == s.Steps):
 		t.taking++
-	case m.begins(s, now):
+	case m.willBeginSteps(s, now):
 		t.coming++
 	}
 }
@@ -258,17 +258,17 @@ func (m *Member) stepsFailedAt(s *Settings, now time.Time) time.Time {
 	}
 }
 
-// begins reports whether m begins the steps of the pool as soon as it runs, and is likely to run.
-func (m *Member) begins(s *Settings, now time.Time) bool {
+// willBeginSteps reports whether m begins the steps of the pool as soon as it runs, and is likely to run.
+func (m *Member) willBeginSteps(s *Settings, now time.Time) bool {
 	return m.Steps == "" && !m.PredatesSteps && m.Paused == "" && !(m.Installed && m.Wanted == Hibernating) && !m.isStruggling(s, now) && !m.isBroken(s, now)
 }
 
-// limit returns how many spares that predate the steps of the pool may begin them now.
-func (t trials) limit(s *Settings) int {
+// countAllowed returns how many spares that predate the steps of the pool may begin them now.
+func (t trials) countAllowed(s *Settings) int {
 	switch {
 	case t.done > 0:
 		return t.done - t.taking
-	case t.areUndecided() || t.fail(s):
+	case t.areUndecided() || t.haveFailed(s):
 		return 0
 	default:
 		return 1
@@ -278,7 +278,7 @@ func (t trials) limit(s *Settings) int {
 // areUndecided reports whether clusters try the steps, and none has completed them.
 func (t trials) areUndecided() bool { return t.done == 0 && t.taking+t.coming > 0 }
 
-// fail reports whether the steps of the pool have failed, and no cluster has completed them since.
-func (t trials) fail(s *Settings) bool {
+// haveFailed reports whether the steps of the pool have failed, and no cluster has completed them since.
+func (t trials) haveFailed(s *Settings) bool {
 	return s.Steps != "" && t.failure.Version == s.Steps && t.done == 0
 }

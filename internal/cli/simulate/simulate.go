@@ -197,12 +197,12 @@ func (o *options) parse() (*study, error) {
 	if s.options.Prices, s.priced, err = base.ParsePrices(o.prices); err != nil {
 		return nil, err
 	}
-	s.adopt(o)
+	s.useOwnPolicy(o)
 	return s, nil
 }
 
-// adopt makes the policy that was read from the hub the one that auto means.
-func (s *study) adopt(o *options) {
+// useOwnPolicy makes the policy that was read from the hub the one that auto means.
+func (s *study) useOwnPolicy(o *options) {
 	if o.own == nil {
 		return
 	}

@@ -266,8 +266,8 @@ func (a amounts) String() string {
 	return strings.Join(words, ", ")
 }
 
-// shown returns the amounts as text; empty if none of them is a cent.
-func (a amounts) shown() string {
+// formatIfAny returns the amounts as text; empty if none of them is a cent.
+func (a amounts) formatIfAny() string {
 	for _, n := range a {
 		if n >= 0.005 {
 			return a.String()
@@ -308,7 +308,7 @@ func NewMonthOverview(policies []v1alpha1.PoolPolicy, now time.Time) *MonthOverv
 	}
 	out.Cost, out.SavedByHibernating = cost.String(), hibernating.String()
 	out.RunningHours, out.HibernatingHours = formatHours(running), formatHours(asleep)
-	out.Saved, out.CouldSave = saved.shown(), couldSave.shown()
+	out.Saved, out.CouldSave = saved.formatIfAny(), couldSave.formatIfAny()
 	return out
 }
 
