@@ -163,7 +163,9 @@ func (j *judge) checkReservation(c *hivev1.ClusterClaim, by *chaos.Task) {
 	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: r.sets, policies: r.policies}
 	first := firstAwaited(all, func(uid types.UID) (int, bool) { return r.claims[uid], r.assigned[uid] || r.deleting[uid] })
 	u := all.unitOf(c, findSet(r.sets, c))
-	if first == nil || u.begun || u.id == first.id || !first.isBefore(u) {
+	// The rest of a set that is admitted in part comes before all others.
+	isRest := u.set != nil && slices.ContainsFunc(all.claims, func(o *hivev1.ClusterClaim) bool { return o.UID != c.UID && ownerOf(o) == u.set.UID && hasPlace(o) })
+	if first == nil || u.begun || isRest || u.id == first.id || !first.isBefore(u) {
 		return
 	}
 	if head := j.findHead(r.policies); head != nil && head.isBefore(*first) {
