@@ -59,9 +59,11 @@ type reads struct {
 	pools     []hivev1.ClusterPool
 	sets      []*v1alpha1.ClaimSet
 	// assigned has the sets of which a claim has a cluster, and claims counts the claims of each set that are not being deleted.
-	// deleting has the sets of which a claim is being deleted.
-	assigned, deleting map[types.UID]bool
-	claims             map[types.UID]int
+	assigned map[types.UID]bool
+	claims   map[types.UID]int
+	// listed are the claims, and admitted those that the pass has admitted since. Only passes of policies have them.
+	listed   []*hivev1.ClusterClaim
+	admitted map[types.UID]bool
 	// bound are the claims that have clusters and are not being deleted.
 	bound []hivev1.ClusterClaim
 	check *check
@@ -168,11 +170,13 @@ func (j *judge) recordList(task *chaos.Task, o client.ObjectList) {
 			r.sets = append(r.sets, o.Items[i].DeepCopy())
 		}
 	case *hivev1.ClusterClaimList:
-		r.assigned, r.deleting, r.claims, r.bound = map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]int{}, nil
+		r.assigned, r.claims, r.bound, r.listed, r.admitted = map[types.UID]bool{}, map[types.UID]int{}, nil, nil, map[types.UID]bool{}
 		for i := range o.Items {
 			c := &o.Items[i]
+			if strings.HasPrefix(task.Name, "policy ") {
+				r.listed = append(r.listed, c.DeepCopy())
+			}
 			if c.DeletionTimestamp != nil {
-				r.deleting[ownerOf(c)] = true
 				continue
 			}
 			r.claims[ownerOf(c)]++

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -138,17 +138,14 @@ func (j *judge) checkAdmission(c *hivev1.ClusterClaim, by *chaos.Task) {
 	j.checkReservation(c, by)
 }
 
-// firstAwaited returns the first of the sets whose claims are missing and about to be created; nil if there is none. live
-// returns the number of claims of a set that are not being deleted, and whether one has a cluster, or is being deleted.
-func firstAwaited(all *picture, live func(types.UID) (int, bool)) *unit {
+// firstAwaited returns the first of the sets whose claims are missing and about to be created; nil if there is none.
+func (p *picture) firstAwaited() *unit {
 	var first *unit
-	for _, s := range all.sets {
-		n, assigned := live(s.UID)
-		if s.DeletionTimestamp != nil || s.Status.ServedTime != nil || s.Status.ClusterPoolName == "" || assigned || n >= int(s.Spec.Size) ||
-			meta.IsStatusConditionTrue(s.Status.Conditions, hivev1.ConditionStalled) {
+	for _, s := range p.sets {
+		if !p.awaitsClaims(s) {
 			continue
 		}
-		u := all.unitOf(&hivev1.ClusterClaim{Spec: hivev1.ClusterClaimSpec{ClusterPoolName: s.Status.ClusterPoolName}}, s)
+		u := p.unitOf(&hivev1.ClusterClaim{Spec: hivev1.ClusterClaimSpec{ClusterPoolName: p.poolOf(s)}}, s)
 		if first == nil || u.isBefore(*first) {
 			first = &u
 		}
@@ -156,44 +153,91 @@ func firstAwaited(all *picture, live func(types.UID) (int, bool)) *unit {
 	return first
 }
 
-// checkReservation checks that a claim that has just been admitted has not taken a place that the first set needs whose claims
-// are missing: it is before the claim in line, and all its limits had places for it.
+// awaitsClaims reports whether claims of a set are missing and about to be created. None is while one of them has a cluster or is
+// being deleted.
+func (p *picture) awaitsClaims(s *v1alpha1.ClaimSet) bool {
+	if s.DeletionTimestamp != nil || s.Status.ServedTime != nil || meta.IsStatusConditionTrue(s.Status.Conditions, hivev1.ConditionStalled) || p.poolOf(s) == "" {
+		return false
+	}
+	isOwn := func(c *hivev1.ClusterClaim) bool { return ownerOf(c) == s.UID }
+	isBusy := func(c *hivev1.ClusterClaim) bool {
+		return isOwn(c) && (c.Spec.Namespace != "" || c.DeletionTimestamp != nil)
+	}
+	return count(p.claims, isOwn) < int(s.Spec.Size) && !slices.ContainsFunc(p.claims, isBusy)
+}
+
+// poolOf returns the pool of the claims of a set: that of its last claim or, without claims, the one that its status names.
+func (p *picture) poolOf(s *v1alpha1.ClaimSet) string {
+	pool := s.Status.ClusterPoolName
+	for _, c := range p.claims {
+		if ownerOf(c) == s.UID {
+			pool = c.Spec.ClusterPoolName
+		}
+	}
+	return pool
+}
+
+// isAdmittedInPart reports whether a claim of the set of a unit has a place. The others come before all that wait.
+func (p *picture) isAdmittedInPart(u unit) bool {
+	return u.set != nil && slices.ContainsFunc(p.claims, func(o *hivev1.ClusterClaim) bool { return ownerOf(o) == u.set.UID && hasPlace(o) })
+}
+
+// canWaitInLine reports whether a claim without a place may wait for one, and reserve others.
+func (p *picture) canWaitInLine(c *hivev1.ClusterClaim, pools []hivev1.ClusterPool) bool {
+	who, pool := creatorOfClaim(p.sets, c), c.Spec.ClusterPoolName
+	serves := slices.ContainsFunc(pools, func(p hivev1.ClusterPool) bool { return p.Name == pool && p.DeletionTimestamp == nil })
+	return serves && c.DeletionTimestamp == nil && slices.ContainsFunc(p.policies, func(p *v1alpha1.ClaimPolicy) bool { return applies(p, who, pool) })
+}
+
+// checkReservation checks that a pass which has just admitted a claim has not taken a place that the first set needs whose claims
+// are missing: the set is before the claim in line, nothing that waits is before the set, and all its limits had enough places. It
+// judges by what the pass has read, and by what the pass has admitted since.
 func (j *judge) checkReservation(c *hivev1.ClusterClaim, by *chaos.Task) {
 	r := j.readsOf(by)
-	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: r.sets, policies: r.policies}
-	first := firstAwaited(all, func(uid types.UID) (int, bool) { return r.claims[uid], r.assigned[uid] || r.deleting[uid] })
-	u := all.unitOf(c, findSet(r.sets, c))
-	// The rest of a set that is admitted in part comes before all others.
-	isRest := u.set != nil && slices.ContainsFunc(all.claims, func(o *hivev1.ClusterClaim) bool { return o.UID != c.UID && ownerOf(o) == u.set.UID && hasPlace(o) })
-	if first == nil || u.begun || isRest || u.id == first.id || !first.isBefore(u) {
+	r.admitted[c.UID] = true
+	all := &picture{claims: r.listed, sets: r.sets, policies: r.policies}
+	first, u := all.firstAwaited(), all.unitOf(c, findSet(r.sets, c))
+	if first == nil || u.id == first.id || all.isAdmittedInPart(u) || !first.isBefore(u) || !all.canWaitInLine(first.asClaim(), r.pools) {
 		return
 	}
-	if head := j.findHead(r.policies); head != nil && head.isBefore(*first) {
+	hasPlaceNow := func(o *hivev1.ClusterClaim) bool {
+		return o.DeletionTimestamp == nil && (hasPlace(o) || r.admitted[o.UID])
+	}
+	isEarlier := func(o *hivev1.ClusterClaim) bool {
+		v := all.unitOf(o, findSet(r.sets, o))
+		return !hasPlaceNow(o) && v.id != first.id && (v.isBefore(*first) || all.isAdmittedInPart(v)) && all.canWaitInLine(o, r.pools)
+	}
+	if slices.ContainsFunc(all.claims, isEarlier) {
 		return // it may have reserved the places
 	}
-	pool, who, size := first.claims[0].Spec.ClusterPoolName, creatorOf(first.set.Annotations), int(first.set.Spec.Size)
-	serves := slices.ContainsFunc(r.pools, func(p hivev1.ClusterPool) bool { return p.Name == pool && p.DeletionTimestamp == nil })
-	if !serves || who.user == "" || !slices.ContainsFunc(r.policies, func(p *v1alpha1.ClaimPolicy) bool { return applies(p, who, pool) }) {
-		return
-	}
 	j.h.counts["admissions beside a set without claims"]++
-	taken := ""
-	for _, l := range placesOf(r.policies, who, pool) {
-		left := l.most - j.countHolders(l) + count(all.claims, func(o *hivev1.ClusterClaim) bool { return ownerOf(o) == first.set.UID && hasPlace(o) })
-		theirs := creatorOfClaim(r.sets, c)
-		if applies(l.policy, theirs, c.Spec.ClusterPoolName) && (l.user == "" || l.user == theirs.user) {
-			if left == size-1 {
+	who, size, taken := creatorOf(first.set.Annotations), int(first.set.Spec.Size), ""
+	for _, l := range placesOf(r.policies, who, first.claims[0].Spec.ClusterPoolName) {
+		uses := func(o *hivev1.ClusterClaim) bool {
+			who := creatorOfClaim(r.sets, o)
+			return applies(l.policy, who, o.Spec.ClusterPoolName) && (l.user == "" || l.user == who.user)
+		}
+		left := l.most - count(all.claims, func(o *hivev1.ClusterClaim) bool { return ownerOf(o) != first.set.UID && hasPlaceNow(o) && uses(o) })
+		if uses(c) {
+			if left < size {
 				taken = l.policy.Name
 			}
 			left++
 		}
 		if left < size {
-			return // it had to wait anyway
+			return // it had to wait before
 		}
 	}
 	if taken != "" {
 		j.report("%s admits claim %s, which takes a place of ClaimPolicy %s that set %s needs", by.Name, c.Name, taken, first.name)
 	}
+}
+
+// asClaim returns the first claim of a set, as far as limits depend on it.
+func (u unit) asClaim() *hivev1.ClusterClaim {
+	c := u.claims[0].DeepCopy()
+	c.OwnerReferences = []metav1.OwnerReference{{Kind: "ClaimSet", UID: u.set.UID}}
+	return c
 }
 
 // line is the first claim, or set, that waits for a place of a limit, and the claims that had places when it became the
@@ -236,15 +280,7 @@ func (j *judge) checkLine() {
 // too.
 func (j *judge) keepsWaiting(policies []*v1alpha1.ClaimPolicy, head unit, holders []string) bool {
 	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: list[*v1alpha1.ClaimSet](j), policies: policies}
-	awaited := firstAwaited(all, func(uid types.UID) (n int, assigned bool) {
-		for _, c := range all.claims {
-			if ownerOf(c) == uid {
-				n++
-				assigned = assigned || c.Spec.Namespace != "" || c.DeletionTimestamp != nil
-			}
-		}
-		return n, assigned
-	})
+	awaited := all.firstAwaited()
 	if awaited != nil && awaited.isBefore(head) {
 		return true
 	}
