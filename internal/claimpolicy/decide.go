@@ -287,7 +287,7 @@ func (d *draft) fullLimits(limits []limit, places int) []limit {
 // places for the set has some for the claims behind it.
 func (d *draft) wait(claims []Claim, limits, full []limit) {
 	c, isFirst := claims[0], true
-	counted := d.countWaiting(len(claims), full)
+	counted := d.countWaiting(len(claims)-countMissing(claims), full)
 	for _, l := range full {
 		if d.first[l] == "" {
 			d.first[l] = c.Name
@@ -302,6 +302,16 @@ func (d *draft) wait(claims []Claim, limits, full []limit) {
 			d.reserved[l] = append(d.reserved[l], claims...)
 		}
 	}
+}
+
+func countMissing(claims []Claim) int {
+	n := 0
+	for _, c := range claims {
+		if c.Missing {
+			n++
+		}
+	}
+	return n
 }
 
 // countWaiting counts claims that wait because of limits, and returns the policies of these limits.

@@ -66,6 +66,14 @@ func TestSetsAreAdmittedTogether(t *testing.T) {
 
 var tooLow = fmt.Sprintf("hold s.0: ClaimPolicy p admits at most 1 claim at a time of %s, and ClaimSet s needs 2 at once: ask somebody who may write ClaimPolicies here, or create a smaller set", "all its subjects together")
 
+func TestClaimsThatDoNotExistAreNotCountedAsWaiting(t *testing.T) {
+	list := inSets(claims("*x=bob(ci)@dev s.0=alice(ci)@dev ~s.1=alice(ci)@dev"), 2)
+	got := Decide(Snapshot{Policies: []Policy{policy("p: g:ci;;2")}, Claims: list, Pools: []string{"dev"}}).Counts["p"]
+	if want := (Counts{Admitted: 1, Waiting: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 func TestWithoutPoliciesSetsHaveNoCondition(t *testing.T) {
 	if got := Decide(Snapshot{Claims: inSets(claims("s.0=@dev +s.1=@dev"), 3)}).String(); got != "remove condition Admitted of s.1" {
 		t.Error(got)
