@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/explain/poolplan"
 	"hotspare.io/hotspare/internal/explain/remedy"
@@ -99,6 +100,65 @@ func TestWhatIsSaidWhileNoClusterResumes(t *testing.T) {
 	}
 	if got := strings.Join(duties, "\n"); got != "p-1: See why. hotspare cluster describe p-1 -n ci" {
 		t.Errorf("to do:\n%s", got)
+	}
+}
+
+// A person must correct steps and gates that fail: somebody must say so, and where.
+func TestWhatIsSaidWhileABootstrapFails(t *testing.T) {
+	takesSteps := func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+		p.Status.StepsVersion = "new"
+		cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "new", StepStartedAt: &metav1.Time{Time: noon}, Deadline: &metav1.Time{Time: noon.Add(time.Hour)}}
+		condition.Set(&cd.Status.Conditions, hivev1.ClusterBootstrapped, corev1.ConditionFalse, hivev1.ReasonStepFailed, "step web fails.", noon)
+	}
+	const get = " hotspare -n ci kubectl get clusterbootstraps"
+	for name, tc := range map[string]struct {
+		change func(*hivev1.ClusterPool, *hivev1.ClusterDeployment)
+		policy *v1alpha1.PoolPolicy
+		want   string
+	}{
+		"a step fails": {takesSteps, nil, "p-1: The step is tried again. If it cannot succeed, correct it." + get},
+		"the steps have failed": {
+			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+				takesSteps(p, cd)
+				p.Status.FailedStepsVersion, p.Status.FailedStepsTime = "new", &metav1.Time{Time: noon}
+			},
+			&v1alpha1.PoolPolicy{Spec: v1alpha1.PoolPolicySpec{BootstrapRef: &v1alpha1.BootstrapReference{Name: "base"}}},
+			"p: The steps of its bootstrap have failed: correct them. The next cluster takes the corrected steps, and then the older spares do. hotspare -n ci kubectl edit clusterbootstrap base",
+		},
+		"a gate fails": {
+			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+				p.Status.GatesVersion = "g"
+				cd.Status.Gates = &hivev1.GateRecord{Version: "g", FailedSince: &metav1.Time{Time: noon}, Deadline: &metav1.Time{Time: noon.Add(time.Hour)}}
+				condition.Set(&cd.Status.Conditions, hivev1.ClusterGatesPassed, corev1.ConditionFalse, "GateFailed", "gate web fails.", noon)
+			},
+			nil, "p-1: The gate is checked again until it passes. If it cannot pass, correct it." + get,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}, Spec: hivev1.ClusterPoolSpec{Size: 1, RunningCount: 1}}
+			version, err := pool.Version(p.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cd := hivev1.ClusterDeployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "p-1", Name: "p-1", Annotations: map[string]string{hivev1.AnnotationPoolVersion: version}},
+				Spec:       hivev1.ClusterDeploymentSpec{Installed: true, PowerState: hivev1.PowerRunning, ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "ci", PoolName: "p"}},
+				Status:     hivev1.ClusterDeploymentStatus{PowerState: hivev1.StatusRunning},
+			}
+			tc.change(p, &cd)
+			f := poolplan.New(p, nil, []hivev1.ClusterDeployment{cd}, nil)
+			f.Policy = tc.policy
+			if err := f.Decide(noon); err != nil {
+				t.Fatal(err)
+			}
+			var duties []string
+			for _, d := range f.BuildView(noon, remedy.FormatPlainCommand).ToDo {
+				duties = append(duties, d.Of+": "+d.Text+" "+d.Command)
+			}
+			if got := strings.Join(duties, "\n"); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
 	}
 }
 

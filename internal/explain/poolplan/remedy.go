@@ -21,6 +21,29 @@ func (e Evaluation) editPoolRemedy(text string, formatCommand remedy.CommandForm
 	return remedy.New(text, formatCommand(e.Pool.Namespace, "kubectl edit clusterpool %s", e.Pool.Name))
 }
 
+// editBootstrapRemedy returns a remedy that consists of editing the ClusterBootstrap of the pool.
+func (e Evaluation) editBootstrapRemedy(text string, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+	if e.Policy == nil || e.Policy.Spec.BootstrapRef == nil {
+		return remedy.New(text, formatCommand(e.Pool.Namespace, "kubectl get clusterbootstraps"))
+	}
+	return remedy.New(text, formatCommand(e.Pool.Namespace, "kubectl edit clusterbootstrap %s", e.Policy.Spec.BootstrapRef.Name))
+}
+
+// bootstrapRemedy returns the remedy for a cluster of which a step or a gate fails; nil if none does, or if the pool has the
+// remedy.
+func (e Evaluation) bootstrapRemedy(m pool.Member, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+	switch {
+	case !clusterstate.BootstrapOf(&m, cd, "").Failing:
+		return nil
+	case !m.AwaitsSteps:
+		return e.editBootstrapRemedy("The gate is checked again until it passes. If it cannot pass, correct it.", formatCommand)
+	case e.Plan.Report.StepsFail:
+		return nil
+	default:
+		return e.editBootstrapRemedy("The step is tried again. If it cannot succeed, correct it.", formatCommand)
+	}
+}
+
 // poolRemedies returns the remedies for the pool itself.
 func (e Evaluation) poolRemedies(formatCommand remedy.CommandFormatter) []remedy.Remedy {
 	namespace, name, set := e.Pool.Namespace, e.Pool.Name, e.Facts.Settings
@@ -39,6 +62,10 @@ func (e Evaluation) poolRemedies(formatCommand remedy.CommandFormatter) []remedy
 		what := humanize.FormatCount(len(unmet), "install") +
 			" cannot begin. Create what RequirementsMet names, or correct the pool or its recipe: the install then continues automatically."
 		out = append(out, *e.editPoolRemedy(what, formatCommand))
+	}
+	if e.Plan.Report.StepsFail {
+		what := "The steps of its bootstrap have failed: correct them. The next cluster takes the corrected steps, and then the older spares do."
+		out = append(out, *e.editBootstrapRemedy(what, formatCommand))
 	}
 	if e.Plan.Report.Short == 0 {
 		return append(out, e.deletionRemedies(formatCommand)...)
@@ -97,7 +124,7 @@ func (e Evaluation) poolDeletionRemedies(formatCommand remedy.CommandFormatter) 
 }
 
 // clusterRemedy returns the remedy for an unhealthy cluster.
-func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+func (e Evaluation) clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	namespace := clusterstate.HomeNamespace(cd)
 	switch {
 	case m.Unreadable != "":
@@ -114,6 +141,8 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, forma
 		return remedy.New("If the next cluster fails too, see why.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case m.PowerFailed:
 		return remedy.New("See why.", formatCommand(namespace, "cluster describe %s", cd.Name))
+	case v.Cause == "" && m.Installed:
+		return e.bootstrapRemedy(m, cd, formatCommand)
 	default:
 		return nil
 	}

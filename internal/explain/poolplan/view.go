@@ -132,7 +132,7 @@ func (e Evaluation) ExplainCluster(c PlannedCluster, formatCommand remedy.Comman
 		parts = append(parts, fate)
 	}
 	v.Message = strings.Join(parts, "; ")
-	v.ToDo = clusterRemedy(v, m, cd, formatCommand)
+	v.ToDo = e.clusterRemedy(v, m, cd, formatCommand)
 	return v
 }
 
