@@ -173,7 +173,7 @@ func (p place) pass() (place, Plan) {
 	switch {
 	case d.Action != Start && d.Action != Stop:
 	case p.trouble == refusing:
-		d = d.AfterRefusal(*NewFailure(errors.New("the quota is used up")), now)
+		d = d.AfterFailedRequest(*NewFailure(errors.New("the quota is used up")), now)
 	case d.Action == Stop && p.trouble == picky && slices.Contains(s.selectDepths(), cloud.DepthFreeze):
 		after, ok := d.AfterRefusedDepths([]*cloud.DepthRefusedError{{Depth: cloud.DepthFreeze, Machine: "master-0", Reason: "it has local disks"}})
 		if !ok {
@@ -181,7 +181,7 @@ func (p place) pass() (place, Plan) {
 		}
 		d = after
 	case d.Action == Start && (slices.Contains(p.vms[:], cloud.Stopping) || slices.Contains(p.vms[:], freezing)):
-		d = d.AfterRefusal(*NewFailure(fault.NewWait(time.Second, "it is stopping")), now)
+		d = d.AfterFailedRequest(*NewFailure(fault.NewWait(time.Second, "it is stopping")), now)
 	default:
 		p = p.tell(d.Action, s)
 	}

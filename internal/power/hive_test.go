@@ -43,7 +43,7 @@ func (s *story) refused(want string, err error, changes ...with) Plan {
 	for _, c := range changes {
 		c(&s.Snapshot)
 	}
-	return s.decided(want, Decide(s.fresh(), s.now).AfterRefusal(*NewFailure(err), s.now))
+	return s.decided(want, Decide(s.fresh(), s.now).AfterFailedRequest(*NewFailure(err), s.now))
 }
 
 // fresh is what is seen now: an API that is not worth asking says nothing. The

@@ -166,7 +166,7 @@ func (w *world) obey(t *testing.T, s Snapshot, d Plan) Plan {
 		return d
 	}
 	if w.refusing {
-		return d.AfterRefusal(*NewFailure(errors.New("no")), w.now)
+		return d.AfterFailedRequest(*NewFailure(errors.New("no")), w.now)
 	}
 	ref := cloud.Ref{Depth: s.TargetDepth(), RefusedDepths: s.RefusedDepths()}
 	var early error
@@ -192,7 +192,7 @@ func (w *world) obey(t *testing.T, s Snapshot, d Plan) Plan {
 		d = after
 	}
 	if early != nil {
-		return d.AfterRefusal(*NewFailure(early), w.now)
+		return d.AfterFailedRequest(*NewFailure(early), w.now)
 	}
 	return d
 }

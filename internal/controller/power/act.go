@@ -23,7 +23,7 @@ func (r *Reconciler) applyPower(ctx context.Context, cd *hivev1.ClusterDeploymen
 		}
 	}
 	if f := power.NewFailure(err); f != nil {
-		return d.AfterRefusal(*f, r.Clock.Now())
+		return d.AfterFailedRequest(*f, r.Clock.Now())
 	}
 	return d
 }

@@ -69,7 +69,7 @@ func (c *Collector) addCluster(ctx context.Context, b *diagnostics.Bundle, cd *h
 	}
 	defer closeSpoke()
 	r := &clusterReader{spoke: spoke, bundle: b}
-	for _, add := range []func(context.Context){r.addNodes, r.addEvents, r.addDeployments, r.addAPIServices, r.addPods} {
+	for _, add := range []func(context.Context){r.addNodes, r.addSpokeEvents, r.addDeployments, r.addAPIServices, r.addPods} {
 		if add(ctx); r.unreachable { // the others would not answer, too
 			return
 		}
@@ -148,7 +148,7 @@ func (r *clusterReader) addNodes(ctx context.Context) {
 	r.bundle.AddObject(clusterFolder+"nodes.yaml", nodes...)
 }
 
-func (r *clusterReader) addEvents(ctx context.Context) {
+func (r *clusterReader) addSpokeEvents(ctx context.Context) {
 	var list corev1.EventList
 	if r.read(ctx, clusterFolder+"events.txt", eventsPath, &list) {
 		r.bundle.AddText(clusterFolder+"events.txt", diagnostics.FormatEvents(list.Items, maxEvents))

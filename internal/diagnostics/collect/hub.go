@@ -71,7 +71,7 @@ func (c *Collector) Bundle(ctx context.Context, cd *hivev1.ClusterDeployment, ca
 	}
 	addHub(b, cd, related)
 	logs(b)
-	c.addEvents(ctx, b, cd, related)
+	c.addHubEvents(ctx, b, cd, related)
 	c.addCluster(ctx, b, cd)
 	return b, ctx.Err()
 }
@@ -286,8 +286,8 @@ func addHub(b *diagnostics.Bundle, cd *hivev1.ClusterDeployment, related related
 	b.AddObject("hub/provisions.yaml", provisions...)
 }
 
-// addEvents adds the events of the hub about the cluster and what belongs to it.
-func (c *Collector) addEvents(ctx context.Context, b *diagnostics.Bundle, cd *hivev1.ClusterDeployment, related related) {
+// addHubEvents adds the events of the hub about the cluster and what belongs to it.
+func (c *Collector) addHubEvents(ctx context.Context, b *diagnostics.Bundle, cd *hivev1.ClusterDeployment, related related) {
 	const name = "hub/events.txt"
 	about := []client.Object{cd}
 	if related.pool != nil {

@@ -7,8 +7,8 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// maxRefusalDelay is the longest delay between attempts that a platform refuses.
-const maxRefusalDelay = 5 * time.Minute
+// maxRetryDelay is the longest delay between attempts that a platform refuses.
+const maxRetryDelay = 5 * time.Minute
 
 // Failure is a platform's error as a value. Platforms make sure that its message contains no
 // secrets.
@@ -30,10 +30,10 @@ func (f Failure) unobservedMessage() string {
 	return "The machines cannot be observed: " + f.Message + "."
 }
 
-// AfterRefusal returns the plan after the platform has refused to start or stop the machines. A
+// AfterFailedRequest returns the plan after the platform has refused to start or stop the machines. A
 // request that came too early is not a refusal: platforms require that a machine has stopped
 // before it is started.
-func (p Plan) AfterRefusal(f Failure, now time.Time) Plan {
+func (p Plan) AfterFailedRequest(f Failure, now time.Time) Plan {
 	r := record{PowerTransition: *p.Record.DeepCopy()}
 	if f.Kind == fault.Wait {
 		p.Next = r.capAtDeadline(f.retryDelay(p.Next), now)
@@ -45,15 +45,15 @@ func (p Plan) AfterRefusal(f Failure, now time.Time) Plan {
 
 	g := gap{reason: p.Ready.Reason, message: p.Ready.Message}
 	if p.Action == Start {
-		p.State = failedToStartState(g, r.refusalMessage("Resuming", "start", now))
+		p.State = failedToStartState(g, r.failureMessage("Resuming", "start", now))
 		return p
 	}
-	p.State = failedToStopState(r.refusalMessage("Stopping", "stop", now))
+	p.State = failedToStopState(r.failureMessage("Stopping", "stop", now))
 	return p
 }
 
-// refusalMessage describes the last error, and says if the time limit has passed.
-func (r record) refusalMessage(doing, verb string, now time.Time) string {
+// failureMessage describes the last error, and says if the time limit has passed.
+func (r record) failureMessage(doing, verb string, now time.Time) string {
 	why := "The machines do not " + verb + ": " + r.LastError + "."
 	if !r.isOverdue(now) {
 		return why
@@ -65,11 +65,11 @@ func (r record) refusalMessage(doing, verb string, now time.Time) string {
 func (f Failure) retryDelay(otherwise time.Duration) time.Duration {
 	switch {
 	case f.After > 0:
-		return min(f.After, maxRefusalDelay)
+		return min(f.After, maxRetryDelay)
 	case f.Kind == fault.Denied:
-		return maxRefusalDelay
+		return maxRetryDelay
 	default:
-		return min(otherwise, maxRefusalDelay)
+		return min(otherwise, maxRetryDelay)
 	}
 }
 

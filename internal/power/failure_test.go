@@ -34,17 +34,17 @@ func TestRefused(t *testing.T) {
 			starting, fault.NewCapacity(time.Minute, "zone full"), "start, FailedToStart, FailedToStart", "The machines do not start: zone full.", time.Minute,
 		},
 		"a platform cannot ask for hours": {
-			starting, fault.NewCapacity(time.Hour, "zone full"), "start, FailedToStart, FailedToStart", "The machines do not start: zone full.", maxRefusalDelay,
+			starting, fault.NewCapacity(time.Hour, "zone full"), "start, FailedToStart, FailedToStart", "The machines do not start: zone full.", maxRetryDelay,
 		},
 		"D17: a denial is told, whatever numbers its text holds": {
-			starting, fault.NewDenied("403 on 401"), "start, FailedToStart, FailedToStart", "The machines do not start: 403 on 401.", maxRefusalDelay,
+			starting, fault.NewDenied("403 on 401"), "start, FailedToStart, FailedToStart", "The machines do not start: 403 on 401.", maxRetryDelay,
 		},
 		"a number in an error is no denial (D17)": {
 			starting, errors.New("disk 401"), "start, FailedToStart, FailedToStart", "The machines do not start: disk 401.", 5 * time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(c.in, now).AfterRefusal(*NewFailure(c.err), now)
+			d := Decide(c.in, now).AfterFailedRequest(*NewFailure(c.err), now)
 			if got := brief(d); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -62,10 +62,10 @@ func TestRefused(t *testing.T) {
 func TestRefusedAgain(t *testing.T) {
 	s := seen(going("Running", time.Hour), machines("m0:Stopped"), limits(Limits{ToRunning: time.Hour}))
 	s.Record.Attempts = 20
-	d := Decide(s, now).AfterRefusal(*NewFailure(errors.New("no")), now)
+	d := Decide(s, now).AfterFailedRequest(*NewFailure(errors.New("no")), now)
 
 	t.Run("pauses grow to five minutes", func(t *testing.T) {
-		if d.Next != maxRefusalDelay {
+		if d.Next != maxRetryDelay {
 			t.Errorf("next look in %s", d.Next)
 		}
 	})
