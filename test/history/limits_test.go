@@ -81,12 +81,17 @@ func placesOf(policies []*v1alpha1.ClaimPolicy, who creator, pool string) []plac
 	return out
 }
 
-// countHolders returns how many claims have a place of a limit.
-func (j *judge) countHolders(l place) int {
+// boundOrAdmitted reports whether the policies have admitted a claim, or it had its cluster when the pass read it.
+func (r *reads) boundOrAdmitted(c *hivev1.ClusterClaim) bool {
+	return isAdmittedByPolicy(c) || slices.ContainsFunc(r.bound, func(b hivev1.ClusterClaim) bool { return b.UID == c.UID })
+}
+
+// countHolders returns how many claims of those that counts selects have a place of a limit.
+func (j *judge) countHolders(l place, counts func(*hivev1.ClusterClaim) bool) int {
 	sets := list[*v1alpha1.ClaimSet](j)
 	return count(list[*hivev1.ClusterClaim](j), func(c *hivev1.ClusterClaim) bool {
 		who := creatorOfClaim(sets, c)
-		return hasPlace(c) && applies(l.policy, who, c.Spec.ClusterPoolName) && (l.user == "" || l.user == who.user)
+		return hasPlace(c) && counts(c) && applies(l.policy, who, c.Spec.ClusterPoolName) && (l.user == "" || l.user == who.user)
 	})
 }
 
@@ -131,26 +136,37 @@ func (j *judge) checkAdmission(c *hivev1.ClusterClaim, by *chaos.Task) {
 		j.report("%s admits claim %s, which no policy permits", by.Name, c.Name)
 	}
 	for _, l := range placesOf(policies, who, c.Spec.ClusterPoolName) {
-		if n := j.countHolders(l); n > l.most {
+		// A claim may have got its cluster since the pass has read it, without regard to a policy that it did not know.
+		if n := j.countHolders(l, r.boundOrAdmitted); n > l.most {
 			j.report("%s admits claim %s: ClaimPolicy %s then has %d claims of %q, and admits at most %d", by.Name, c.Name, l.policy.Name, n, l.user, l.most)
 		}
 	}
 	j.checkReservation(c, by)
 }
 
-// firstAwaited returns the first of the sets whose claims are missing and about to be created; nil if there is none.
-func (p *picture) firstAwaited() *unit {
+// firstAwaited returns the first of the sets that may be admitted and whose claims are missing and about to be created; nil if
+// there is none.
+func (p *picture) firstAwaited(pools []*hivev1.ClusterPool) *unit {
 	var first *unit
 	for _, s := range p.sets {
 		if !p.awaitsClaims(s) {
 			continue
 		}
-		u := p.unitOf(&hivev1.ClusterClaim{Spec: hivev1.ClusterClaimSpec{ClusterPoolName: p.poolOf(s)}}, s)
-		if first == nil || u.isBefore(*first) {
+		c := &hivev1.ClusterClaim{Spec: hivev1.ClusterClaimSpec{ClusterPoolName: p.poolOf(s)}}
+		c.OwnerReferences = []metav1.OwnerReference{{Kind: "ClaimSet", UID: s.UID}}
+		if u := p.unitOf(c, s); p.canWaitInLine(c, pools) && (first == nil || p.comesBefore(u, *first)) {
 			first = &u
 		}
 	}
 	return first
+}
+
+// comesBefore reports whether u is admitted before v: the rest of a set that is admitted in part comes before all that wait.
+func (p *picture) comesBefore(u, v unit) bool {
+	if a, b := p.isAdmittedInPart(u), p.isAdmittedInPart(v); a != b {
+		return a
+	}
+	return u.isBefore(v)
 }
 
 // awaitsClaims reports whether claims of a set are missing and about to be created. None is while one of them has a cluster or is
@@ -177,16 +193,21 @@ func (p *picture) poolOf(s *v1alpha1.ClaimSet) string {
 	return pool
 }
 
-// isAdmittedInPart reports whether a claim of the set of a unit has a place. The others come before all that wait.
+// isAdmittedInPart reports whether a claim of the set of a unit has a place.
 func (p *picture) isAdmittedInPart(u unit) bool {
 	return u.set != nil && slices.ContainsFunc(p.claims, func(o *hivev1.ClusterClaim) bool { return ownerOf(o) == u.set.UID && hasPlace(o) })
 }
 
-// canWaitInLine reports whether a claim without a place may wait for one, and reserve others.
-func (p *picture) canWaitInLine(c *hivev1.ClusterClaim, pools []hivev1.ClusterPool) bool {
-	who, pool := creatorOfClaim(p.sets, c), c.Spec.ClusterPoolName
-	serves := slices.ContainsFunc(pools, func(p hivev1.ClusterPool) bool { return p.Name == pool && p.DeletionTimestamp == nil })
-	return serves && c.DeletionTimestamp == nil && slices.ContainsFunc(p.policies, func(p *v1alpha1.ClaimPolicy) bool { return applies(p, who, pool) })
+// canWaitInLine reports whether a claim may get a place of every limit sometime: until then, it waits for one, and may keep others.
+func (p *picture) canWaitInLine(c *hivev1.ClusterClaim, pools []*hivev1.ClusterPool) bool {
+	who, pool, need := creatorOfClaim(p.sets, c), c.Spec.ClusterPoolName, 1
+	if set := findSet(p.sets, c); set != nil {
+		need = int(set.Spec.Size)
+	}
+	serves := slices.ContainsFunc(pools, func(p *hivev1.ClusterPool) bool { return p.Name == pool && p.DeletionTimestamp == nil })
+	return serves && c.DeletionTimestamp == nil &&
+		slices.ContainsFunc(p.policies, func(p *v1alpha1.ClaimPolicy) bool { return applies(p, who, pool) }) &&
+		!slices.ContainsFunc(placesOf(p.policies, who, pool), func(l place) bool { return l.most < need })
 }
 
 // checkReservation checks that a pass which has just admitted a claim has not taken a place that the first set needs whose claims
@@ -195,9 +216,9 @@ func (p *picture) canWaitInLine(c *hivev1.ClusterClaim, pools []hivev1.ClusterPo
 func (j *judge) checkReservation(c *hivev1.ClusterClaim, by *chaos.Task) {
 	r := j.readsOf(by)
 	r.admitted[c.UID] = true
-	all := &picture{claims: r.listed, sets: r.sets, policies: r.policies}
-	first, u := all.firstAwaited(), all.unitOf(c, findSet(r.sets, c))
-	if first == nil || u.id == first.id || all.isAdmittedInPart(u) || !first.isBefore(u) || !all.canWaitInLine(first.asClaim(), r.pools) {
+	all, pools := &picture{claims: r.listed, sets: r.sets, policies: r.policies}, pointersTo(r.pools)
+	first, u := all.firstAwaited(pools), all.unitOf(c, findSet(r.sets, c))
+	if first == nil || u.id == first.id || !all.comesBefore(*first, u) {
 		return
 	}
 	hasPlaceNow := func(o *hivev1.ClusterClaim) bool {
@@ -205,12 +226,11 @@ func (j *judge) checkReservation(c *hivev1.ClusterClaim, by *chaos.Task) {
 	}
 	isEarlier := func(o *hivev1.ClusterClaim) bool {
 		v := all.unitOf(o, findSet(r.sets, o))
-		return !hasPlaceNow(o) && v.id != first.id && (v.isBefore(*first) || all.isAdmittedInPart(v)) && all.canWaitInLine(o, r.pools)
+		return !hasPlaceNow(o) && v.id != first.id && all.comesBefore(v, *first) && all.canWaitInLine(o, pools)
 	}
 	if slices.ContainsFunc(all.claims, isEarlier) {
 		return // it may have reserved the places
 	}
-	j.h.counts["admissions beside a set without claims"]++
 	who, size, taken := creatorOf(first.set.Annotations), int(first.set.Spec.Size), ""
 	for _, l := range placesOf(r.policies, who, first.claims[0].Spec.ClusterPoolName) {
 		uses := func(o *hivev1.ClusterClaim) bool {
@@ -228,16 +248,18 @@ func (j *judge) checkReservation(c *hivev1.ClusterClaim, by *chaos.Task) {
 			return // it had to wait before
 		}
 	}
+	j.h.counts["admissions beside a set without claims"]++
 	if taken != "" {
 		j.report("%s admits claim %s, which takes a place of ClaimPolicy %s that set %s needs", by.Name, c.Name, taken, first.name)
 	}
 }
 
-// asClaim returns the first claim of a set, as far as limits depend on it.
-func (u unit) asClaim() *hivev1.ClusterClaim {
-	c := u.claims[0].DeepCopy()
-	c.OwnerReferences = []metav1.OwnerReference{{Kind: "ClaimSet", UID: u.set.UID}}
-	return c
+func pointersTo[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
 }
 
 // line is the first claim, or set, that waits for a place of a limit, and the claims that had places when it became the
@@ -280,8 +302,8 @@ func (j *judge) checkLine() {
 // too.
 func (j *judge) keepsWaiting(policies []*v1alpha1.ClaimPolicy, head unit, holders []string) bool {
 	all := &picture{claims: list[*hivev1.ClusterClaim](j), sets: list[*v1alpha1.ClaimSet](j), policies: policies}
-	awaited := all.firstAwaited()
-	if awaited != nil && awaited.isBefore(head) {
+	awaited := all.firstAwaited(list[*hivev1.ClusterPool](j))
+	if awaited != nil && all.comesBefore(*awaited, head) {
 		return true
 	}
 	return slices.ContainsFunc(all.claims, func(c *hivev1.ClusterClaim) bool {

@@ -192,7 +192,7 @@ func (j *judge) checkRest() {
 	}
 	j.checkHeadAtRest(policies)
 	for _, p := range policies {
-		n := j.countHolders(place{policy: p})
+		n := j.countHolders(place{policy: p}, hasPlace)
 		if int(p.Status.Admitted) != n {
 			j.report("at rest ClaimPolicy %s says that it has admitted %d claims, and has admitted %d", p.Name, p.Status.Admitted, n)
 		}
@@ -351,7 +351,7 @@ func (j *judge) checkHeadAtRest(policies []*v1alpha1.ClaimPolicy) {
 	}
 	c := head.claims[0]
 	for _, l := range placesOf(policies, creatorOfClaim(list[*v1alpha1.ClaimSet](j), c), c.Spec.ClusterPoolName) {
-		if j.countHolders(l)+head.need() > l.most {
+		if j.countHolders(l, hasPlace)+head.need() > l.most {
 			return
 		}
 	}
