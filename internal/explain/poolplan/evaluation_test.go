@@ -116,14 +116,14 @@ func TestWhatIsSaidWhileABootstrapFails(t *testing.T) {
 		policy *v1alpha1.PoolPolicy
 		want   string
 	}{
-		"a step fails": {takesSteps, nil, "p-1: The step is tried again. If it cannot succeed, correct it." + get},
+		"a step fails": {takesSteps, nil, "p-1: If the step cannot succeed, correct it, or what it refers to." + get},
 		"the steps have failed": {
 			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
 				takesSteps(p, cd)
 				p.Status.FailedStepsVersion, p.Status.FailedStepsTime = "new", &metav1.Time{Time: noon}
 			},
 			&v1alpha1.PoolPolicy{Spec: v1alpha1.PoolPolicySpec{BootstrapRef: &v1alpha1.BootstrapReference{Name: "base"}}},
-			"p: The steps of its bootstrap have failed: correct them. The next cluster takes the corrected steps, and then the older spares do. hotspare -n ci kubectl edit clusterbootstrap base",
+			"p: The steps of its bootstrap, or the gates after them, have failed: correct what failed. One cluster tries that first, and then the others do. hotspare -n ci kubectl edit clusterbootstrap base",
 		},
 		"a gate fails": {
 			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
@@ -132,6 +132,21 @@ func TestWhatIsSaidWhileABootstrapFails(t *testing.T) {
 				condition.Set(&cd.Status.Conditions, hivev1.ClusterGatesPassed, corev1.ConditionFalse, "GateFailed", "gate web fails.", noon)
 			},
 			nil, "p-1: The gate is checked again until it passes. If it cannot pass, correct it." + get,
+		},
+		"a step fails in a cluster that is being deleted": {
+			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+				takesSteps(p, cd)
+				cd.DeletionTimestamp = &metav1.Time{Time: noon}
+			},
+			nil, "",
+		},
+		"a step has failed in a cluster that was adopted": {
+			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+				takesSteps(p, cd)
+				cd.Spec.PreserveOnDelete = true
+				cd.Status.Bootstrap.Deadline.Time = noon.Add(-time.Second)
+			},
+			nil, "p-1: Nothing replaces a cluster that was adopted: correct the step or the gate that failed." + get,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

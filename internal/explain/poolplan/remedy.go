@@ -29,18 +29,16 @@ func (e Evaluation) editBootstrapRemedy(text string, formatCommand remedy.Comman
 	return remedy.New(text, formatCommand(e.Pool.Namespace, "kubectl edit clusterbootstrap %s", e.Policy.Spec.BootstrapRef.Name))
 }
 
-// bootstrapRemedy returns the remedy for a cluster of which a step or a gate fails; nil if none does, or if the pool has the
-// remedy.
-func (e Evaluation) bootstrapRemedy(m pool.Member, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+// bootstrapRemedy returns the remedy for a cluster that runs and of which a step or a gate fails; nil if none does, or if the pool
+// does not wait for that: it deletes the cluster, or lets it take the steps of its bootstrap first.
+func (e Evaluation) bootstrapRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, formatCommand remedy.CommandFormatter) *remedy.Remedy {
 	switch {
-	case !clusterstate.BootstrapOf(&m, cd, "").Failing:
+	case v.Phase != pool.Standby || m.AwaitsTurn || e.stepForCluster(v.Name).Verb == pool.Delete || !clusterstate.BootstrapOf(&m, cd, "").Failing:
 		return nil
-	case !m.AwaitsSteps:
-		return e.editBootstrapRemedy("The gate is checked again until it passes. If it cannot pass, correct it.", formatCommand)
-	case e.Plan.Report.StepsFail:
-		return nil
+	case m.AwaitsSteps:
+		return e.editBootstrapRemedy("If the step cannot succeed, correct it, or what it refers to.", formatCommand)
 	default:
-		return e.editBootstrapRemedy("The step is tried again. If it cannot succeed, correct it.", formatCommand)
+		return e.editBootstrapRemedy("The gate is checked again until it passes. If it cannot pass, correct it.", formatCommand)
 	}
 }
 
@@ -64,7 +62,7 @@ func (e Evaluation) poolRemedies(formatCommand remedy.CommandFormatter) []remedy
 		out = append(out, *e.editPoolRemedy(what, formatCommand))
 	}
 	if e.Plan.Report.StepsFail {
-		what := "The steps of its bootstrap have failed: correct them. The next cluster takes the corrected steps, and then the older spares do."
+		what := "The steps of its bootstrap, or the gates after them, have failed: correct what failed. One cluster tries that first, and then the others do."
 		out = append(out, *e.editBootstrapRemedy(what, formatCommand))
 	}
 	if e.Plan.Report.Short == 0 {
@@ -135,17 +133,29 @@ func (e Evaluation) clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDe
 		return remedy.New("See its condition RequirementsMet.", formatCommand(namespace, "cluster describe %s", cd.Name))
 	case m.Failing && v.Cause == "":
 		return remedy.New("See the log for the reason.", formatCommand(namespace, "cluster logs %s", cd.Name))
-	case v.Cause == pool.InstallFailed:
-		return remedy.New("If the next cluster fails too, see the log.", formatCommand(namespace, "cluster logs %s", cd.Name))
-	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
-		return remedy.New("If the next cluster fails too, see why.", formatCommand(namespace, "cluster describe %s", cd.Name))
+	case v.Cause != "":
+		return e.defectRemedy(v, m, namespace, formatCommand)
 	case m.PowerFailed:
 		return remedy.New("See why.", formatCommand(namespace, "cluster describe %s", cd.Name))
-	case v.Cause == "" && m.Installed:
-		return e.bootstrapRemedy(m, cd, formatCommand)
 	default:
-		return nil
+		return e.bootstrapRemedy(v, m, cd, formatCommand)
 	}
+}
+
+// defectRemedy returns the remedy for a broken cluster, which the pool replaces unless it was adopted. namespace is that of the
+// pool.
+func (e Evaluation) defectRemedy(v Cluster, m pool.Member, namespace string, formatCommand remedy.CommandFormatter) *remedy.Remedy {
+	switch v.Cause {
+	case pool.Displaced, pool.Withdrawn:
+		return nil
+	case pool.InstallFailed:
+		return remedy.New("If the next cluster fails too, see the log.", formatCommand(namespace, "cluster logs %s", v.Name))
+	case pool.StepFailed, pool.GateFailed:
+		if m.Adopted {
+			return e.editBootstrapRemedy("Nothing replaces a cluster that was adopted: correct the step or the gate that failed.", formatCommand)
+		}
+	}
+	return remedy.New("If the next cluster fails too, see why.", formatCommand(namespace, "cluster describe %s", v.Name))
 }
 
 // waitsForSomebody reports whether the pool or one of its clusters has a remedy.

@@ -97,8 +97,10 @@ func (e Evaluation) BuildView(now time.Time, formatCommand remedy.CommandFormatt
 	return v
 }
 
+// addRemedy adds the remedy for a cluster or a claim, unless the pool has one with the same command.
 func (v *View) addRemedy(name string, do *remedy.Remedy) {
-	if do != nil {
+	isOfPool := func(a Action) bool { return a.Of == v.Name && do.Command != "" && a.Command == do.Command }
+	if do != nil && !slices.ContainsFunc(v.ToDo, isOfPool) {
 		v.ToDo = append(v.ToDo, Action{name, *do})
 	}
 }
