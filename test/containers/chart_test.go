@@ -138,6 +138,6 @@ spec:
 			}
 		}
 	}()
-	c.eventually(time.Minute, "True", "get", "dataplane", "mine", "-n", "fleet", "-o", `jsonpath={.status.conditions[?(@.type=="AgentLive")].status}`)
-	c.eventually(time.Minute, "1", "get", "deployment", "hotspare-agent", "-n", "hotspare-agent", "-o", "jsonpath={.status.availableReplicas}")
+	c.eventually(3*time.Minute, "True", "get", "dataplane", "mine", "-n", "fleet", "-o", `jsonpath={.status.conditions[?(@.type=="AgentLive")].status}`)
+	c.eventually(3*time.Minute, "1", "get", "deployment", "hotspare-agent", "-n", "hotspare-agent", "-o", "jsonpath={.status.availableReplicas}")
 }
