@@ -154,11 +154,8 @@ func (h *Hub) grantAdminAccess(ctx context.Context) error {
 	if err := h.WaitUntilReady(ctx); err != nil {
 		return err
 	}
-	if err := bindAdminGroup(ctx, h.ControlPlane.ClientConfig("hotspare-bootstrap", "system:masters")); err != nil {
-		return err
-	}
 	h.admin = h.ControlPlane.ClientConfig(adminUser, AdminGroup)
-	return nil
+	return bindAdminGroup(ctx, h.ControlPlane.ClientConfig("hotspare-bootstrap", "system:masters"), h.admin)
 }
 
 // AdminConfig returns the config with which the person who runs the hub reaches it. The caller owns
