@@ -85,6 +85,9 @@ type request struct {
 	client  string       // the address
 	source  *tally       // nil unless it is counted
 	conn    *countedConn // nil if it is not known
+	// ended is set when the handler has returned. The API server may authenticate after that: if the client is gone or the
+	// time of the request is over, its handler returns before the goroutine that serves the request.
+	ended bool
 }
 
 type requestKey struct{}
@@ -116,7 +119,7 @@ func (r *request) begin(source string) {
 	c := r.counter
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.source != nil {
+	if r.source != nil || r.ended {
 		return
 	}
 	r.source = c.tallyOf(source)
@@ -145,6 +148,7 @@ func (r *request) end() {
 	c := r.counter
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	r.ended = true
 	if r.source == nil {
 		return
 	}

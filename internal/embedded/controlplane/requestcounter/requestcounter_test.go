@@ -258,3 +258,20 @@ func TestConnectionsThatAreNotInUseAreClosed(t *testing.T) {
 	}
 	close(r.end)
 }
+
+// The API server serves a request in a goroutine of its own, and its handler returns before that if the client is gone.
+func TestARequestThatIsAuthenticatedTooLateIsNotOpen(t *testing.T) {
+	c := New()
+	users := c.WrapAuthenticator(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+		return &authenticator.Response{User: &user.DefaultInfo{Name: "jane"}}, true, nil
+	}))
+	var late *http.Request
+	chain := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { late = r })
+	c.WrapHandler(chain).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if _, ok, err := users.AuthenticateRequest(late); !ok || err != nil {
+		t.Fatalf("the request is not authenticated: %t, %v", ok, err)
+	}
+	if got := c.Report().Counts; got.OpenRequests != 0 || got.Requests != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
