@@ -103,6 +103,23 @@ func TestWhatIsSaidWhileNoClusterResumes(t *testing.T) {
 	}
 }
 
+// runningCluster returns a pool of one cluster, which runs, and this cluster.
+func runningCluster(t *testing.T) (*hivev1.ClusterPool, hivev1.ClusterDeployment) {
+	t.Helper()
+	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}, Spec: hivev1.ClusterPoolSpec{Size: 1, RunningCount: 1}}
+	version, err := pool.Version(p.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "p-1", Name: "p-1", Annotations: map[string]string{hivev1.AnnotationPoolVersion: version}},
+		Spec: hivev1.ClusterDeploymentSpec{
+			Installed: true, PowerState: hivev1.PowerRunning, ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "ci", PoolName: "p"},
+		},
+		Status: hivev1.ClusterDeploymentStatus{PowerState: hivev1.StatusRunning},
+	}
+}
+
 // A person must correct steps and gates that fail: somebody must say so, and where.
 func TestWhatIsSaidWhileABootstrapFails(t *testing.T) {
 	takesSteps := func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
@@ -150,16 +167,7 @@ func TestWhatIsSaidWhileABootstrapFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}, Spec: hivev1.ClusterPoolSpec{Size: 1, RunningCount: 1}}
-			version, err := pool.Version(p.Spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cd := hivev1.ClusterDeployment{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "p-1", Name: "p-1", Annotations: map[string]string{hivev1.AnnotationPoolVersion: version}},
-				Spec:       hivev1.ClusterDeploymentSpec{Installed: true, PowerState: hivev1.PowerRunning, ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "ci", PoolName: "p"}},
-				Status:     hivev1.ClusterDeploymentStatus{PowerState: hivev1.StatusRunning},
-			}
+			p, cd := runningCluster(t)
 			tc.change(p, &cd)
 			f := poolplan.New(p, nil, []hivev1.ClusterDeployment{cd}, nil)
 			f.Policy = tc.policy
@@ -199,20 +207,8 @@ func TestWhatIsSaidOfAClaimThatAPolicyHolds(t *testing.T) {
 // The steps and gates that a pool requires are known from its status: the plan of explain is that of the controller,
 // which may read the Secrets that the steps refer to.
 func TestAClusterWithOldStepsIsReplaced(t *testing.T) {
-	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}, Spec: hivev1.ClusterPoolSpec{Size: 1, RunningCount: 1}}
-	version, err := pool.Version(p.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cd := hivev1.ClusterDeployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "p-1", Name: "p-1", Annotations: map[string]string{hivev1.AnnotationPoolVersion: version}},
-		Spec: hivev1.ClusterDeploymentSpec{
-			Installed: true, PowerState: hivev1.PowerRunning, ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "ci", PoolName: "p"},
-		},
-		Status: hivev1.ClusterDeploymentStatus{
-			PowerState: hivev1.StatusRunning, Bootstrap: &hivev1.BootstrapRecord{Version: "old", FinishedAt: &metav1.Time{Time: noon}},
-		},
-	}
+	p, cd := runningCluster(t)
+	cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "old", FinishedAt: &metav1.Time{Time: noon}}
 	for _, tc := range []struct{ steps, gates, want string }{
 		{"", "", "it runs: the next claim gets it"}, // nothing is recorded yet
 		{"old", "", "it runs: the next claim gets it"},
