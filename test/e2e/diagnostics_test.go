@@ -138,7 +138,7 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 	if _, err := os.Stat(found[0]); err != nil {
 		t.Error(err)
 	}
-	says(t, h.kubectl(t, "get", "events", "-n", ns, "--field-selector", "reason=BundleWritten"), path.Base(found[0]))
+	h.eventsSay(t, ns, "BundleWritten", path.Base(found[0]))
 	h.hotspare(t, "pool", "delete", "dev", "-n", ns)
 }
 
@@ -165,18 +165,7 @@ func TestAReleaseLeavesABundleOnRequest(t *testing.T) {
 		t.Fatalf("bundles: %v, %v", found, err)
 	}
 	says(t, unpackBundle(t, found[0])["hub/claim.yaml"], "kind: ClusterClaim", "name: mine")
-	eventually(t, "events of the claim and of the pool name the bundle", func(context.Context) error {
-		events := h.kubectl(t, "get", "events", "-n", ns, "--field-selector", "reason=BundleWritten")
-		for _, about := range []string{"clusterclaim/mine", "clusterpool/dev"} {
-			if !strings.Contains(events, about) {
-				return fmt.Errorf("no event of %s: %s", about, events)
-			}
-		}
-		if !strings.Contains(events, path.Base(found[0])) {
-			return fmt.Errorf("no event names the bundle: %s", events)
-		}
-		return nil
-	})
+	h.eventsSay(t, ns, "BundleWritten", "clusterclaim/mine", "clusterpool/dev", path.Base(found[0]))
 	h.hotspare(t, "claim", "create", "dev", "--count", "2", "--all-or-none", "--name", "both", "--wait", "-n", ns)
 	var set v1alpha1.ClaimSet
 	if err := h.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "both"}, &set); err != nil {

@@ -24,6 +24,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/activity"
 )
 
 // inactivityLimit is the shortest that a policy may have.
@@ -58,6 +59,12 @@ func TestAClusterThatNobodyUsesSleepsAndWakesWhenAClientConnects(t *testing.T) {
 	_ = watch.Wait() // it was killed
 
 	t.Log("it sleeps when nobody uses it but a controller that the policy ignores, and kubectl wakes it")
+	defer func() {
+		if t.Failed() { // these questions are use of the cluster themselves
+			t.Log(h.run(t, "", "explain", "cluster", "mine", "-n", ns).all())
+			t.Log(h.run(t, "", "kubectl", "--kubeconfig", kubeconfig, "get", "--raw", activity.Path, "--request-timeout=5s").all())
+		}
+	}()
 	h.sleepsUnused(t, cd, hivev1.DepthStop)
 	_ = controller.Process.Kill() // it may have ended with the API server
 	_ = controller.Wait()

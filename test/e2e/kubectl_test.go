@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -78,4 +80,19 @@ func says(t *testing.T, text string, parts ...string) {
 			t.Errorf("it does not say %q:\n%s", part, text)
 		}
 	}
+}
+
+// eventsSay waits until the events of a namespace that have a reason say all parts. Events are written after what they
+// are about, and at most 25 in a second.
+func (h *hub) eventsSay(t *testing.T, ns, reason string, parts ...string) {
+	t.Helper()
+	eventually(t, "events of reason "+reason, func(context.Context) error {
+		events := h.kubectl(t, "get", "events", "-n", ns, "--field-selector", "reason="+reason)
+		for _, part := range parts {
+			if !strings.Contains(events, part) {
+				return fmt.Errorf("none says %q:\n%s", part, events)
+			}
+		}
+		return nil
+	})
 }

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
@@ -22,6 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(fetchLikeCurl())
 	}
 	flag.Parse()
+	log.SetLogger(logr.Discard()) // the client would print a stack of a test with the first warning of an API server
 	if err := flag.Set("test.parallel", strconv.Itoa(max(together, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // it is testing's own
 	}

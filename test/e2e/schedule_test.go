@@ -114,7 +114,7 @@ func TestAMissedSlotIsMadeUpForAndAChangeByHandWins(t *testing.T) {
 	h.restart(t)
 	h.told(t, ps, at)
 	h.powered(t, cd.Name, hivev1.StatusHibernating)
-	says(t, h.hotspare(t, "kubectl", "get", "events", "-n", ns), "ScheduledHibernation", "cluster "+cd.Name)
+	h.eventsSay(t, ns, "ScheduledHibernation", "cluster "+cd.Name)
 	h.settled(t, pool) // its spare runs on
 
 	t.Log("what somebody changes afterwards stands")
