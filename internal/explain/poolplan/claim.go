@@ -136,7 +136,28 @@ func (e Evaluation) describeQueuePosition(position int) string {
 	case len(e.failingInstalls()) > 0:
 		words += ", since the install of " + e.failingInstalls()[0] + " has failed, and is retried"
 	}
+	if failing := e.failingBootstraps(); position > len(coming) && len(failing) > 0 {
+		words += "; a step of the bootstrap or a gate fails in " + failing[0] + ": see what fails"
+	}
 	return words
+}
+
+// failingBootstraps names the clusters that run, and of which a step of the bootstrap or a gate fails, unless the plan replaces
+// them.
+func (e Evaluation) failingBootstraps() []string {
+	var out []string
+	for _, c := range e.PlannedClusters() {
+		if c.Phase == pool.Standby && e.bootstrapOf(c.Name).Failing && e.stepForCluster(c.Name).Verb != pool.Delete {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// bootstrapOf returns how far a cluster that is not broken has come in the steps and gates of the pool.
+func (e Evaluation) bootstrapOf(cluster string) clusterstate.Bootstrap {
+	m := e.findMember(cluster)
+	return clusterstate.BootstrapOf(&m, e.Clusters[cluster], "")
 }
 
 // blockedInstalls names the installs that cannot begin, and that the plan does not replace.
@@ -161,15 +182,16 @@ func (e Evaluation) failingInstalls() []string {
 	return out
 }
 
-// upcomingClusters names the clusters that will run without any user action, soonest first.
+// upcomingClusters names the clusters that will run and serve claims without any user action, soonest first.
 func (e Evaluation) upcomingClusters() []string {
 	var resuming, installing []string
 	for _, c := range e.PlannedClusters() {
 		m := e.findMember(c.Name)
 		switch {
-		case c.Phase == pool.Standby && c.TargetPower == pool.Running && !m.PowerFailed && !m.MachinesFailed:
-			resuming = append(resuming, c.Name+" resumes")
-		case c.Phase == pool.Installing && !m.Failing && m.RequirementsUnmet == "" && e.stepForCluster(c.Name).Verb != pool.Delete:
+		case e.stepForCluster(c.Name).Verb == pool.Delete:
+		case c.Phase == pool.Standby && c.TargetPower == pool.Running && !m.PowerFailed && !m.MachinesFailed && !e.bootstrapOf(c.Name).Failing:
+			resuming = append(resuming, c.Name+comingState(m))
+		case c.Phase == pool.Installing && !m.Failing && m.RequirementsUnmet == "":
 			installing = append(installing, c.Name+" is being installed")
 		}
 	}
@@ -181,4 +203,16 @@ func (e Evaluation) upcomingClusters() []string {
 		out = append(out, "a new one is created")
 	}
 	return out
+}
+
+// comingState describes what a standby cluster does before it serves a claim.
+func comingState(m pool.Member) string {
+	switch {
+	case m.AwaitsSteps:
+		return " takes the steps of the bootstrap"
+	case m.AwaitsGates:
+		return " runs, and its gates are being checked"
+	default:
+		return " resumes"
+	}
 }

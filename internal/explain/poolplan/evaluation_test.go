@@ -185,6 +185,77 @@ func TestWhatIsSaidWhileABootstrapFails(t *testing.T) {
 	}
 }
 
+// A claim whose only cluster does not pass its gates waits for whoever corrects them.
+func TestWhatIsSaidOfAClaimWhoseClusterHasABootstrap(t *testing.T) {
+	const raise = "p: Raise maxSize, or release claims: claimed clusters count. hotspare -n ci kubectl edit clusterpool p\n"
+	const auto = raise + "x: It is served automatically. "
+	for name, tc := range map[string]struct {
+		change           func(*hivev1.ClusterPool, *hivev1.ClusterDeployment)
+		message, actions string
+	}{
+		"gates are being checked": {
+			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+				p.Status.GatesVersion, cd.Status.Gates = "g", &hivev1.GateRecord{Version: "g"}
+			},
+			"no free cluster runs; one is on the way: p-1 runs, and its gates are being checked", auto,
+		},
+		"a gate fails": {
+			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+				p.Status.GatesVersion = "g"
+				cd.Status.Gates = &hivev1.GateRecord{Version: "g", FailedSince: &metav1.Time{Time: noon}, Deadline: &metav1.Time{Time: noon.Add(time.Hour)}}
+				condition.Set(&cd.Status.Conditions, hivev1.ClusterGatesPassed, corev1.ConditionFalse, "GateFailed", "gate web fails.", noon)
+			},
+			"no free cluster runs; none is on the way, and no more are created: maxSize is 1; a step of the bootstrap or a gate fails in p-1: see what fails",
+			raise + "p-1: The gate is checked again until it passes. If it cannot pass, correct it. hotspare -n ci kubectl get clusterbootstraps",
+		},
+		"a step is being taken": {
+			func(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
+				p.Status.StepsVersion = "new"
+				cd.Status.Bootstrap = &hivev1.BootstrapRecord{Version: "new", StepStartedAt: &metav1.Time{Time: noon}, Deadline: &metav1.Time{Time: noon.Add(time.Hour)}}
+			},
+			"no free cluster runs; one is on the way: p-1 takes the steps of the bootstrap", auto,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, cd := runningCluster(t)
+			p.Spec.MaxSize = &p.Spec.Size
+			tc.change(p, &cd)
+			claim := hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
+			f := poolplan.New(p, []hivev1.ClusterClaim{claim}, []hivev1.ClusterDeployment{cd}, nil)
+			if err := f.Decide(noon); err != nil {
+				t.Fatal(err)
+			}
+			v := f.BuildView(noon, remedy.FormatPlainCommand)
+			if v.Claims[0].Message != tc.message {
+				t.Errorf("got  %s\nwant %s", v.Claims[0].Message, tc.message)
+			}
+			var actions []string
+			for _, a := range v.ToDo {
+				actions = append(actions, a.Of+": "+a.Text+" "+a.Command)
+			}
+			if got := strings.Join(actions, "\n"); got != tc.actions {
+				t.Errorf("to do:\ngot  %s\nwant %s", got, tc.actions)
+			}
+		})
+	}
+}
+
+// The bootstrap of a pool is named by its PoolPolicy, not by the pool.
+func TestWhatIsSaidWhileTheBootstrapIsMissing(t *testing.T) {
+	p, _ := runningCluster(t)
+	p.Status.GatesVersion, p.Status.StepsVersion = "unresolved", "unresolved"
+	condition.Set(&p.Status.Conditions, hivev1.PoolMissingDependencies, corev1.ConditionTrue, hivev1.ReasonMissing, "ClusterBootstrap base does not exist", noon)
+	f := poolplan.New(p, nil, nil, nil)
+	f.Policy = &v1alpha1.PoolPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "p"}, Spec: v1alpha1.PoolPolicySpec{BootstrapRef: &v1alpha1.BootstrapReference{Name: "base"}}}
+	if err := f.Decide(noon); err != nil {
+		t.Fatal(err)
+	}
+	do := f.BuildView(noon, remedy.FormatPlainCommand).ToDo
+	if len(do) != 1 || do[0].Command != "hotspare -n ci kubectl edit poolpolicy p" {
+		t.Errorf("to do: %+v", do)
+	}
+}
+
 func TestWhatIsSaidOfAClaimThatAPolicyHolds(t *testing.T) {
 	for reason, want := range map[string]string{
 		hivev1.ReasonNotPermitted:   "Ask somebody who may write ClaimPolicies to permit it.",

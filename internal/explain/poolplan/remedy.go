@@ -90,6 +90,9 @@ func (e Evaluation) deletionRemedies(formatCommand remedy.CommandFormatter) []re
 func (e Evaluation) shortageRemedies(formatCommand remedy.CommandFormatter) []remedy.Remedy {
 	namespace, name, rep := e.Pool.Namespace, e.Pool.Name, e.Plan.Report
 	switch {
+	case e.Facts.Settings.Blocked != "" && e.Steps.Problem != "" && e.Policy != nil:
+		return []remedy.Remedy{*remedy.New("Create what is missing, or change what the bootstrap of the pool refers to: the pool then continues automatically.",
+			formatCommand(namespace, "kubectl edit poolpolicy %s", e.Policy.Name))}
 	case e.Facts.Settings.Blocked != "":
 		return []remedy.Remedy{*e.editPoolRemedy("Create what is missing, or change what the pool refers to: the pool then continues automatically.", formatCommand)}
 	case rep.Full && rep.By == pool.ByMaxSize:
@@ -160,7 +163,8 @@ func (e Evaluation) defectRemedy(v Cluster, m pool.Member, namespace string, for
 
 // waitsForSomebody reports whether the pool or one of its clusters has a remedy.
 func (e Evaluation) waitsForSomebody() bool {
-	return e.Plan.Report.Progress == pool.Held || e.Plan.Report.Short > 0 || len(e.blockedInstalls()) > 0 || len(e.failingInstalls()) > 0
+	return e.Plan.Report.Progress == pool.Held || e.Plan.Report.Short > 0 ||
+		len(e.blockedInstalls()) > 0 || len(e.failingInstalls()) > 0 || len(e.failingBootstraps()) > 0
 }
 
 // waitRemedy returns the remedy for a claim without a cluster.
