@@ -23,6 +23,9 @@ const (
 	systemServiceAccounts = "system:serviceaccount:kube-system:"
 )
 
+// nodeBootstrapper is the user with whose token a machine requests its first certificate.
+const nodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+
 // Report is what the API server reports, as JSON.
 type Report struct {
 	Counts
@@ -47,11 +50,13 @@ type Counts struct {
 
 // CountsAsUse reports whether the requests of a user count as use of the cluster. Those of the system do not: users
 // whose names begin with "system:", among them anonymous ones, nodes, the hub and the service accounts of namespace
-// kube-system. The administrator and all other service accounts count.
+// kube-system, and the account with which machines request their first certificates. The administrator and all other service accounts count.
 func CountsAsUse(user string) bool {
 	switch {
 	case user == adminUser:
 		return true
+	case user == nodeBootstrapper:
+		return false
 	case strings.HasPrefix(user, serviceAccounts):
 		return !strings.HasPrefix(user, systemServiceAccounts)
 	default:

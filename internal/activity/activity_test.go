@@ -1,6 +1,16 @@
 package activity
 
-import "testing"
+import (
+	"testing"
+
+	"hotspare.io/hotspare/internal/embedded/pki"
+)
+
+func TestTheNodeBootstrapperIsThatOfMachines(t *testing.T) {
+	if nodeBootstrapper != pki.NodeBootstrapperUser {
+		t.Errorf("%q does not count, and machines use %q", nodeBootstrapper, pki.NodeBootstrapperUser)
+	}
+}
 
 func TestWhoseRequestsCount(t *testing.T) {
 	for user, want := range map[string]bool{
@@ -10,17 +20,19 @@ func TestWhoseRequestsCount(t *testing.T) {
 		"system:serviceaccount:default:app":          true,
 		"system:serviceaccount:kube-system-evil:app": true,
 		"system:serviceaccount:kube-system:coredns":  false,
-		"system:anonymous":                           false,
-		"system:apiserver":                           false,
-		"system:kube-scheduler":                      false,
-		"system:kube-controller-manager":             false,
-		"system:node:mine-worker-0":                  false,
-		"system:bootstrap:abcdef":                    false,
-		HubUser:                                      false,
-		"":                                           false,
-		"system:admin2":                              false,
-		"system:serviceaccounts":                     false,
-		"hotspare":                                   true,
+		nodeBootstrapper: false,
+		"system:serviceaccount:openshift-machine-config-operator:app": true,
+		"system:anonymous":               false,
+		"system:apiserver":               false,
+		"system:kube-scheduler":          false,
+		"system:kube-controller-manager": false,
+		"system:node:mine-worker-0":      false,
+		"system:bootstrap:abcdef":        false,
+		HubUser:                          false,
+		"":                               false,
+		"system:admin2":                  false,
+		"system:serviceaccounts":         false,
+		"hotspare":                       true,
 	} {
 		if got := CountsAsUse(user); got != want {
 			t.Errorf("%q: %t", user, got)

@@ -77,6 +77,8 @@ const (
 	maxUnusedWakes = 20
 	// lastRequestPrecision is by how much the time of the last request changes before it is written again.
 	lastRequestPrecision = 5 * time.Second
+	// activityRetryInterval is when a cluster is asked again whose API server was asked in vain whether anybody uses it.
+	activityRetryInterval = 10 * time.Second
 )
 
 // NeedsActivity reports whether to ask the cluster whether anybody uses it.
@@ -120,6 +122,9 @@ func (s Snapshot) hibernateIfInactive(d Plan, now time.Time) Plan {
 		return s.hibernateWhenDue(d, now)
 	case d.Hibernating.Reason == hivev1.ReasonRunning:
 		d.Hibernating.Message += " " + s.unknownActivityMessage()
+	}
+	if s.Spoke.ActivityFailure != "" && (d.Next == 0 || activityRetryInterval < d.Next) {
+		d.Next = activityRetryInterval
 	}
 	return d
 }
@@ -165,6 +170,8 @@ func (s Snapshot) timeUntilInactive(d Plan, now time.Time) time.Duration {
 func (s Snapshot) unknownActivityMessage() string {
 	why := fmt.Sprintf("the platform %s does not report requests", s.Platform)
 	switch {
+	case s.Spoke.ActivityFailure != "":
+		why = "its API server was asked in vain whether anybody uses it: " + s.Spoke.ActivityFailure
 	case s.HoldsAddresses && s.Spoke.Reachable:
 		why = "its API server does not report requests"
 	case s.HoldsAddresses:

@@ -347,6 +347,10 @@ func TestWhatIsSaidOfInactivity(t *testing.T) {
 	}{
 		"a platform that reports nothing":    {[]with{inactive(nil)}, "It does not hibernate for inactivity: the platform sim does not report requests."},
 		"an API server that reports nothing": {[]with{local, inactive(nil)}, "It does not hibernate for inactivity: its API server does not report requests."},
+		"an API server that does not answer in time": {
+			[]with{local, inactive(nil), func(s *Snapshot) { s.Spoke.ActivityFailure = "no answer within 10s" }},
+			"It does not hibernate for inactivity: its API server was asked in vain whether anybody uses it: no answer within 10s.",
+		},
 		"one that is not asked":              {[]with{inactive(nil), limits(Limits{})}, "The cluster is running."},
 		"a sleep":                            {[]with{local, asleep("Hibernating")}, "The cluster is hibernating. Nobody used it. A connection to its API wakes it."},
 		"a sleep by hand":                    {[]with{local, asleep("")}, "The cluster is hibernating."},
@@ -359,6 +363,18 @@ func TestWhatIsSaidOfInactivity(t *testing.T) {
 				t.Errorf("it says %q", d.Hibernating.Message)
 			}
 		})
+	}
+}
+
+// An answer that is missing once must not keep a cluster awake for minutes.
+func TestAnAPIServerThatWasAskedInVainIsAskedAgainSoon(t *testing.T) {
+	s := seen(claimed(time.Hour), came("Running", time.Hour), machines("m:Running"), limits(Limits{Inactivity: 10 * time.Second}), inactive(nil))
+	if next := Decide(s, now).Next; next < time.Minute {
+		t.Errorf("one that does not report requests is asked again in %s", next)
+	}
+	s.Spoke.ActivityFailure = "no answer within 10s"
+	if next := Decide(s, now).Next; next > 10*time.Second {
+		t.Errorf("one that did not answer is asked again in %s", next)
 	}
 }
 

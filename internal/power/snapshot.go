@@ -101,6 +101,9 @@ type Spoke struct {
 	SpotMachines []SpotMachine
 	// Activity is nil unless it was requested and the cluster reports it.
 	Activity *Activity
+	// ActivityFailure says in a few stable words why the activity was requested and could not be read; "" if the cluster
+	// does not report it.
+	ActivityFailure string
 	// Requests is nil unless the certificate requests were requested and listed.
 	Requests *CertificateRequests
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -61,9 +62,9 @@ type spoke struct {
 }
 
 // HubIdentity returns the client certificate and key, both in PEM, with which the hub authenticates to a cluster instead
-// of with the administrator's, so that the cluster can distinguish their requests; none if it has none for this cluster.
-// It may return one only if config proves that its owner has at least the rights of the returned one.
-type HubIdentity func(config *rest.Config) (certificate, key []byte)
+// of with the administrator's, so that the cluster can distinguish their requests; none if it has none for this cluster, and
+// an error if that cannot be known now: the next connection asks again. It may return one only if config proves that its owner has at least the rights of the returned one.
+type HubIdentity func(config *rest.Config) (certificate, key []byte, err error)
 
 // UseHubIdentity makes all clients that are created from now on authenticate as identify says.
 func (c *Connector) UseHubIdentity(identify HubIdentity) { c.hub = identify }
@@ -128,6 +129,9 @@ func (c *Connector) connectSpoke(ctx context.Context, name types.NamespacedName)
 		return nil, "", fmt.Errorf("reading secret %s: %w", name, err)
 	}
 	a, err := c.cachedClient(name, &secret, c.authorities.LatestBundle(ctx))
+	if errors.Is(err, errNoIdentity) {
+		return nil, "", err
+	}
 	if err != nil {
 		return nil, err.Error(), nil //nolint:nilerr // reported in the snapshot: the user must correct the kubeconfig
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -310,6 +312,21 @@ func TestClientsAreKept(t *testing.T) {
 }
 
 // In a cluster that has been running, one failure is no news yet.
+// A client that is the administrator by mistake counts as use of the cluster as long as it is kept.
+func TestAClientWithoutTheHubsIdentityIsNotKept(t *testing.T) {
+	a := newAPI(t)
+	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
+	broken := errors.New("too many open files")
+	c.UseHubIdentity(func(*rest.Config) (certificate, key []byte, err error) { return nil, nil, broken })
+	if s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{}); !errors.Is(err, broken) || len(a.asked) > 0 {
+		t.Errorf("it is %+v, %v", s, err)
+	}
+	broken = nil
+	if s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{}); err != nil || !s.Reachable {
+		t.Errorf("afterwards it is %+v, %v", s, err)
+	}
+}
+
 func TestASecondTry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failures int

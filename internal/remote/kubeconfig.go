@@ -24,6 +24,8 @@ var (
 	errUnreadable = errors.New("its admin kubeconfig cannot be read")
 	errProgram    = errors.New("its admin kubeconfig would run a program on the hub")
 	errFile       = errors.New("its admin kubeconfig would read files on the hub")
+	// errNoIdentity is the hub's own.
+	errNoIdentity = errors.New("issuing the hub's client certificate for the cluster")
 )
 
 // parseKubeconfig parses a kubeconfig. It does not wrap the parser's errors, because they quote

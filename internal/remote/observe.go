@@ -48,7 +48,11 @@ func newSpokeClientAs(identify HubIdentity, kubeconfig []byte, authorities cabun
 		return nil, err
 	}
 	if identify != nil {
-		if cert, key := identify(config); cert != nil {
+		cert, key, err := identify(config)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNoIdentity, err)
+		}
+		if cert != nil {
 			config.CertData, config.KeyData = cert, key
 		}
 	}
@@ -99,7 +103,7 @@ func (sc *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (po
 		s.Version = sc.readVersion(ctx)
 	}
 	if err == nil && ask.Activity {
-		s.Activity = sc.readActivity(ctx, ask.IgnoredNamespaces)
+		s.Activity, s.ActivityFailure = sc.readActivity(ctx, ask.IgnoredNamespaces)
 	}
 	if err == nil && ask.SpotMachines {
 		s.SpotMachines, err = sc.listSpotMachines(ctx)

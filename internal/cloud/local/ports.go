@@ -110,17 +110,14 @@ func isLoopbackPortFree(port int) bool {
 
 // FindClusterByServer returns the infraID of the cluster whose API has a URL, as in https://127.0.0.1:20000; "" if there
 // is none.
-func (s *Store) FindClusterByServer(url string) string {
+func (s *Store) FindClusterByServer(url string) (string, error) {
 	port, found := strings.CutPrefix(url, "https://127.0.0.1:")
 	number, err := strconv.Atoi(port)
 	if !found || err != nil {
-		return ""
+		return "", nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owners, err := s.readAPIPortOwners()
-	if err != nil {
-		return "" // the client authenticates as the administrator
-	}
-	return owners[number]
+	return owners[number], err
 }

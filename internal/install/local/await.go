@@ -34,7 +34,7 @@ var errMachine = errors.New("machine does not run")
 
 // waitUntilUsable waits until the cluster is usable, and returns its Kubernetes version.
 func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.Config, log *slog.Logger) (string, error) {
-	client, err := newClusterClient(f)
+	client, err := i.newClusterClient(f)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +117,9 @@ func (e *machineError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *machineError) Unwrap() error { return e.cause }
 
-func newClusterClient(f folder) (kubernetes.Interface, error) {
+// newClusterClient returns a client of a new cluster that authenticates as the hub: what the installer asks is no use of the
+// cluster.
+func (i *Installer) newClusterClient(f folder) (kubernetes.Interface, error) {
 	raw, err := os.ReadFile(f.kubeconfigPath())
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -125,6 +127,13 @@ func newClusterClient(f folder) (kubernetes.Interface, error) {
 	c, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	cert, key, err := IssueHubIdentity(i.store, c)
+	if err != nil {
+		return nil, fmt.Errorf("issuing the hub's client certificate for the new cluster: %w", err)
+	}
+	if cert != nil {
+		c.CertData, c.KeyData = cert, key
 	}
 	c.Timeout = requestTimeout
 	c.QPS = -1 // a wait in the client would be reported as one for the API

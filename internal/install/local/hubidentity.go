@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -26,20 +28,22 @@ const hubCertificateDuration = 10 * 365 * 24 * time.Hour
 // activity.HubUser, so that its requests do not count as use of the cluster; none if config does not reach a local
 // cluster. Config must hold the certificate and key of an administrator of that cluster: the users who may write
 // kubeconfigs get no rights that they do not have.
-func IssueHubIdentity(store *local.Store, config *rest.Config) (certificate, key []byte) {
-	infraID := store.FindClusterByServer(config.Host)
+//
+// An error means that it could not find out: a client that then used the certificate of config would count as use.
+func IssueHubIdentity(store *local.Store, config *rest.Config) (certificate, key []byte, err error) {
+	infraID, err := store.FindClusterByServer(config.Host)
 	if infraID == "" {
-		return nil, nil
+		return nil, nil, err
 	}
 	ca, err := pki.LoadCA(machine.PKIPath(store.MachineDir(infraID, machine.ControlPlaneName(infraID))), pki.ClusterCA)
-	if err != nil || !isAdministrator(config, ca) {
-		return nil, nil
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !isAdministrator(config, ca) {
+		return nil, nil, nil // the cluster is being deleted, or config is not that of an administrator
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	pair, err := ca.IssueClientCert(time.Now(), hubCertificateDuration, activity.HubUser, adminGroup)
-	if err != nil {
-		return nil, nil
-	}
-	return pair.Cert, pair.Key
+	return pair.Cert, pair.Key, err
 }
 
 // isAdministrator reports whether config has a certificate of an administrator that the CA has issued, with its key.

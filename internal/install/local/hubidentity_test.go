@@ -4,6 +4,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -65,9 +67,9 @@ func TestTheHubGetsAnIdentityForTheClusterOfAnAdministratorOnly(t *testing.T) {
 		"an administrator, without encryption": {"http" + url[len("https"):], admin.Cert, admin.Key, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cert, key := IssueHubIdentity(store, &rest.Config{Host: tc.host, TLSClientConfig: rest.TLSClientConfig{CertData: tc.cert, KeyData: tc.key}})
-			if got := cert != nil && key != nil; got != tc.want {
-				t.Fatalf("it gets an identity: %t", got)
+			cert, key, err := IssueHubIdentity(store, &rest.Config{Host: tc.host, TLSClientConfig: rest.TLSClientConfig{CertData: tc.cert, KeyData: tc.key}})
+			if got := cert != nil && key != nil; got != tc.want || err != nil {
+				t.Fatalf("it gets an identity: %t, %v", got, err)
 			}
 			if tc.want {
 				block, _ := pem.Decode(cert)
@@ -79,7 +81,41 @@ func TestTheHubGetsAnIdentityForTheClusterOfAnAdministratorOnly(t *testing.T) {
 		})
 	}
 	user := issue(t, mine, "jane", "developers")
-	if cert, _ := IssueHubIdentity(store, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CertData: user.Cert, KeyData: user.Key}}); cert != nil {
+	if cert, _, _ := IssueHubIdentity(store, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CertData: user.Cert, KeyData: user.Key}}); cert != nil {
 		t.Error("a user who is no administrator gets the rights of one")
+	}
+}
+
+// A client that is the administrator by mistake counts as use, and the cluster never sleeps.
+func TestAnAuthorityThatCannotBeReadIsAnError(t *testing.T) {
+	store, err := local.Open(t.TempDir(), []string{"false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, url := newAuthority(t, store, "mine")
+	admin := issue(t, mine, "system:admin", "system:masters")
+	config := &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CertData: admin.Cert, KeyData: admin.Key}}
+	path := filepath.Join(machine.PKIPath(store.MachineDir("mine", machine.ControlPlaneName("mine"))), pki.ClusterCA+".key")
+	key, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("half a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cert, _, err := IssueHubIdentity(store, config); cert != nil || err == nil {
+		t.Errorf("with an authority that cannot be read, it gets an identity: %t, %v", cert != nil, err)
+	}
+	if err := os.WriteFile(path, key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cert, _, err := IssueHubIdentity(store, config); cert == nil || err != nil {
+		t.Errorf("once it can be read, it gets an identity: %t, %v", cert != nil, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if cert, _, err := IssueHubIdentity(store, config); cert != nil || err != nil {
+		t.Errorf("without an authority, it gets an identity: %t, %v", cert != nil, err)
 	}
 }
