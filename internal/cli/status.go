@@ -15,7 +15,7 @@ import (
 )
 
 // versionTimeout is the maximum time to wait for the version of the hub.
-const versionTimeout = 5 * time.Second
+const versionTimeout = 15 * time.Second
 
 func (a commands) statusCommand() *cobra.Command {
 	return &cobra.Command{

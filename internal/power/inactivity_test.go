@@ -351,11 +351,11 @@ func TestWhatIsSaidOfInactivity(t *testing.T) {
 			[]with{local, inactive(nil), func(s *Snapshot) { s.Spoke.ActivityFailure = "no answer within 10s" }},
 			"It does not hibernate for inactivity: its API server was asked in vain whether anybody uses it: no answer within 10s.",
 		},
-		"one that is not asked":              {[]with{inactive(nil), limits(Limits{})}, "The cluster is running."},
-		"a sleep":                            {[]with{local, asleep("Hibernating")}, "The cluster is hibernating. Nobody used it. A connection to its API wakes it."},
-		"a sleep by hand":                    {[]with{local, asleep("")}, "The cluster is hibernating."},
-		"a sleep after two scans":            {[]with{local, asleep("Hibernating 2")}, "A connection to its API wakes it."},
-		"a sleep after many scans":           {[]with{local, asleep("Hibernating 5")}, "no request followed the last 5 that did. To wake it, set spec.powerState to Running."},
+		"one that is not asked":    {[]with{inactive(nil), limits(Limits{})}, "The cluster is running."},
+		"a sleep":                  {[]with{local, asleep("Hibernating")}, "The cluster is hibernating. Nobody used it. A connection to its API wakes it."},
+		"a sleep by hand":          {[]with{local, asleep("")}, "The cluster is hibernating."},
+		"a sleep after two scans":  {[]with{local, asleep("Hibernating 2")}, "A connection to its API wakes it."},
+		"a sleep after many scans": {[]with{local, asleep("Hibernating 5")}, "no request followed the last 5 that did. To wake it, set spec.powerState to Running."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := seen(append(append([]with{}, common...), tc.with...)...)

@@ -66,7 +66,9 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Recipes:     recipes.catalog,
 		Diagnostics: &manager.Diagnostics{Store: bundles, FindLogs: newLogFinder(o.Dir)},
 		News:        news,
-		HubIdentity: func(c *rest.Config) (certificate, key []byte, err error) { return installlocal.IssueHubIdentity(store, c) },
+		HubIdentity: func(c *rest.Config) (certificate, key []byte, err error) {
+			return installlocal.IssueHubIdentity(store, c)
+		},
 
 		Namespace:              managerNamespace,
 		GlobalPullSecret:       o.GlobalPullSecret,

@@ -164,7 +164,7 @@ spec:
   selector: {app: registry}
   ports: [{port: 5000, nodePort: 30500}]
 `)
-	c.kubectl("wait", "pod/registry", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/registry", "--for=condition=Ready", "--timeout=3m")
 	address := c.loadBalancerAddress("registry")
 	getFromHost(t, "http://"+address+":5000/v2/")
 	tag, err := name.NewTag(address+":5000/team/app:v1", name.Insecure)

@@ -44,7 +44,7 @@ spec:
   selector: {app: kept}
   ports: [{port: 80, targetPort: 8080}]
 `)
-	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=3m")
 	address := c.loadBalancerAddress("kept")
 	getFromHost(t, "http://"+address+"/hostname")
 	say, hear := c.openExec("kept", "web", "cat")
@@ -59,14 +59,14 @@ spec:
 	}
 	waitUntilRefused(t, address+":80")
 	began := time.Now()
-	if out, err := c.try(t.Context(), "", "get", "nodes"); err == nil || !strings.Contains(out, "refused") || time.Since(began) > 10*time.Second {
+	if out, err := c.try(t.Context(), "", "get", "nodes"); err == nil || !strings.Contains(out, "refused") || time.Since(began) > time.Minute {
 		t.Errorf("a client of a frozen cluster got after %s: %v\n%s", time.Since(began), err, out)
 	}
 	time.Sleep(nodeGrace) // otherwise no controller would take a node for lost
 
 	began = time.Now()
 	c.hub.setPowerState(t, c.name, "Running")
-	c.eventually(10*time.Second, "ok", "get", "--raw=/readyz")
+	c.eventually(time.Minute, "ok", "get", "--raw=/readyz")
 	t.Logf("the API answered %s after the request to thaw", time.Since(began).Round(time.Millisecond))
 	c.waitForPowerState("Running")
 	t.Logf("running again after %s", time.Since(began).Round(100*time.Millisecond))
@@ -86,7 +86,7 @@ spec:
 		t.Errorf("nodes and pods were ready since %s, and are since %s", ready, after)
 	}
 	c.kubectl("create", "deployment", "new", "--image=hotspare.test/testpod:1", "--", "testpod", "wait")
-	c.kubectl("rollout", "status", "deployment/new", "--timeout=60s")
+	c.kubectl("rollout", "status", "deployment/new", "--timeout=3m")
 	c.freeze() // the cleanup deletes a frozen cluster
 }
 
@@ -101,7 +101,7 @@ spec:
   containers:
   - {name: main, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"], readinessProbe: {httpGet: {path: /hostname, port: 8080}, periodSeconds: 1}}
 `)
-	c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=3m")
 	c.freeze()
 	time.Sleep(75 * time.Second) // the certificates expire
 	began := time.Now()
@@ -146,7 +146,7 @@ spec:
     volumeMounts: [{name: host, mountPath: /host}]
   volumes: [{name: host, hostPath: {path: /var/lib/kept, type: DirectoryOrCreate}}]
 `)
-	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=3m")
 	c.freeze()
 	killHub(t, h)
 	h.run(t, "kubectl", "wait", "clusterdeployment/"+c.name, "--for=jsonpath={.status.powerTransition.depth}=stop", "--timeout=2m")

@@ -64,7 +64,7 @@ spec:
     volumeMounts: [{name: host, mountPath: /host}]
   volumes: [{name: host, hostPath: {path: /var/lib/kept, type: DirectoryOrCreate}}]
 `)
-	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=3m")
 	t.Run("an image that does not fit is not loaded", func(t *testing.T) { testLoadOnFullDisk(t, h) })
 	t.Run("an image that does not fit is not pulled", func(t *testing.T) { testPullOnFullDisk(t, c.of(t), images) })
 	t.Run("a hub whose disk is full ends, and starts again", func(t *testing.T) { testHubOnFullDisk(t, h, c.of(t)) })

@@ -25,7 +25,7 @@ func testLoadBalancer(t *testing.T, c *cluster) {
 	if len(answered) != 2 {
 		t.Errorf("these replicas answered: %v", answered)
 	}
-	c.kubectl("wait", "service/balanced", "--for=condition=LoadBalancerReady", "--timeout=10s")
+	c.kubectl("wait", "service/balanced", "--for=condition=LoadBalancerReady", "--timeout=3m")
 	if out := c.kubectl("describe", "service", "balanced"); !strings.Contains(out, "AddressAssigned") {
 		t.Errorf("no event of the address:\n%s", out)
 	}
@@ -52,14 +52,14 @@ spec:
   selector: {app: echo}
   ports: [{port: 53, protocol: UDP, targetPort: 5353}]
 `)
-	c.kubectl("wait", "pod/echo", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/echo", "--for=condition=Ready", "--timeout=3m")
 	conn, err := net.Dial("udp4", c.loadBalancerAddress("echo")+":53")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	packet := make([]byte, 100)
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); { // packets may be lost
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); { // packets may be lost
 		if _, err = conn.Write([]byte("hello")); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ spec:
 func (c *cluster) loadBalancerAddress(service string) string {
 	c.t.Helper()
 	arguments := []string{"get", "service", service, "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}"}
-	c.eventually(20*time.Second, "127.", arguments...)
+	c.eventually(time.Minute, "127.", arguments...)
 	return c.kubectl(arguments...)
 }
 
@@ -108,7 +108,7 @@ func getFromHost(t *testing.T, url string) string {
 func waitUntilRefused(t *testing.T, address string) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		var conn net.Conn
 		if conn, err = net.DialTimeout("tcp4", address, time.Second); errors.Is(err, syscall.ECONNREFUSED) {
 			return

@@ -42,9 +42,9 @@ metadata: {name: measured}
 spec:
   containers: [{name: main, image: "hotspare.test/testpod:1"}]
 `)
-	c.kubectl("wait", "pod/measured", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/measured", "--for=condition=Ready", "--timeout=3m")
 	began := time.Now()
-	c.eventually(20*time.Second, "Mi", "top", "pod", "measured", "--no-headers")
+	c.eventually(time.Minute, "Mi", "top", "pod", "measured", "--no-headers")
 	t.Logf("a pod has metrics %s after it is ready", time.Since(began).Round(100*time.Millisecond))
 	nodes := map[string]bool{} // whether it has metrics
 	for line := range strings.Lines(c.kubectl("top", "nodes", "--no-headers")) {
@@ -59,7 +59,7 @@ spec:
 	}
 
 	c.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
-	c.eventually(10*time.Second, "measured", "top", "pods", "--as=viewer")
+	c.eventually(time.Minute, "measured", "top", "pods", "--as=viewer")
 	for _, stranger := range [][]string{
 		{"top", "pods", "--as=stranger"},
 		{"top", "pods", "--all-namespaces", "--as=viewer"},
@@ -116,7 +116,7 @@ spec:
 `)
 	create(apiService)
 	c.eventually(60*time.Second, "theirs", "get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes")
-	c.kubectl("wait", "apiservice/v1beta1.metrics.k8s.io", "--for=condition=Available", "--timeout=30s")
+	c.kubectl("wait", "apiservice/v1beta1.metrics.k8s.io", "--for=condition=Available", "--timeout=3m")
 	if out := c.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes"); out != "theirs\n" {
 		t.Errorf("an available metrics-server is not asked: %s", out)
 	}

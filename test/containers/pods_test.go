@@ -22,8 +22,8 @@ func TestPods(t *testing.T) {
 	c.apply(podsManifest)
 	c.apply(busyManifest)
 	began := time.Now()
-	c.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
-	c.kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("rollout", "status", "deployment/web", "--timeout=3m")
+	c.kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=3m")
 	t.Logf("two replicas and a client are ready after %s", time.Since(began).Round(100*time.Millisecond))
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"a Service is reached by its address, its name and a port of each node": testServices,
@@ -106,7 +106,7 @@ func testAPIFromPod(t *testing.T, c *cluster) {
 		t.Errorf("the account of the pod has no rights yet: %v\n%s", err, out)
 	}
 	c.kubectl("create", "rolebinding", "client", "--clusterrole=view", "--serviceaccount=default:default")
-	c.eventually(10*time.Second, `"kind":"PodList"`, "exec", "client", "--", "testpod", "get", url)
+	c.eventually(time.Minute, `"kind":"PodList"`, "exec", "client", "--", "testpod", "get", url)
 }
 
 func testExec(t *testing.T, c *cluster) {
@@ -199,7 +199,7 @@ spec:
   - {name: memory, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
   - {name: host, hostPath: {path: /var/lib/shared, type: DirectoryOrCreate}}
 `)
-	c.kubectl("wait", "pod/volumes", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/volumes", "--for=condition=Ready", "--timeout=3m")
 	out := c.kubectl("exec", "volumes", "-c", "main", "--", "sh", "-c",
 		`cat /all/config /all/secret /all/labels; echo; wc -c < /all/token; echo $FROM_ENV; echo shared > /empty/file; echo kept > /host/file; grep -c " /memory tmpfs" /proc/mounts`)
 	for _, want := range []string{"from-config", "from-secret", `color="blue"`, "\nfrom-config\n1\n"} {
@@ -231,7 +231,7 @@ spec:
       - {name: main, image: "hotspare.test/testpod:1", command: [sh, -c, "echo $(($(cat /work/number)+1))"], volumeMounts: [{name: work, mountPath: /work}]}
       volumes: [{name: work, emptyDir: {}}]
 `)
-	c.kubectl("wait", "job/sum", "--for=condition=Complete", "--timeout=60s")
+	c.kubectl("wait", "job/sum", "--for=condition=Complete", "--timeout=3m")
 	if out := c.kubectl("logs", "job/sum", "-c", "main"); !strings.HasSuffix(out, "42\n") {
 		t.Errorf("the Job printed %q", out)
 	}
@@ -267,7 +267,7 @@ spec:
   containers:
   - {name: main, image: "hotspare.test/testpod:1", command: [sh, -c, "hostname > /name; exec testpod serve :8080"]}
 `)
-		c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
+		c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=3m")
 		c.kubectl("exec", "web", "--", "sh", "-c", "echo "+c.name+" > /cluster")
 	}
 	// Both pods have the same address; each cluster reaches its own.

@@ -42,7 +42,7 @@ spec:
   selector: {app: kept}
   ports: [{port: 80, targetPort: 8080}]
 `)
-	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/kept", "--for=condition=Ready", "--timeout=3m")
 	address := c.loadBalancerAddress("kept")
 	getFromHost(t, "http://"+address+"/hostname")
 	began := time.Now()
@@ -97,7 +97,7 @@ spec:
         volumeMounts: [{name: host, mountPath: /host}]
       volumes: [{name: host, hostPath: {path: /var/lib/kept, type: DirectoryOrCreate}}]
 `)
-	c.kubectl("rollout", "status", "deployment/load", "--timeout=60s")
+	c.kubectl("rollout", "status", "deployment/load", "--timeout=3m")
 	t.Logf("-kills.seed=%d", *killSeed)
 	random := rand.New(rand.NewSource(*killSeed)) //nolint:gosec // a test
 	victims := []string{"containerd-shim-runc-v2", "containerd", "worker-0", "master-0"}
@@ -273,10 +273,10 @@ spec:
   containers:
   - {name: main, image: "hotspare.test/testpod:1", command: [testpod, serve, ":8080"], readinessProbe: {httpGet: {path: /hostname, port: 8080}, periodSeconds: 1}}
 `)
-	c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=3m")
 	bystander := shared.newCluster(t, "bystander", 1)
 	bystander.apply(fmt.Sprintf(privatePod, "web", imageName))
-	bystander.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=60s")
+	bystander.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=3m")
 	killHub(t, h)
 	c.eventually(2*time.Minute, "1", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
 	c.eventually(2*time.Minute, "true", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].ready}")

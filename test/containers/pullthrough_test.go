@@ -135,7 +135,7 @@ func testPodPullSecrets(t *testing.T, c *cluster, private string) {
 	for _, secret := range []string{"right", "wrong"} {
 		c.apply(fmt.Sprintf(privatePod+"  imagePullSecrets: [{name: %s}]\n", secret, private, secret))
 	}
-	c.kubectl("wait", "pod/right", "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/right", "--for=condition=Ready", "--timeout=3m")
 	c.eventually(time.Minute, "ErrImagePull", "get", "events", "--field-selector", "involvedObject.name=wrong")
 	t.Log(c.kubectl("get", "events", "--field-selector", "involvedObject.name=wrong,reason=Failed", "-o", "jsonpath={.items[*].message}"))
 	if got := contentRequests(); len(got) != 0 {
@@ -148,6 +148,6 @@ func waitForPrivatePod(c *cluster, pod, image string) {
 	c.t.Helper()
 	c.apply(fmt.Sprintf(privatePod, pod, image))
 	began := time.Now()
-	c.kubectl("wait", "pod/"+pod, "--for=condition=Ready", "--timeout=60s")
+	c.kubectl("wait", "pod/"+pod, "--for=condition=Ready", "--timeout=3m")
 	c.t.Logf("cluster %s: pod %s is ready after %s", c.name, pod, time.Since(began).Round(100*time.Millisecond))
 }

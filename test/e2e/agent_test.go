@@ -242,7 +242,7 @@ func (h *hub) killed(t *testing.T, plane client.Client, a *v1alpha1.DataPlaneAge
 			return err
 		}
 		for _, p := range pods.Items {
-			if s := p.Status.ContainerStatuses; len(s) == 1 && s[0].RestartCount == 1 && s[0].Ready && s[0].LastTerminationState.Terminated.Signal == 9 {
+			if s := p.Status.ContainerStatuses; len(s) == 1 && s[0].RestartCount > 0 && s[0].Ready && s[0].LastTerminationState.Terminated != nil && s[0].LastTerminationState.Terminated.Signal == 9 {
 				return nil
 			}
 		}

@@ -75,7 +75,7 @@ func (h *hub) startGitLabJob(t *testing.T, id, script string, inputs map[string]
 	}
 	j := newJob(t)
 	write(t, filepath.Join(j.dir, "ca.crt"), string(config.CAData), 0o600)
-	inputs["hub"], inputs["certificate-authority"], inputs["heartbeat-timeout"] = h.url, "ca.crt", "30s"
+	inputs["hub"], inputs["certificate-authority"], inputs["heartbeat-timeout"] = h.url, "ca.crt", "1m"
 	component := readComponent(t, inputs)
 	env := append(j.environment(), "CI_JOB_ID="+id, "CI_PROJECT_DIR="+filepath.Join(j.dir, "shop"), "HUB_TOKEN="+token)
 	variables := map[string]string{"CI_JOB_ID": id, "CI_PROJECT_DIR": filepath.Join(j.dir, "shop")}

@@ -189,7 +189,7 @@ func TestAJobClaimsWithItsTokenAndIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := h.startJob(t, issuer, "acme/shop", map[string]string{
-		"hub": h.url, "pool": pool.Name, "namespace": ns, "certificate-authority": string(config.CAData), "heartbeat-timeout": "30s",
+		"hub": h.url, "pool": pool.Name, "namespace": ns, "certificate-authority": string(config.CAData), "heartbeat-timeout": "1m",
 	})
 	job.saw(t, "clusterclaim.hive.openshift.io/gh-7-1-")
 

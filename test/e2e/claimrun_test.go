@@ -85,7 +85,7 @@ func TestTheClusterOfAKilledClaimRunIsReleased(t *testing.T) {
 	pool := fakePool(ns, "ci", 1, 1)
 	h.create(t, pool)
 
-	cmd := h.command(t, "claim", "run", "ci", "-n", ns, "--heartbeat-timeout", "10s", "--", "sh", "-c", `echo "$HOTSPARE_CLAIM"; while :; do sleep 0.1; done`)
+	cmd := h.command(t, "claim", "run", "ci", "-n", ns, "--heartbeat-timeout", "30s", "--", "sh", "-c", `echo "$HOTSPARE_CLAIM"; while :; do sleep 0.1; done`)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ spec:
 	t.Log("before the other installer is there, the cluster says what is missing")
 	says(t, h.conditioned(t, cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse).Message, "which this hub does not have")
 	h.apply(t, installKind)
-	h.kubectl(t, "wait", "--for=condition=Established", "crd/imageclusterinstalls.extensions.hive.openshift.io")
+	h.kubectl(t, "wait", "--for=condition=Established", "crd/imageclusterinstalls.extensions.hive.openshift.io", "--timeout=4m")
 
 	object := fmt.Sprintf(`{"apiVersion":"extensions.hive.openshift.io/v1alpha1","kind":"ImageClusterInstall","metadata":{"name":"ici","namespace":%q}}`, space)
 	eventually(t, "the API server knows the kind", func(context.Context) error {

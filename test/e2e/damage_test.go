@@ -83,13 +83,13 @@ func TestAStartThatIsToldToStopEnds(t *testing.T) {
 
 func failing(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), quickly)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = environment()
 	out, err := cmd.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
-		t.Fatalf("it goes on for %s: %v\n%s", quickly, err, out)
+		t.Fatalf("it goes on for %s: %v\n%s", patience, err, out)
 	}
 	return cmd.ProcessState.ExitCode(), string(out)
 }

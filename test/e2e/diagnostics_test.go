@@ -82,6 +82,7 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 	}
 	h.create(t, secret, gated, policy, pool)
 	spare := h.gatesAre(t, pool, "", corev1.ConditionFalse, "the site refuses")
+	h.kubectl(t, "annotate", "clusterdeployment", spare.Name, "-n", spare.Namespace, hivev1.AnnotationProtectedDelete+"=true") // until the bundle is read
 
 	t.Log("the condition names the bundle")
 	eventually(t, "the cluster has a bundle", func(ctx context.Context) error {
@@ -134,6 +135,7 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 	}
 
 	t.Log("the pool replaces the cluster, and the bundle remains")
+	h.kubectl(t, "annotate", "clusterdeployment", spare.Name, "-n", spare.Namespace, hivev1.AnnotationProtectedDelete+"-")
 	h.gone(t, spare)
 	if _, err := os.Stat(found[0]); err != nil {
 		t.Error(err)

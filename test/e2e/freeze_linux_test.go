@@ -48,7 +48,7 @@ func TestAClusterIsFrozenAndThawed(t *testing.T) {
 		t.Errorf("the processes of the machines were %v and are %v", before, after)
 	}
 	h.kubectl(t, "--kubeconfig", kubeconfig, "scale", "deployment/web", "--replicas=3")
-	h.kubectl(t, "--kubeconfig", kubeconfig, "rollout", "status", "deployment/web", "--timeout=60s")
+	h.kubectl(t, "--kubeconfig", kubeconfig, "rollout", "status", "deployment/web", "--timeout=4m")
 
 	t.Log("a wish for a deeper sleep is followed, and one for a shallower sleep is not")
 	h.freeze(t, ns, cd)
@@ -92,6 +92,13 @@ func TestAClusterIsFrozenAndThawed(t *testing.T) {
 func (h *hub) freeze(t *testing.T, ns string, cd *hivev1.ClusterDeployment) {
 	t.Helper()
 	h.hotspare(t, "cluster", "hibernate", "mine", "-n", ns, "--depth", "freeze", "--wait")
+	for range 5 {
+		if !couldNotFreeze(get(t, h, cluster(cd.Name))) {
+			break
+		}
+		h.thaw(t, ns, cd)
+		h.hotspare(t, "cluster", "hibernate", "mine", "-n", ns, "--depth", "freeze", "--wait")
+	}
 	h.asleepAt(t, cd, hivev1.DepthFreeze, "The cluster is hibernating at depth freeze.")
 }
 

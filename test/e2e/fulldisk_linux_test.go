@@ -36,7 +36,7 @@ func TestAHubThatCannotWriteEndsInAMessageAndLosesNothing(t *testing.T) {
 	}
 	select {
 	case <-h.ended:
-	case <-time.After(quickly):
+	case <-time.After(patience):
 		t.Fatalf("it runs on:\n%s", h.said)
 	}
 	said := h.said.String()

@@ -133,6 +133,7 @@ func TestWhoMayChangeTheGatesOfAPool(t *testing.T) {
 	h.create(t, pool)
 	h.kubectl(t, "create", "role", "policies", "-n", ns, "--verb=*", "--resource=poolpolicies.hotspare.io,clusterbootstraps.hotspare.io")
 	h.kubectl(t, "create", "rolebinding", "policies", "-n", ns, "--role=policies", "--user=bob")
+	person{h, "bob"}.may(t, "get", "poolpolicies", "-n", ns) // the API server has read his rights
 	refused := func(what, input, words string, args ...string) {
 		t.Helper()
 		r := h.run(t, input, append([]string{"kubectl", "-n", ns, "--as", "bob"}, args...)...)
@@ -149,6 +150,7 @@ func TestWhoMayChangeTheGatesOfAPool(t *testing.T) {
 	other := h.namespace(t)
 	h.kubectl(t, "create", "role", "pools", "-n", other, "--verb=*", "--resource=clusterpools.hive.openshift.io,clusterbootstraps.hotspare.io")
 	h.kubectl(t, "create", "rolebinding", "pools", "-n", other, "--role=pools", "--user=bob")
+	person{h, "bob"}.may(t, "get", "clusterpools", "-n", other)
 	steps := func(from string) string {
 		return strings.Replace(manifest("ClusterBootstrap", `{"steps":[{"name":"a","manifests":{"from":[`+from+`]}}]}`), fmt.Sprintf("%q", ns), fmt.Sprintf("%q", other), 1)
 	}

@@ -47,7 +47,7 @@ func TestAnInventoryOfLocalClustersHandsOutNamesAndPorts(t *testing.T) {
 	if nodes := strings.Fields(h.kubectl(t, "--kubeconfig", config, "get", "nodes", "-o", "name")); len(nodes) != 2 {
 		t.Errorf("nodes %v, want two", nodes)
 	}
-	h.kubectl(t, "--kubeconfig", config, "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")
+	h.kubectl(t, "--kubeconfig", config, "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=4m")
 	h.applied(t, ns, "good", hivev1.ReasonApplySucceeded)
 
 	t.Log("what is broken is told")

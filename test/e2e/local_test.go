@@ -45,7 +45,7 @@ func TestAPoolOfLocalClustersServesClaims(t *testing.T) {
 	h.settled(t, pool)
 
 	t.Log("claim run hands a command a cluster that works, and takes it back")
-	r := h.run(t, "", "claim", "run", "dev", "-n", ns, "--", binary, "kubectl", "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")
+	r := h.run(t, "", "claim", "run", "dev", "-n", ns, "--", binary, "kubectl", "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=4m")
 	if r.code != 0 || strings.Count(r.out, "condition met") != 2 {
 		t.Errorf("claim run: exit code %d, want both nodes ready\n%s", r.code, r.all())
 	}
@@ -92,12 +92,12 @@ func workable(t *testing.T, h *hub, kubeconfig string) {
 	kubectl := func(args ...string) string {
 		return h.kubectl(t, append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	}
-	kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")
+	kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=4m")
 	if nodes := strings.Fields(kubectl("get", "nodes", "-o", "name")); len(nodes) != 2 {
 		t.Errorf("nodes %v, want one control plane and one worker", nodes)
 	}
 	kubectl("create", "deployment", "web", "--image=registry.example/web", "--replicas=2")
-	kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	kubectl("rollout", "status", "deployment/web", "--timeout=4m")
 	phases := strings.Fields(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.phase}"))
 	if !slices.Equal(phases, []string{"Running", "Running"}) {
 		t.Errorf("phases of the deployment's pods %v, want two Running", phases)

@@ -68,7 +68,7 @@ func TestMachinePoolsOfALocalCluster(t *testing.T) {
 	t.Log("from two to one: the empty one goes")
 	g.kubectl(t, "create", "deployment", "busy", "--image=registry.example/x")
 	g.kubectl(t, "patch", "deployment", "busy", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":"`+g.infraID+`-gpu-1"}}}}}`)
-	g.kubectl(t, "rollout", "status", "deployment/busy", "--timeout=60s")
+	g.kubectl(t, "rollout", "status", "deployment/busy", "--timeout=4m")
 	h.hotspare(t, "kubectl", "scale", "machinepool", "grouped-gpu", "-n", ns, "--replicas=1")
 	g.synced(t, gpu, 1)
 	if left := g.nodes(t, "gpu", 1); left[0] != g.infraID+"-gpu-1" {
@@ -208,7 +208,8 @@ func (g *grouped) marked(t *testing.T) {
 		t.Fatalf("nodes with the label: %d, %v", len(list.Items), err)
 	}
 	for _, n := range list.Items {
-		if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "gpu" || n.Labels["node-role.kubernetes.io/worker"] != "" {
+		taints := slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
+		if len(taints) != 1 || taints[0].Key != "gpu" || n.Labels["node-role.kubernetes.io/worker"] != "" {
 			t.Errorf("node %s has taints %v, labels %v", n.Name, n.Spec.Taints, n.Labels)
 		}
 		raw, err := g.api.CoreV1().RESTClient().Get().

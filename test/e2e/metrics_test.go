@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -105,7 +106,11 @@ func (h *hub) scrape(ctx context.Context, t *testing.T) (string, error) {
 	var status struct {
 		Metrics string `json:"metrics"`
 	}
-	if err := json.Unmarshal([]byte(h.hotspare(t, "status", "-o", "json")), &status); err != nil {
+	r := h.run(t, "", "status", "-o", "json")
+	if r.code != 0 {
+		return "", errors.New(r.all())
+	}
+	if err := json.Unmarshal([]byte(r.out), &status); err != nil {
 		t.Fatal(err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, status.Metrics, nil)

@@ -60,6 +60,7 @@ func TestAPolicySetsTheCountsOfAPool(t *testing.T) {
 	policy.Spec.Size = &v1alpha1.CountLimits{Max: &most}
 	h.kubectl(t, "create", "role", "policies", "-n", ns, "--verb=*", "--resource=poolpolicies.hotspare.io")
 	h.kubectl(t, "create", "rolebinding", "policies", "-n", ns, "--role=policies", "--user=bob")
+	person{h, "bob"}.may(t, "get", "poolpolicies", "-n", ns) // the API server has read his rights
 	for mode, refusal := range map[v1alpha1.PolicyMode]string{v1alpha1.PolicyAuto: "ask somebody who may patch the pool", v1alpha1.PolicyRecommend: ""} {
 		manifest := fmt.Sprintf(`{"apiVersion":"hotspare.io/v1alpha1","kind":"PoolPolicy","metadata":{"name":"dev","namespace":%q},"spec":{"mode":%q,"size":{"max":2}}}`, ns, mode)
 		r := h.run(t, manifest, "kubectl", "--as", "bob", "create", "--dry-run=server", "-f", "-")

@@ -81,8 +81,8 @@ func TestAMissedSlotIsMadeUpForAndAChangeByHandWins(t *testing.T) {
 	cd := h.served(t, mine)
 	h.settled(t, pool)
 
-	at := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
-	if time.Until(at) < 50*time.Second { // time to stop the hub
+	at := time.Now().UTC().Truncate(time.Minute).Add(2 * time.Minute)
+	if time.Until(at) < 110*time.Second { // time to stop the hub
 		at = at.Add(time.Minute)
 	}
 	ps := claimsSleepAt(ns, at)

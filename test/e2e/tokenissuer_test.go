@@ -37,7 +37,7 @@ const (
 	// jobSecret is what a job shows to get tokens.
 	jobSecret = "secret-of-the-job"
 	// tokenLifetime is shorter than a job of the tests waits for its cluster.
-	tokenLifetime = 20 * time.Second
+	tokenLifetime = 45 * time.Second
 )
 
 func startTokenIssuer() (*tokenIssuer, error) {

@@ -326,7 +326,7 @@ func TestAPersonTheHubKnowsNoMoreIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := sight.List(ctx, &hivev1.ClusterPoolList{}); !errors.Is(err, userclient.ErrUnknown) || !p.HasLostAccess() {
 		t.Errorf("%v, lost %t", err, p.HasLostAccess())

@@ -201,7 +201,7 @@ func TestANodeThatConnectsAgainIsReached(t *testing.T) {
 	_ = first.conn.Close()
 	second := connectNode(t, path, "10.128.0.2")
 	second.serveEcho(t, 80)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	conn, err := n.DialContext(ctx, "tcp", "10.128.0.2:80")
 	if err != nil {

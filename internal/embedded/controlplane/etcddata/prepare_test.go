@@ -65,7 +65,7 @@ func startEtcd(t *testing.T, c *embed.Config) *embed.Etcd {
 	}
 	select {
 	case <-e.Server.ReadyNotify():
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("etcd is not ready") // Close would wait for it
 	}
 	return e

@@ -224,7 +224,7 @@ func (l *life) kill() {
 
 func (b *bench) until(what string, done func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		if done() {
 			return
 		}
