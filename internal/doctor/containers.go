@@ -20,6 +20,9 @@ const goal = "To run real pods, "
 const (
 	usualInotifyInstances = 128
 	usualInotifyWatches   = 8192
+	// manyInotifyInstances is enough for many pods with cgroups of version 2, where containerd takes an instance for each container
+	// of a root worker.
+	manyInotifyInstances = 1024
 )
 
 // checkContainers checks what real pods need in addition to the hub.
@@ -233,6 +236,11 @@ func (f Facts) checkInotify() result {
 			return newResult(check, Containers, Note, "%s is %d: containers may report \"too many open files\"", limit.name, limit.is.Value).
 				withRemedy(remedy.New("To run many real pods, raise the limit.", command), "", "")
 		}
+	}
+	if f.UserID == 0 && f.Cgroups.Version == 2 && f.InotifyInstances.Value < manyInotifyInstances {
+		command := f.asRoot(fmt.Sprintf("sysctl -w fs.inotify.max_user_instances=%d", manyInotifyInstances))
+		return newResult(check, Containers, Note, "max_user_instances is %d, and with cgroups of version 2 each container takes one", f.InotifyInstances.Value).
+			withRemedy(remedy.New("To run more real pods than that, raise the limit.", command), "", "")
 	}
 	return newResult(check, Containers, OK, "%d instances, %d watches", f.InotifyInstances.Value, f.InotifyWatches.Value)
 }

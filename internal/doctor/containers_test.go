@@ -152,6 +152,11 @@ func TestFindingsAboutContainers(t *testing.T) {
 			change: func(f *Facts) { f.InotifyInstances.Value = 127 },
 			want:   []string{`Note inotify: max_user_instances is 127: containers may report "too many open files"`},
 		},
+		"the usual instances of inotify with cgroups of version 2": {
+			change: func(f *Facts) { f.Cgroups.Version, f.InotifyInstances.Value = 2, 128 },
+			want:   []string{"Note inotify: max_user_instances is 128, and with cgroups of version 2 each container takes one"},
+		},
+		"many instances of inotify with cgroups of version 2": {change: func(f *Facts) { f.Cgroups.Version, f.InotifyInstances.Value = 2, 1024 }},
 		"few watches of inotify": {
 			change: func(f *Facts) { f.InotifyWatches.Value = 8191 },
 			want:   []string{`Note inotify: max_user_watches is 8191: containers may report "too many open files"`},

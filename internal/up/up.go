@@ -50,6 +50,7 @@ import (
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/hub"
 	"hotspare.io/hotspare/internal/listen"
+	"hotspare.io/hotspare/internal/logfile"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up/containersrecord"
@@ -148,7 +149,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		err = explainStorageLimit(o.Dir, err)
 		err = errors.Join(err, run.End(o.Dir, err, time.Now()))
 	}()
-	log, err := openLogFile(LogPath(o.Dir))
+	log, err := openLogFile(ctx, LogPath(o.Dir))
 	if err != nil {
 		return err
 	}
@@ -420,20 +421,17 @@ func createDefaultImageSet(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// maxLogSize is the size in bytes from which the log of the last run is renamed.
+// maxLogSize is the maximum size in bytes of the log and of its predecessor.
 const maxLogSize = 32 << 20
 
-// openLogFile opens the log and redirects the log output of libraries to it.
-func openLogFile(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, fmt.Errorf("rotating the log: %w", err)
-		}
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+// openLogFile opens the log, redirects the log output of libraries to it, and limits its size until ctx ends.
+func openLogFile(ctx context.Context, path string) (*os.File, error) {
+	f, err := logfile.Open(path, maxLogSize)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log: %w", err)
+		return nil, err
 	}
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(f, nil)))
+	log := logr.FromSlogHandler(slog.NewTextHandler(f, nil))
+	ctrl.SetLogger(log)
+	go logfile.KeepLimited(ctx, clock.RealClock{}, maxLogSize, func() []string { return []string{path} }, func(err error) { log.Error(err, "limiting the log") })
 	return f, nil
 }

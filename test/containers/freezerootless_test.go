@@ -33,7 +33,7 @@ func TestAnOrdinaryUserFreezesACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Hibernating (freeze)", "restarts after the thaw: 0\n"} {
+	for _, want := range []string{"Hibernating (freeze)", "restarts after the thaw: 0\n", "nodes without metrics of pods: 1\n", "pods with metrics: 0\n"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it does not print %q", want)
 		}
@@ -67,11 +67,13 @@ $H kubectl wait clusterdeployment/own --for=jsonpath='{.spec.installed}'=true --
 SECRET=$($H kubectl get clusterdeployment own -o jsonpath='{.spec.clusterMetadata.adminKubeconfigSecretRef.name}')
 $H kubectl get secret $SECRET -o 'go-template={{.data.kubeconfig | base64decode}}' > own.kubeconfig
 $H kubectl --kubeconfig own.kubeconfig apply -f $HOME/pod.yaml
-$H kubectl --kubeconfig own.kubeconfig wait pod/web --for=condition=Ready --timeout=60s
+$H kubectl --kubeconfig own.kubeconfig wait pod/web --for=condition=Ready --timeout=3m
 $H cluster hibernate own --depth freeze --wait
 $H cluster list
 $H cluster resume own --wait
 echo "restarts after the thaw: $($H kubectl --kubeconfig own.kubeconfig get pod web -o jsonpath='{.status.containerStatuses[0].restartCount}')"
+echo "nodes without metrics of pods: $($H kubectl --kubeconfig own.kubeconfig get nodes -l hotspare.io/unmeasured-pods --no-headers | wc -l)"
+echo "pods with metrics: $($H kubectl --kubeconfig own.kubeconfig get --raw /apis/metrics.k8s.io/v1beta1/pods | grep -c '"containers"')"
 $H cluster hibernate own --wait
 kill -9 $HUB
 `

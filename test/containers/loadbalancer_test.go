@@ -19,7 +19,7 @@ func testLoadBalancer(t *testing.T, c *cluster) {
 	c.kubectl("expose", "deployment", "web", "--type=LoadBalancer", "--name=balanced", "--port=80", "--target-port=8080")
 	address := c.loadBalancerAddress("balanced")
 	answered := map[string]bool{}
-	for range 6 {
+	for range 30 {
 		answered[getFromHost(t, "http://"+address+"/hostname")] = true
 	}
 	if len(answered) != 2 {

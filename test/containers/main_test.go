@@ -55,7 +55,12 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	settings := readKernelSettings()
 	code := m.Run()
+	if now := readKernelSettings(); now != settings {
+		fmt.Fprintf(os.Stderr, "the settings of this computer were\n%s\nand are\n%s\n", settings, now)
+		code = 1
+	}
 	if err := shared.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -65,6 +70,16 @@ func run(m *testing.M) int {
 		code = 1
 	}
 	return code
+}
+
+// readKernelSettings reads the settings that a kubelet changes. No worker has started yet when it is called first.
+func readKernelSettings() string {
+	var out strings.Builder
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
+		raw, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		fmt.Fprintf(&out, "%s=%s %v\n", name, strings.TrimSpace(string(raw)), err)
+	}
+	return out.String()
 }
 
 // hub is a hotspare up.

@@ -29,17 +29,19 @@ func TestPods(t *testing.T) {
 		"a Service is reached by its address, its name and a port of each node": testServices,
 		"a LoadBalancer Service is reached from this computer":                  testLoadBalancer,
 		"a pod reaches the API by its name, with the rights of its account":     testAPIFromPod,
-		"exec, logs and cp":            testExec,
-		"port-forward":                 testPortForward,
-		"volumes":                      testVolumes,
-		"a Job with an init container": testJob,
-		"limits of memory":             testLimits,
-		"a limit of processes":         testProcessLimit,
-		"images that cannot be pulled say why in the events of their pods":           testBadImages,
-		"a registry in the cluster":                                                  testClusterRegistry,
-		"top prints what nodes and pods use, and only to those who may read it":      testTop,
-		"a HorizontalPodAutoscaler scales a busy Deployment":                         testAutoscaling,
-		"a metrics-server of the cluster's users replaces ours for as long as it is": testOwnMetricsServer,
+		"exec, logs and cp": testExec,
+		"port-forward":      testPortForward,
+		"volumes":           testVolumes,
+		"a pod that shares the memory of its node does not share that of this computer": testSharedMemory,
+		"a taint with effect NoExecute ends the pods that do not tolerate it":           testNoExecute,
+		"a Job with an init container":                                                  testJob,
+		"limits of memory":                                                              testLimits,
+		"a limit of processes":                                                          testProcessLimit,
+		"images that cannot be pulled say why in the events of their pods":              testBadImages,
+		"a registry in the cluster":                                                     testClusterRegistry,
+		"top prints what nodes and pods use, and only to those who may read it":         testTop,
+		"a HorizontalPodAutoscaler scales a busy Deployment":                            testAutoscaling,
+		"a metrics-server of the cluster's users replaces ours for as long as it is":    testOwnMetricsServer,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c.of(t)) })
 	}
@@ -98,6 +100,52 @@ func testServices(t *testing.T, c *cluster) {
 	if len(answered) != 2 {
 		t.Errorf("these replicas answered: %v", answered)
 	}
+}
+
+// testSharedMemory looks for a file in this computer's /dev/shm, from a pod with hostIPC.
+func testSharedMemory(t *testing.T, c *cluster) {
+	f, err := os.CreateTemp("/dev/shm", "hotspare-test-")
+	if err != nil {
+		t.Skipf("this computer has no /dev/shm: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(f.Name()) })
+	_ = f.Close()
+	c.apply(fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata: {name: ipc}
+spec:
+  hostIPC: true
+  restartPolicy: Never
+  containers:
+  - {name: main, image: "hotspare.test/testpod:1", command: [sh, -c, "echo > /dev/shm/of-the-pod && if [ -e %s ]; then echo seen; else echo hidden; fi"]}
+`, f.Name()))
+	c.kubectl("wait", "pod/ipc", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=3m")
+	if out := strings.TrimSpace(c.kubectl("logs", "ipc")); out != "hidden" {
+		t.Errorf("the file of this computer is %s", out)
+	}
+	if _, err := os.Stat("/dev/shm/of-the-pod"); err == nil {
+		t.Error("the pod has written to the memory of this computer")
+	}
+}
+
+// testNoExecute taints the node that the client is not on.
+func testNoExecute(t *testing.T, c *cluster) {
+	const nodeOf = "jsonpath={.spec.nodeName}"
+	busy := c.kubectl("get", "pod", "client", "-o", nodeOf)
+	c.apply(fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata: {name: intolerant}
+spec:
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
+    {matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [%s]}]}]}}}
+  containers: [{name: main, image: "hotspare.test/testpod:1"}]
+`, busy))
+	c.kubectl("wait", "pod/intolerant", "--for=condition=Ready", "--timeout=3m")
+	node := c.kubectl("get", "pod", "intolerant", "-o", nodeOf)
+	c.kubectl("taint", "node", node, "test=now:NoExecute")
+	c.kubectl("wait", "pod/intolerant", "--for=delete", "--timeout=3m")
+	c.kubectl("taint", "node", node, "test-")
+	c.kubectl("rollout", "status", "deployment/web", "--timeout=3m")
 }
 
 func testAPIFromPod(t *testing.T, c *cluster) {

@@ -18,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/processtree"
 	"hotspare.io/hotspare/internal/embedded/usernamespace"
+	"hotspare.io/hotspare/internal/logfile"
 )
 
 // parentPipe is an environment variable that makes a machine stop when its standard input ends.
@@ -102,7 +103,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	if err := checkStartable(p); err != nil {
 		return newFailedResult(err)
 	}
-	log, err := openMachineLog(machine.LogPath(p.dir))
+	log, err := logfile.Open(machine.LogPath(p.dir), maxLogSize)
 	if err != nil {
 		return newFailedResult(err)
 	}

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
+	"hotspare.io/hotspare/internal/logfile"
 )
 
 // Run brings every machine to its desired state and keeps it there until ctx ends. Then it stops
@@ -21,6 +23,9 @@ func (s *Store) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("running the machines of %s: %w", s.dir, err)
 	}
+	go logfile.KeepLimited(ctx, clock.RealClock{}, maxLogSize, s.listLogs, func(err error) {
+		logr.FromContextOrDiscard(ctx).Error(err, "limiting the log of a machine")
+	})
 	err = s.recoverMachines(ctx)
 	if err == nil {
 		s.reconcileUntilDone(ctx)

@@ -80,6 +80,10 @@ const CrashExitCode = 137
 // why.
 const SimulatedPods corev1.NodeConditionType = "SimulatedPods"
 
+// LabelUnmeasuredPods is a label of nodes that run containers without control groups, so that the kubelet measures in place of a
+// pod all that its user runs on this computer.
+const LabelUnmeasuredPods = "hotspare.io/unmeasured-pods"
+
 // ContainerRuntimeUnhealthy is the type of a condition of nodes that run containers, named as node-problem-detector names
 // it: it is True while containerd does not run, and its message says why.
 const ContainerRuntimeUnhealthy corev1.NodeConditionType = "ContainerRuntimeUnhealthy"

@@ -88,12 +88,18 @@ func IsOutside(a netip.Addr) bool { return isOutside(a) }
 
 // isOutside reports whether a pod may connect to an address outside of the cluster. It may not
 // connect to this computer's loopback interface, where other clusters serve their APIs, nor to
-// link-local addresses, where clouds serve the credentials of their machines. Addresses of the
+// link-local and other addresses where clouds serve the credentials of their machines. Addresses of the
 // cluster that the gateway is asked for do not exist.
 func isOutside(a netip.Addr) bool {
 	return a.IsGlobalUnicast() && !a.IsLoopback() && !machine.PodNetwork.Contains(a) && !serviceNetwork.Contains(a) && !reserved.Contains(a) &&
-		!thisNetwork.Contains(a)
+		!thisNetwork.Contains(a) && a != alibabaMetadata && a != azureWireServer
 }
+
+// Addresses at which clouds serve the credentials of their machines, and that are not link-local.
+var (
+	alibabaMetadata = netip.MustParseAddr("100.100.100.200")
+	azureWireServer = netip.MustParseAddr("168.63.129.16")
+)
 
 var (
 	// serviceNetwork contains the addresses of Services, as in package controlplane.

@@ -98,18 +98,28 @@ func (g *gateway) receive(frame []byte) {
 }
 
 // isForGateway reports whether the gateway handles a frame. The stack, which answers for every
-// address, would also answer requests for the Ethernet address of a node.
+// address, would also answer requests for the Ethernet address of a node, and pings of addresses that nobody has.
 func isForGateway(frame []byte) bool {
 	destination := hardwareAddress(frame[0:6])
 	if destination != gatewayHardwareAddress && !destination.isGroup() {
 		return false
 	}
-	if tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(frame[12:14])) != header.ARPProtocolNumber {
+	switch tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(frame[12:14])) {
+	case header.ARPProtocolNumber:
+		request := header.ARP(frame[headerSize:])
+		return len(request) >= header.ARPSize &&
+			(request.Op() != header.ARPRequest || [4]byte(request.ProtocolAddressTarget()) == machine.Gateway.As4())
+	case header.IPv4ProtocolNumber:
+		packet := header.IPv4(frame[headerSize:])
+		return packet.IsValid(len(packet)) && (!isPing(packet) || packet.DestinationAddress() == toStackAddress(machine.Gateway))
+	default:
 		return true
 	}
-	request := header.ARP(frame[headerSize:])
-	return len(request) >= header.ARPSize &&
-		(request.Op() != header.ARPRequest || [4]byte(request.ProtocolAddressTarget()) == machine.Gateway.As4())
+}
+
+func isPing(packet header.IPv4) bool {
+	message := packet.Payload()
+	return packet.TransportProtocol() == header.ICMPv4ProtocolNumber && len(message) > 0 && header.ICMPv4Type(message[0]) == header.ICMPv4Echo
 }
 
 // transmit passes the stack's frames to the switch until ctx ends.

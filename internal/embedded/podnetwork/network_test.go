@@ -17,6 +17,7 @@ import (
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/channel"
 	"gvisor.dev/gvisor/pkg/tcpip/link/ethernet"
 	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
@@ -244,9 +245,42 @@ func TestWhatIsOutside(t *testing.T) {
 		"10.128.0.1":      false,
 		"10.131.255.255":  false,
 		"172.30.0.1":      false,
+		"100.100.100.200": false,
+		"168.63.129.16":   false,
+		"168.63.129.17":   true,
 	} {
 		if got := isOutside(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s is outside: %t", address, got)
+		}
+	}
+}
+
+// A ping of an address that nobody has is not answered, whoever waits for that address.
+func TestTheGatewayAnswersPingsOfItsOwnAddressOnly(t *testing.T) {
+	frame := func(to string, protocol tcpip.TransportProtocolNumber, message ...byte) []byte {
+		f := make([]byte, headerSize+header.IPv4MinimumSize, maxFrame)
+		copy(f, gatewayHardwareAddress[:])
+		f[12] = 0x08 // IPv4
+		header.IPv4(f[headerSize:]).Encode(&header.IPv4Fields{
+			TotalLength: uint16(header.IPv4MinimumSize + len(message)), TTL: 64, Protocol: uint8(protocol),
+			SrcAddr: toStackAddress(netip.MustParseAddr("10.128.0.2")), DstAddr: toStackAddress(netip.MustParseAddr(to)),
+		})
+		return append(f, message...)
+	}
+	ping, unreachable := byte(header.ICMPv4Echo), byte(header.ICMPv4DstUnreachable)
+	for name, tc := range map[string]struct {
+		frame []byte
+		want  bool
+	}{
+		"a ping of the gateway":           {frame("10.128.0.1", header.ICMPv4ProtocolNumber, ping, 0, 0, 0, 0, 0, 0, 0), true},
+		"a ping of another address":       {frame("203.0.113.7", header.ICMPv4ProtocolNumber, ping, 0, 0, 0, 0, 0, 0, 0), false},
+		"an answer to another address":    {frame("203.0.113.7", header.ICMPv4ProtocolNumber, unreachable, 3, 0, 0), true},
+		"a connection to another address": {frame("203.0.113.7", header.TCPProtocolNumber, ping), true},
+		"half a packet":                   {frame("203.0.113.7", header.TCPProtocolNumber)[:headerSize+10], false},
+		"a ping without a message":        {frame("203.0.113.7", header.ICMPv4ProtocolNumber), true},
+	} {
+		if got := isForGateway(tc.frame); got != tc.want {
+			t.Errorf("%s is for the gateway: %t", name, got)
 		}
 	}
 }

@@ -26,7 +26,7 @@ import (
 )
 
 // controllers are the controllers that a small cluster needs. None of them evicts pods from an
-// unreachable node: it may only be suspended.
+// unreachable node.
 var controllers = []string{
 	"bootstrap-signer-controller",
 	"certificatesigningrequest-approving-controller",
@@ -62,6 +62,7 @@ var containerControllers = []string{
 	"persistentvolumeclaim-protection-controller",
 	"replicationcontroller-controller",
 	"resourcequota-controller",
+	"taint-eviction-controller",
 	"ttl-after-finished-controller",
 }
 
@@ -94,7 +95,7 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 		}
 		defer pods.Close()
 		options.DialCluster = pods.dialCluster
-		options.IsMeasured = node.RunsContainers
+		options.IsMeasured = node.MeasuresPods
 		options.Names = []string{machine.Gateway.String()}
 		options.Controllers = slices.Concat(controllers, containerControllers)
 	}

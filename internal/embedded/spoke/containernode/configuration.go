@@ -60,6 +60,7 @@ disabled_plugins = [
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
+        NoNewKeyring = {{.NoKeyrings}}
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "/etc/containerd/certs.d"
 `))
@@ -69,8 +70,8 @@ func writeConfiguration(o Options, p programs) error {
 	var containerd bytes.Buffer
 	err := containerdConfig.Execute(&containerd, struct {
 		Socket, PauseImage, Plugins string
-		DisableCgroup               bool
-	}{containerdSocket, pauseImage, p.plugins, !hasCgroups()})
+		DisableCgroup, NoKeyrings   bool
+	}{containerdSocket, pauseImage, p.plugins, !hasCgroups(), isUserNamespace()}) // a user may have 200 keyrings in all, one for each container
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", containerdConfigPath, err)
 	}

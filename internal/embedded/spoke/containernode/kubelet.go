@@ -22,6 +22,7 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 
 	"hotspare.io/hotspare/internal/embedded/controlplane/kubeversion"
+	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 )
 
@@ -91,6 +92,9 @@ func newKubeletServer(o Options) (*options.KubeletServer, error) {
 	f.HostnameOverride = o.Machine.Name
 	f.NodeIP = o.Machine.NodeAddress().String()
 	f.RootDirectory = kubeletPath
+	if !hasCgroups() {
+		f.NodeLabels = map[string]string{machine.LabelUnmeasuredPods: ""}
+	}
 	f.CertDirectory = filepath.Join(kubeletPath, "pki")
 	c := &s.KubeletConfiguration
 	configureServing(c)

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/component-helpers/node/util/sysctl"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/nodeprograms"
@@ -195,10 +197,45 @@ func (r *rootBuilder) addKernelFolders(groups []machine.CgroupHierarchy) {
 	r.mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	r.addCgroups(groups)
 	r.bind("/dev", "/dev", unix.MS_REC)
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() { // pods with hostIPC see that of the node
+		r.mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777")
+	}
 	r.mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755")
 	r.mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
 	r.mkdir("/root", 0o700)
 	r.mkdir("/mnt", folderMode)
+	if !isUserNamespace() {
+		r.coverKernelSettings()
+	}
+}
+
+// kernelSettings are settings of the whole computer that the kubelet changes to these values when it starts, if it is root and
+// they are different. They are files in /proc/sys.
+var kernelSettings = map[string]int{
+	sysctl.VMOvercommitMemory: sysctl.VMOvercommitMemoryAlways,
+	sysctl.VMPanicOnOOM:       sysctl.VMPanicOnOOMInvokeOOMKiller,
+	sysctl.KernelPanic:        sysctl.KernelPanicRebootTimeout,
+	sysctl.KernelPanicOnOops:  sysctl.KernelPanicOnOopsAlways,
+	sysctl.RootMaxKeys:        sysctl.RootMaxKeysSetting,
+	sysctl.RootMaxBytes:       sysctl.RootMaxBytesSetting,
+}
+
+// coverKernelSettings covers kernelSettings by files with the values that the kubelet expects: those of the computer stay as they
+// are. The second proc file system is not covered: the kernel lets a user namespace of a pod mount one only if the node has such a
+// one.
+func (r *rootBuilder) coverKernelSettings() {
+	const folder = "/run/kernel-settings"
+	r.mkdir(folder, 0o700)
+	for name, value := range kernelSettings {
+		setting := filepath.Join("/proc/sys", name)
+		if _, err := os.Stat(setting); err != nil {
+			continue
+		}
+		cover := r.path(filepath.Join(folder, strings.ReplaceAll(name, "/", ".")))
+		r.do("write "+cover, func() error { return os.WriteFile(cover, []byte(strconv.Itoa(value)+"\n"), 0o400) })
+		r.bind(cover, setting, unix.MS_RDONLY)
+	}
+	r.mount("proc", "/run/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
 // cgroupRoot is where hierarchies of control groups are mounted.

@@ -100,9 +100,10 @@ func setNodeCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.T
 	return fresh
 }
 
-// RunsContainers reports whether the pods of a node are containers.
-func RunsContainers(n *corev1.Node) bool {
-	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+// MeasuresPods reports whether the pods of a node are containers of which its kubelet measures what each uses.
+func MeasuresPods(n *corev1.Node) bool {
+	_, isUnmeasured := n.Labels[local.LabelUnmeasuredPods]
+	return !isUnmeasured && !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == local.SimulatedPods && c.Status == corev1.ConditionTrue
 	})
 }

@@ -81,17 +81,19 @@ func TestTheStatusSaysWhyPodsAreSimulated(t *testing.T) {
 	}
 }
 
-func TestOnlyOtherNodesRunContainers(t *testing.T) {
+func TestOnlyNodesThatRunContainersInControlGroupsMeasurePods(t *testing.T) {
 	simulated, _ := bootInfo{}.nextNodeStatus(corev1.NodeStatus{}, noon)
 	for name, tc := range map[string]struct {
 		conditions []corev1.NodeCondition
+		labels     map[string]string
 		want       bool
 	}{
-		"a node of this package":                   {simulated.Conditions, false},
-		"another node":                             {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, true},
-		"another node, which says that it does so": {[]corev1.NodeCondition{{Type: local.SimulatedPods, Status: corev1.ConditionFalse}}, true},
+		"a node of this package":                   {simulated.Conditions, nil, false},
+		"another node":                             {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, nil, true},
+		"another node, which says that it does so": {[]corev1.NodeCondition{{Type: local.SimulatedPods, Status: corev1.ConditionFalse}}, nil, true},
+		"another node, without control groups":     {nil, map[string]string{local.LabelUnmeasuredPods: ""}, false},
 	} {
-		if got := RunsContainers(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}}); got != tc.want {
+		if got := MeasuresPods(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}, Status: corev1.NodeStatus{Conditions: tc.conditions}}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
