@@ -115,6 +115,9 @@ func BestWeekly(t Trace, o Options, share float64, maxWait time.Duration, zone *
 		total++
 	})
 	missed := total
+	if lead == 0 {
+		missed = 0 // a cluster that hibernates resumes in time
+	}
 	var best Result
 	for margin := 1.0; margin > 0.05; margin *= 0.9 {
 		for missed > (1-share)*total*margin {

@@ -208,3 +208,44 @@ func TestTheSearchFindsTheSmallestFromAnyGuess(t *testing.T) {
 		}
 	}
 }
+
+// Claims that never get a cluster are late, whenever they have arrived; those from before the results do not count.
+func TestClaimsThatAreNeverServedAreLate(t *testing.T) {
+	const year = 365 * 24 * 3600
+	var tr Trace
+	for i := range int64(100) {
+		tr.Claims = append(tr.Claims, Claim{Arrived: i * 3600, Held: year})
+	}
+	one := 1
+	o := Options{Resume: Duration{Median: 5 * time.Minute}, Install: Duration{Median: 40 * time.Minute}, MaxSize: &one, From: time.Unix(90*3600, 0), To: time.Unix(100*3600, 0)}
+	got := Replay(tr, Static{Running: 1, Size: 1}, o, 10*time.Minute)
+	if got.Claims != 10 || got.Unserved != 10 || got.Within != 0 || got.Immediate != 0 {
+		t.Errorf("%d claims, %d of them unserved, %g in time, %g at once", got.Claims, got.Unserved, got.Within, got.Immediate)
+	}
+}
+
+// A backlog is served after the end, and its waits count, however long it is.
+func TestALongBacklogIsServedAfterTheEnd(t *testing.T) {
+	var tr Trace
+	for range 1200 {
+		tr.Claims = append(tr.Claims, Claim{Arrived: 0, Held: 60})
+	}
+	most := 2
+	o := Options{Resume: Duration{Median: time.Minute}, Install: Duration{Median: time.Minute}, MaxSize: &most, From: time.Unix(0, 0), To: time.Unix(1, 0)}
+	if got := Replay(tr, Static{Running: 1, Size: 1}, o, 0); got.Unserved != 0 || got.Waits.Max < 3600 {
+		t.Errorf("%d of %d claims unserved, the longest wait is %gs", got.Unserved, got.Claims, got.Waits.Max)
+	}
+}
+
+// If claims may wait as long as a resume takes, no cluster needs to run.
+func TestNobodyRunsClustersForClaimsThatMayWait(t *testing.T) {
+	var tr Trace
+	for i := range int64(500) {
+		tr.Claims = append(tr.Claims, Claim{Arrived: i * 7200})
+	}
+	o := Options{Resume: Duration{Median: 5 * time.Minute}, Install: Duration{Median: 40 * time.Minute}, From: time.Unix(0, 0), To: time.Unix(500*7200, 0)}
+	w, got := BestWeekly(tr, o, 0.99, 10*time.Minute, time.UTC)
+	if w.Most() != 0 || got.Hours.RunningIdle != 0 || got.Within < 0.99 {
+		t.Errorf("up to %d run, %g h idle, %g in time", w.Most(), got.Hours.RunningIdle, got.Within)
+	}
+}

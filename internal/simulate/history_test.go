@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +18,10 @@ func TestATraceOfARecordHasItsClaims(t *testing.T) {
 	}
 	h.Add("early", now.AddDate(0, 0, -60), false, now)
 	h.AddGap(now.Add(-9*time.Hour), now.Add(-6*time.Hour))
-	trace := NewTrace(&h)
+	trace, err := NewTrace(&h)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if n := len(trace.Claims); n != 9 {
 		t.Fatalf("%d claims, want 9", n)
 	}
@@ -28,5 +33,12 @@ func TestATraceOfARecordHasItsClaims(t *testing.T) {
 	}
 	if len(trace.Notes) != 2 {
 		t.Errorf("notes %v", trace.Notes)
+	}
+}
+
+// A ConfigMap that somebody has written may claim anything.
+func TestARecordHasALargestNumberOfClaims(t *testing.T) {
+	if _, err := newTrace([]demand.Bin{{Claims: 1}, {Start: 1, Claims: math.MaxUint32}}, 0); err == nil || !strings.Contains(err.Error(), "more than 50000000 claims") {
+		t.Errorf("4,294,967,295 claims: %v", err)
 	}
 }

@@ -79,8 +79,12 @@ type Auto struct {
 	Method sizing.Method
 	// Last is the last plan.
 	Last sizing.Plan
-	// Fallbacks counts the minutes in which the owner's setting was in effect.
-	Fallbacks int
+	// Fallbacks counts the minutes in which the owner's setting was in effect, and FallbacksAfter those of them after From.
+	// FallbackReason is why that was so the last time.
+	Fallbacks, FallbacksAfter int
+	FallbackReason            string
+	// From is when FallbacksAfter begins to count.
+	From time.Time
 
 	learned *sizing.Learned
 }
@@ -129,6 +133,10 @@ func (a *Auto) Decide(s Seen) sizing.Setting {
 	}
 	if a.Last.Fallback != "" && !s.Arrived {
 		a.Fallbacks++
+		a.FallbackReason = a.Last.Fallback
+		if !s.Now.Before(a.From) {
+			a.FallbacksAfter++
+		}
 	}
 	a.Given.Current = next
 	return next

@@ -26,7 +26,7 @@ type world interface {
 }
 
 // replayTrace steps the clock from event to event until the end, and then until no claim waits any more, at
-// most as long as a few installs take.
+// most for afterEnd.
 func replayTrace(t Trace, p Policy, w world, r *recorder) {
 	next, tick := 0, r.last+pace
 	for {
@@ -60,18 +60,20 @@ func replayTrace(t Trace, p Policy, w world, r *recorder) {
 	decideUntilSettled(w, r)
 }
 
+// afterEnd is how long after the end claims that still wait can get their clusters, in seconds.
+const afterEnd = 30 * 24 * 3600
+
 // decideUntilSettled lets the claims that still wait get their clusters, so that their waits are counted.
 func decideUntilSettled(w world, r *recorder) {
-	const most = 1000
-	for range most {
+	for w.waitingClaims() > 0 {
 		now := w.nextEvent()
-		if w.waitingClaims() == 0 || now == never {
+		if now == never || now > r.to+afterEnd {
 			break
 		}
 		r.last = now
 		w.completeTransitions(now)
 	}
-	r.unserved = w.waitingClaims()
+	r.unserved = min(w.waitingClaims(), r.claims) // the oldest are served first
 }
 
 // ReplayAny replays a trace in the fastest way that is equivalent to the pool's own decider.

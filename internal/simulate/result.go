@@ -63,7 +63,7 @@ type Result struct {
 	// Within is the share that waited at most the objective's maxWait.
 	Within float64 `json:"within"`
 	Waits  Waits   `json:"waits"`
-	// Unserved is the number of claims that had no cluster when the simulation ended.
+	// Unserved is the number of these claims that had no cluster 30 days after the end. They are not in Waits.
 	Unserved int   `json:"unserved"`
 	Hours    Hours `json:"hours"`
 	// Resumes, Hibernations and Installs are counts of what was begun.

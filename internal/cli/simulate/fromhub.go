@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/simulate"
@@ -39,12 +41,33 @@ func (a commands) runFromHub(cmd *cobra.Command, q *options) error {
 				*d.to = d.is.String()
 			}
 		}
-		if err := usePoolPolicy(ctx, h, cmd, q, pool); err != nil {
+		if err := errors.Join(usePool(ctx, h, cmd, q, pool), usePoolPolicy(ctx, h, cmd, q, pool)); err != nil {
 			return err
 		}
 		q.trace = "pool " + h.Namespace + "/" + pool
-		return a.run(q, func() (simulate.Trace, error) { return simulate.NewTrace(&r.Demand), nil })
+		return a.run(q, func() (simulate.Trace, error) { return simulate.NewTrace(&r.Demand) })
 	})(cmd, nil)
+}
+
+// usePool makes the limits of a pool, and the ladder of depths at which its clusters sleep, the values of flags that are not set. A pool that does not exist any more has none.
+func usePool(ctx context.Context, h *base.Hub, cmd *cobra.Command, q *options, name string) error {
+	var pool hivev1.ClusterPool
+	if err := h.Get(ctx, h.ObjectKey(name), &pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading pool %s: %w", name, err)
+	}
+	if most := pool.Spec.MaxSize; most != nil && !cmd.Flags().Changed("max-size") {
+		q.maxSize = int(*most)
+	}
+	if most := pool.Spec.MaxConcurrent; most != nil && !cmd.Flags().Changed("max-concurrent") {
+		q.maxConcurrent = int(*most)
+	}
+	if ladder := pool.Annotations[hivev1.AnnotationSleepLadder]; ladder != "" && !cmd.Flags().Changed("sleep") {
+		q.sleep = ladder
+	}
+	return nil
 }
 
 // usePoolPolicy makes the PoolPolicy of a pool what auto means, and its objective, time zone and prices the values of flags that

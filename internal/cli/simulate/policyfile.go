@@ -102,6 +102,9 @@ func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
 	if f.Static != nil && (f.Static.Running < 0 || f.Static.Size < f.Static.Running || f.Static.Size > maxRunning) {
 		return nil, fmt.Errorf("static.running %d is not from 0 to static.size %d, or static.size is more than %d: correct them", f.Static.Running, f.Static.Size, maxRunning)
 	}
+	if f.Sleep != nil && len(s.options.Sleep) == 0 {
+		s.notes = append(s.notes, "spec.sleep of the policy is left out: set the ladder of depths with --sleep")
+	}
 	a := &simulate.Auto{Zone: p.Zone.String(), Method: f.Method, Given: sizing.Snapshot{
 		Objective: p.Objective, Calendar: p.Calendar, Limits: p.Limits,
 		Durations: s.options.Durations(),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"hotspare.io/hotspare/internal/cli/base"
@@ -49,7 +50,7 @@ type ScheduleEntry struct {
 func (s *study) replay(q *options) (Report, error) {
 	r := Report{
 		Trace: q.trace, From: s.options.From, To: s.options.To, Objective: s.share, MaxWaitSeconds: s.maxWait.Seconds(),
-		Hindsight: []Row{}, Notes: append(append([]string{}, s.trace.Notes...), s.notes...),
+		Hindsight: []Row{}, Notes: append([]string{}, s.trace.Notes...),
 	}
 	if s.priced {
 		r.Prices = &s.options.Prices
@@ -63,22 +64,53 @@ func (s *study) replay(q *options) (Report, error) {
 			return r, base.NewUsageError(err)
 		}
 	}
+	r.Notes = append(append(r.Notes, s.notes...), s.limitNotes()...)
 	for i, p := range policies {
+		a, isAuto := p.(*simulate.Auto)
+		if isAuto {
+			a.From = s.options.From
+		}
 		row := Row{Policy: q.policies[i], Result: simulate.ReplayAny(s.trace, p, s.options, s.maxWait)}
-		if a, ok := p.(*simulate.Auto); ok {
+		if isAuto {
 			row.FallbackHours = float64(a.Fallbacks) / 60
 			row.Static = &a.Given.Static
-			if aim := (sizing.Objective{Share: s.share, MaxWait: s.maxWait}); a.Given.Objective != aim {
-				r.Notes = append(r.Notes, fmt.Sprintf("%s has another objective than the settings in hindsight: %s. To compare them, set --at-once and --max-wait",
-					q.policies[i], describeObjective(a.Given.Objective.Share, a.Given.Objective.MaxWait)))
-			}
+			r.Notes = append(r.Notes, s.autoNotes(q.policies[i], a)...)
 		}
 		r.Policies = append(r.Policies, row)
 	}
 	if !q.noHindsight {
 		s.addHindsight(&r)
 	}
+	for _, row := range slices.Concat(r.Policies, r.Hindsight) {
+		if row.Unserved > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s: %d of its claims had no cluster 30 days after the end: they count as late, and their waits are left out",
+				row.Policy, row.Unserved))
+		}
+	}
 	return r, nil
+}
+
+// limitNotes says what limits of the pool do in a simulation that does not know when claims are released.
+func (s *study) limitNotes() []string {
+	isHeld := func(c simulate.Claim) bool { return c.Held > 0 }
+	if s.options.MaxSize == nil && s.options.MaxConcurrent == nil || slices.ContainsFunc(s.trace.Claims, isHeld) {
+		return nil
+	}
+	return []string{"it is not known how long claims keep their clusters: they count as released at once, so the limits of the pool delay fewer claims than they would"}
+}
+
+// autoNotes says what to know of the results of a policy that sizes the pool.
+func (s *study) autoNotes(name string, a *simulate.Auto) []string {
+	var out []string
+	if aim := (sizing.Objective{Share: s.share, MaxWait: s.maxWait}); a.Given.Objective != aim {
+		out = append(out, fmt.Sprintf("%s has another objective than the settings in hindsight: %s. To compare them, set --at-once and --max-wait",
+			name, describeObjective(a.Given.Objective.Share, a.Given.Objective.MaxWait)))
+	}
+	if share := float64(a.FallbacksAfter) / s.options.To.Sub(s.options.From).Minutes(); share >= 0.005 {
+		out = append(out, fmt.Sprintf("%s kept the setting that the owner would have chosen, %d running of %d, in %.0f%% of the time of the results: %s",
+			name, a.Given.Static.Running, a.Given.Static.Size, 100*min(share, 1), a.FallbackReason))
+	}
+	return out
 }
 
 // addHindsight adds the best static setting and the best weekly schedule that somebody who knows the

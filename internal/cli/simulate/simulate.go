@@ -23,8 +23,9 @@ clusters cost. The simulation runs the pool's own decider on a simulated clock: 
 seconds. It changes nothing, and needs no hub to replay a trace.
 
 With --from-hub it replays the claims that the hub has recorded of a pool with a PoolPolicy, with
-the durations of resumes and installs that were measured there, unless you specify others. Policy
-auto is then that PoolPolicy, and its objective, time zone and prices apply to all policies.
+the durations of resumes and installs that were measured there and the limits and depths of sleep
+of the pool, unless you specify others. Policy auto is then that PoolPolicy, and its objective,
+time zone and prices apply to all policies.
 
 A trace is a CSV file. Its header names the columns: created is the time of each claim, and the
 optional held_seconds is how long the claim kept its cluster.
