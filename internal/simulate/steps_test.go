@@ -144,9 +144,9 @@ func (n *narrated) checkReasons() {
 			want = fmt.Sprintf("an hour expected, a resume takes 10 min: %d running", r.Count)
 		case r.Count < d.before && d.plan.Computed:
 			down++
-			want = fmt.Sprintf("lowered by one, to %d", d.before-1)
-			if strings.Contains(r.Reason, fmt.Sprintf(": %d running", d.before-1)) {
-				want = "" // no more than one is to be stopped
+			want = fmt.Sprintf(", to %d", r.Count)
+			if strings.Contains(r.Reason, fmt.Sprintf(": %d running", r.Count)) {
+				want = "" // no more than one step is to be taken
 			}
 		}
 		if !strings.Contains(r.Reason, want) {

@@ -62,7 +62,7 @@ func (s Snapshot) fallbackReason() string {
 		return fmt.Sprintf("the objective of %g %% is not above 0 and below 100", 100*s.Objective.Share)
 	case !l.isWarm():
 		return fmt.Sprintf("the record has %s in %.1f days, and needs %g in %g days",
-			formatClaims(l.Claims), l.Hours/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
+			formatClaims(l.watchedClaims()), l.watchedHours()/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
 	case s.Now.Sub(s.RecordedSince).Hours() < warmUpHours:
 		return fmt.Sprintf("claims are recorded since %s, and %g days are needed: of the claims before, only those that still existed are known",
 			s.RecordedSince.In(l.location()).Format("Mon 2 Jan 15:04"), warmUpHours/hoursOfDay)

@@ -308,7 +308,7 @@ func TestMoreSpendingNeverRaisesWhatMayBeSpent(t *testing.T) {
 	}
 }
 
-// Random snapshots: the limits are never passed, counts go down by one at a time, claims that wait
+// Random snapshots: the limits are never passed, counts go down by a twentieth at a time, claims that wait
 // are served, the terse plan is the same, and the stored Learned decides the same.
 func TestNoSnapshotPassesTheGuards(t *testing.T) {
 	r := newRand(t)
@@ -366,7 +366,7 @@ func checkPlan(t *testing.T, s Snapshot, p Plan) {
 		t.Fatalf("%+v passes the budget\n%+v", p, s.Limits)
 	case run < s.Limits.Running.Min && !limited:
 		t.Fatalf("%+v passes the minimum\n%+v", p, s.Limits)
-	case run < s.Current.Running-1 && !limited:
+	case run < s.Current.Running-max(1, (s.Current.Running+19)/20) && !limited:
 		t.Fatalf("from %d to %d at once: %+v", s.Current.Running, run, p)
 	case s.Waiting > 0 && !limited && (run < s.Current.Running || run == 0):
 		t.Fatalf("%d claims wait, and %d run: %+v", s.Waiting, run, p)
@@ -567,5 +567,86 @@ func TestAForecastNoticesThatDemandHasStopped(t *testing.T) {
 	}
 	if silent := forecast(monday); silent.Low > 0 || silent.Mean > 1 {
 		t.Errorf("a month without a claim: %+v", silent)
+	}
+}
+
+// A count of hundreds falls within two hours, and one of up to 20 by one a minute.
+func TestALargeCountFallsFaster(t *testing.T) {
+	for _, tc := range []struct{ from, minutes int }{{1, 1}, {20, 20}, {21, 20}, {40, 30}, {300, 65}} {
+		minutes := 0
+		for n := tc.from; n > 0; minutes++ {
+			n = stepDown(0, n)
+		}
+		if minutes != tc.minutes {
+			t.Errorf("from %d to 0 in %d minutes, want %d", tc.from, minutes, tc.minutes)
+		}
+	}
+	if n := stepDown(299, 300); n != 299 {
+		t.Errorf("a step to 299 goes to %d", n)
+	}
+}
+
+// What was seen stays seen: a demand that stops does not bring back the owner's setting, and a rare one is learned, too.
+func TestEnoughWasSeenOnceItWas(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims       int
+		every, quiet time.Duration
+		fallback     bool
+	}{
+		"many, and then none for forty days": {25, 10 * time.Hour, 40 * 24 * time.Hour, false},
+		"one every ten days":                 {20, 240 * time.Hour, time.Hour, false},
+		"too few":                            {19, 240 * time.Hour, time.Hour, true},
+		"too short a time":                   {100, time.Hour, time.Hour, true},
+	} {
+		s := given()
+		l := NewLearned(monday, "")
+		l.SetLeads(s.Objective, s.Durations)
+		for range tc.claims {
+			l.AddClaim(l.At.Add(tc.every), true)
+		}
+		l.Advance(l.At.Add(tc.quiet))
+		s.Learned, s.Now = l, l.At
+		if p := Decide(s); (p.Fallback != "") != tc.fallback {
+			t.Errorf("%s: %q", name, p.Fallback)
+		}
+	}
+}
+
+// A pool with more claims than are learned from is known all the same.
+func TestABusyRecordIsEnough(t *testing.T) {
+	var h demand.History
+	begin := monday.AddDate(0, 0, -14)
+	for at := begin; at.Before(monday); at = at.Add(30 * time.Second) {
+		for i := range 12 {
+			h.Add(fmt.Sprint(i), at, false, at)
+		}
+	}
+	s := given()
+	s.Learned, s.Now = Relearn(&h, begin, s.Objective, s.Durations, "", monday), monday
+	if p := Decide(s); p.Fallback != "" {
+		t.Errorf("with %d claims: %s", h.Claims(), p.Fallback)
+	}
+}
+
+// What was served within one objective says nothing about another.
+func TestAnotherObjectiveIsMeasuredAnew(t *testing.T) {
+	s := given()
+	s.Objective.Share = 0.9
+	l := NewLearned(monday.AddDate(0, 0, -60), "")
+	l.SetLeads(s.Objective, s.Durations)
+	for i := range 1000 {
+		l.AddClaim(l.At.Add(time.Hour), i%10 > 0)
+	}
+	for _, to := range []Objective{{Share: 0.99}, {Share: 0.99, MaxWait: time.Minute}} {
+		l.SetLeads(to, s.Durations)
+		s.Objective, s.Learned, s.Now = to, l, l.At
+		if p := Decide(s); p.Fallback != "" || l.margin(to) != 1 {
+			t.Errorf("%+v: %q, margin %g", to, p.Fallback, l.margin(to))
+		}
+		l.AddOutcome(false)
+	}
+	l.SetLeads(s.Objective, s.Durations)
+	if l.CoveredClaims != 1 {
+		t.Errorf("the same objective: %g claims", l.CoveredClaims)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strconv"
 	"time"
 
 	"hotspare.io/hotspare/internal/sizing/calendar"
@@ -55,22 +56,31 @@ func (s Snapshot) limitStep(t *Target, current int, lowered time.Time, interval 
 	due := !s.Now.Before(lowered.Add(interval)) || lowered.After(s.Now)
 	switch {
 	case s.Terse:
-		t.set(s.stepTo(current, due), ByPace, "")
+		t.set(s.stepTo(t.Count, current, due), ByPace, "")
 	case s.Waiting > 0:
 		t.set(current, ByWaiting, fmt.Sprintf("stays at %d while %s", current, formatWaiting(s.Waiting)))
 	case !due:
 		t.set(current, ByPace, fmt.Sprintf("stays at %d, because it was lowered less than %s ago", current, formatDuration(interval)))
 	default:
-		t.set(current-1, ByPace, fmt.Sprintf("lowered by one, to %d", current-1))
+		next := stepDown(t.Count, current)
+		by := "one"
+		if current-next > 1 {
+			by = strconv.Itoa(current - next)
+		}
+		t.set(next, ByPace, fmt.Sprintf("lowered by %s, to %d", by, next))
 	}
 }
 
+// stepDown returns the count after one step down towards a target: a twentieth of it lower, and at least one. A count of hundreds
+// would otherwise take hours to fall, and one of up to 20 falls by one.
+func stepDown(target, current int) int { return max(target, current-max(1, (current+19)/20)) }
+
 // stepTo returns the count after a step down, if one may be taken.
-func (s Snapshot) stepTo(current int, due bool) int {
+func (s Snapshot) stepTo(target, current int, due bool) int {
 	if s.Waiting > 0 || !due {
 		return current
 	}
-	return current - 1
+	return stepDown(target, current)
 }
 
 // applyLimits applies the owner's limits. They are never exceeded, whatever else says.

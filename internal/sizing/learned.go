@@ -37,17 +37,21 @@ type Learned struct {
 	// Hours is the number of hours seen, and Claims that of claims; old ones weigh less.
 	Hours  float64 `json:"hours"`
 	Claims float64 `json:"claims"`
-	// WeekClaims and WeekHours are the same for each hour of the week; the week begins on Sunday.
+	// WatchedHours and WatchedClaims are the same, of which old ones weigh as much.
+	WatchedHours  float64 `json:"watchedHours,omitempty"`
+	WatchedClaims float64 `json:"watchedClaims,omitempty"`
+	// WeekClaims and WeekHours are the same as Hours and Claims for each hour of the week; the week begins on Sunday.
 	WeekClaims [hoursOfWeek]float64 `json:"weekClaims"`
 	WeekHours  [hoursOfWeek]float64 `json:"weekHours"`
 	// Recent is the recent rate, in claims an hour.
 	Recent float64 `json:"recent"`
 	// Silence is the number of claims that the profile has expected since the last one.
 	Silence float64 `json:"silence,omitempty"`
-	// Share is that of the objective; 0 if it is not known. Burst is the number of claims that would have
-	// waited since the last one that would not.
-	Share float64 `json:"share,omitempty"`
-	Burst float64 `json:"burst,omitempty"`
+	// Share and MaxWait are those of the objective; Share is 0 if it is not known. Burst is the number of claims that would
+	// have waited since the last one that would not.
+	Share   float64       `json:"share,omitempty"`
+	MaxWait time.Duration `json:"maxWait,omitempty"`
+	Burst   float64       `json:"burst,omitempty"`
 	// Weights are those of the profile and of the recent rate in the forecast; see weights.
 	Weights weights `json:"weights"`
 	// Method has the parts of the method that are left out.
@@ -61,7 +65,7 @@ type Learned struct {
 	Size    leadModel `json:"size"`
 	// Shallow has the scores of the running count if clusters are woken from a shallow depth.
 	Shallow PerShallowDepth[leadModel] `json:"shallow,omitzero"`
-	// Seen is the number of claims served within the objective, among CoveredClaims.
+	// Covered is the number of claims served within the objective, among CoveredClaims.
 	CoveredClaims float64 `json:"coveredClaims"`
 	Covered       float64 `json:"covered"`
 
@@ -105,9 +109,13 @@ func NewLearned(at time.Time, zone string) *Learned {
 
 // SetLeads sets the objective's share, and how long claims can be served from what is there: how long a resume takes,
 // less what a claim may wait, and how long an install takes. Call it before Advance and AddClaim. Scores stay valid when
-// a lead changes a little, and are dropped when it doubles or halves.
+// a lead changes a little, and are dropped when it doubles or halves. What was served within another objective says nothing
+// about this one.
 func (l *Learned) SetLeads(o Objective, d Durations) {
-	l.Share = o.Share
+	if l.Share != o.Share || l.MaxWait != o.MaxWait {
+		l.CoveredClaims, l.Covered = 0, 0
+	}
+	l.Share, l.MaxWait = o.Share, o.MaxWait
 	l.Running.setLead(runningLead(o, d))
 	l.Size.setLead(sizeLead(o, d))
 	for _, depth := range ShallowDepths() {
@@ -206,6 +214,7 @@ func (l *Learned) AddArrival(at time.Time) {
 	l.Silence = 0
 	l.findHour()
 	l.Claims++
+	l.WatchedClaims++
 	l.WeekClaims[l.hour]++
 	l.Recent += 1 / recentHours
 	l.Running.addClaim(l.At, l.hour%hoursOfDay, scoreOf, l.countsInBurst)
@@ -291,6 +300,7 @@ func hourOfWeek(local time.Time) int { return int(local.Weekday())*hoursOfDay + 
 func (l *Learned) advanceTo(until time.Time) {
 	hours := until.Sub(l.At).Hours()
 	l.Hours += hours
+	l.WatchedHours += hours
 	l.WeekHours[l.hour] += hours
 	rate := l.profileRate(l.hour)
 	l.Weights.Expected[0] += rate * hours
@@ -414,5 +424,12 @@ func (l *Learned) profileClaims(from time.Time, span time.Duration) float64 {
 	return sum
 }
 
-// isWarm reports whether enough was seen to compute counts.
-func (l *Learned) isWarm() bool { return l.Hours >= warmUpHours && l.Claims >= warmUpClaims }
+// isWarm reports whether enough was seen to compute counts. It does not become false with time: a demand that has stopped was seen.
+func (l *Learned) isWarm() bool {
+	return l.watchedHours() >= warmUpHours && l.watchedClaims() >= warmUpClaims
+}
+
+// watchedHours and watchedClaims are WatchedHours and WatchedClaims, at least what is left of those that were learned before they
+// were counted.
+func (l *Learned) watchedHours() float64  { return max(l.WatchedHours, l.Hours) }
+func (l *Learned) watchedClaims() float64 { return max(l.WatchedClaims, l.Claims) }

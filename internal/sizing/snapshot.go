@@ -124,7 +124,7 @@ const (
 	ByBudget Cause = "budget"
 	// ByWaiting: claims wait, so the count does not go down.
 	ByWaiting Cause = "waiting"
-	// ByPace: the count goes down by one at a time.
+	// ByPace: the count goes down by a twentieth of it at a time.
 	ByPace Cause = "pace"
 	// BySize: not more clusters can run than exist.
 	BySize Cause = "size"
