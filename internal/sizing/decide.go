@@ -114,7 +114,7 @@ func (s Snapshot) runningForDemand(now, soon calendar.Entry) (t Target, perHour 
 	if s.Terse {
 		return Target{n, "", ByDemand}, perHour
 	}
-	mean := factor * l.expectedNow(l.Running.Lead)
+	mean := factor * l.expectedAhead(l.Running.Lead)
 	return Target{n, fmt.Sprintf("%s: %s expected%s, a resume takes %s%s: %d running%s",
 		describeHour(s.Now.In(l.location())), formatRate(perHour), describeFactor(soon), formatDuration(s.Durations.Resume), describeSleepers(asleep), n,
 		describeExtra(n, mean, s.Objective.Share)), ByDemand}, perHour

@@ -52,6 +52,8 @@ type Learned struct {
 	Share   float64       `json:"share,omitempty"`
 	MaxWait time.Duration `json:"maxWait,omitempty"`
 	Burst   float64       `json:"burst,omitempty"`
+	// LastBurst is what Burst was when the last burst ended; an old one is smaller.
+	LastBurst float64 `json:"lastBurst,omitempty"`
 	// Weights are those of the profile and of the recent rate in the forecast; see weights.
 	Weights weights `json:"weights"`
 	// Method has the parts of the method that are left out.
@@ -89,8 +91,11 @@ type Method struct {
 	// fewer are expected after a long time without claims.
 	WithoutModel   bool `json:"withoutModel,omitempty"`
 	WithoutSilence bool `json:"withoutSilence,omitempty"`
-	// WithoutBurstLimit counts each claim of a burst.
-	WithoutBurstLimit bool `json:"withoutBurstLimit,omitempty"`
+	// WithoutBurstLimit counts each claim of a burst, WithoutRepeatedBursts no more of one that is as long as the last.
+	WithoutBurstLimit     bool `json:"withoutBurstLimit,omitempty"`
+	WithoutRepeatedBursts bool `json:"withoutRepeatedBursts,omitempty"`
+	// WithoutNextHour leaves out that a cluster which is resumed now first runs in the next hour.
+	WithoutNextHour bool `json:"withoutNextHour,omitempty"`
 }
 
 // weights are learned by expectation maximization: each claim is attributed to the profile and to the
@@ -149,7 +154,7 @@ func (l *Learned) Advance(now time.Time) {
 		l.findBusiest()
 	}
 	for _, a := range l.runningLeadModels() {
-		a.noteForecast(l, l.At, l.expectedNow)
+		a.noteForecast(l, l.At, l.expectedAhead)
 		a.expectScores(l.At)
 	}
 	l.Size.noteForecast(l, l.At, l.expectedPeak)
@@ -224,9 +229,16 @@ func (l *Learned) AddArrival(at time.Time) {
 	l.Size.addClaim(l.At, l.hour%hoursOfDay, scoreOfSize, always)
 }
 
+// burstMemoryDays is the age at which the length of a burst is 1/e of what it was.
+const burstMemoryDays = 30.0
+
 // burstShare is the share of the claims that may wait, of which one burst can be: its first claims that
-// wait count, and the others do not.
-const burstShare = 0.5
+// wait count, and the others do not. repeatShare is the share of the last burst of which the next one can be: bursts of
+// that length come again.
+const (
+	burstShare  = 0.5
+	repeatShare = 1.0 / 3
+)
 
 // countsInBurst reports whether the score of a claim for the running count is one to learn from. Claims that
 // wait one after the other are one burst. They are one observation, and not as many as there are claims: if each
@@ -238,11 +250,18 @@ func (l *Learned) countsInBurst(score float64) bool {
 	}
 	miss := 1 - l.Share
 	if score >= l.Running.logThreshold(miss, l.margin(Objective{Share: l.Share}), l.Method) {
+		if l.Burst > 0 {
+			l.LastBurst = l.Burst
+		}
 		l.Burst = 0
 		return true
 	}
 	l.Burst++
-	return l.Burst <= math.Max(burstShare*miss*l.Running.Total, 1)
+	most := math.Max(burstShare*miss*l.Running.Total, 1)
+	if !l.Method.WithoutRepeatedBursts {
+		most = math.Max(most, repeatShare*l.LastBurst)
+	}
+	return l.Burst <= most
 }
 
 // always is for a count that learns from all claims.
@@ -330,6 +349,7 @@ func (l *Learned) forget(days float64) {
 		a.forget(days, keep)
 	}
 	l.Size.forget(days, keep)
+	l.LastBurst *= math.Exp(-days / burstMemoryDays)
 	l.Weights.learn(math.Exp(-days / weightMemoryDays))
 }
 
@@ -398,9 +418,30 @@ const longSilence = 10.0
 // expectedNow is expectedClaims in view of the time since the last claim. It is for the running count: a
 // size that falls while demand pauses would cost installs when it comes back.
 func (l *Learned) expectedNow(span time.Duration) float64 {
-	n := l.expectedClaims(span)
+	return l.silenceFactor() * l.expectedClaims(span)
+}
+
+// silenceFactor is the share of the demand that is still expected after the time since the last claim.
+func (l *Learned) silenceFactor() float64 {
 	if l.Silence > longSilence && !l.Method.WithoutSilence {
-		n *= longSilence / l.Silence
+		return longSilence / l.Silence
+	}
+	return 1
+}
+
+// nextHourFactor is how much busier the next hour must be to count as if it had begun: hours of little demand differ by chance.
+const nextHourFactor = 2.0
+
+// expectedAhead is expectedNow within a lead, of clusters that are resumed now: they run in the hour that begins within the lead, so
+// as many are expected as if it had begun.
+func (l *Learned) expectedAhead(lead time.Duration) float64 {
+	n := l.expectedNow(lead)
+	if l.Method.WithoutProfile || l.Method.WithoutNextHour {
+		return n
+	}
+	usual := l.profileClaims(l.At, lead)
+	if next := l.profileRate(hourOfWeek(l.At.Add(lead).In(l.location()))) * lead.Hours(); next > nextHourFactor*usual {
+		n += l.silenceFactor() * l.Weights.Weight[0] * (next - usual)
 	}
 	return n
 }

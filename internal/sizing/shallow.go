@@ -87,6 +87,6 @@ func (s Snapshot) countWithin(a *leadModel, factor float64) int {
 		return 0
 	}
 	hour := hourOfWeek(l.At.Add(a.Lead).In(l.location())) % hoursOfDay
-	c := claims{factor * l.expectedNow(a.Lead), a.dispersionAt(hour, l.Method), a.Lead.Hours()}
+	c := claims{factor * l.expectedAhead(a.Lead), a.dispersionAt(hour, l.Method), a.Lead.Hours()}
 	return a.countFor(c, 1-s.Objective.Share, l.margin(s.Objective), l.Method)
 }

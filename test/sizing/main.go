@@ -22,7 +22,7 @@ func main() {
 	flag.StringVar(&e.traces, "traces", "", "directory of CSV files with recorded traces; without it, only synthetic ones are replayed")
 	flag.StringVar(&e.cache, "cache", "", "file that keeps the results in hindsight, which do not change with the method")
 	flag.StringVar(&e.only, "only", "", "replay only the cases whose name has one of these texts, separated by commas")
-	flag.StringVar(&e.set, "set", "base", "the cases: base, variations, held-out or all")
+	flag.StringVar(&e.set, "set", "base", "the cases: base, variations, held-out, jobs or all")
 	flag.StringVar(&e.method, "without", "", "parts of the method to leave out, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.BoolVar(&e.ablation, "ablation", false, "print what leaving out each part of the method changes")
 	write := flag.String("write", "", "write the traces as CSV files to this directory, and replay nothing")
@@ -88,10 +88,14 @@ func (e *evaluation) findCases() ([]replayCase, error) {
 		cases = variedCases(recorded)
 	case "held-out":
 		cases = heldOutCases(recorded)
+	case "jobs":
+		for _, s := range jobSynthetics {
+			cases = append(cases, replayCase{"syn-" + s.name, s.generate(1), usualResume})
+		}
 	case "all":
 		cases = slices.Concat(baseCases(recorded), variedCases(recorded), heldOutCases(recorded))
 	default:
-		return nil, fmt.Errorf("--set %q is not known: use base, variations, held-out or all", e.set)
+		return nil, fmt.Errorf("--set %q is not known: use base, variations, held-out, jobs or all", e.set)
 	}
 	if e.only == "" {
 		return cases, nil
@@ -197,6 +201,8 @@ var parts = []struct {
 	{"model", "without what the forecasts expect at a price", sizing.Method{WithoutModel: true}},
 	{"silence", "without what a long silence says", sizing.Method{WithoutSilence: true}},
 	{"burst-limit", "without the limit for one burst", sizing.Method{WithoutBurstLimit: true}},
+	{"repeated-bursts", "without bursts that come again", sizing.Method{WithoutRepeatedBursts: true}},
+	{"next-hour", "without the hour in which a resume ends", sizing.Method{WithoutNextHour: true}},
 	{"margin", "without the margin", sizing.Method{WithoutMargin: true}},
 	{"feedback", "without what was served beyond the promise", sizing.Method{WithoutFeedback: true}},
 }
