@@ -103,7 +103,8 @@ func (a *Auto) learn(s Seen) {
 	maxWait := a.Given.Objective.MaxWait
 	switch {
 	case s.Arrived && (s.Immediate || maxWait == 0):
-		a.learned.AddClaim(s.Now, s.Immediate)
+		a.learned.AddArrival(s.Now)
+		a.learned.AddOutcome(s.Immediate, a.Last.IsChosen())
 	case s.Arrived:
 		a.learned.AddArrival(s.Now)
 	default:
@@ -111,7 +112,7 @@ func (a *Auto) learn(s Seen) {
 	}
 	for _, wait := range s.Waits {
 		if maxWait > 0 {
-			a.learned.AddOutcome(wait <= maxWait)
+			a.learned.AddOutcome(wait <= maxWait, a.Last.IsChosen())
 		}
 	}
 }

@@ -38,8 +38,8 @@ func Decide(s Snapshot) Plan {
 // coverage returns what was seen so far.
 func (s Snapshot) coverage() Coverage {
 	c := Coverage{Promised: s.Objective.Share}
-	if l := s.Learned; l != nil && l.CoveredClaims > 0 {
-		c.Claims, c.Seen = l.CoveredClaims, l.Covered/l.CoveredClaims
+	if l := s.Learned; l != nil && l.Outcomes.All.Claims > 0 {
+		c.Claims, c.Seen = l.Outcomes.All.Claims, l.Outcomes.All.Served/l.Outcomes.All.Claims
 	}
 	return c
 }
@@ -75,20 +75,19 @@ func (s Snapshot) isRecordAhead() bool {
 	return s.Learned != nil && s.Learned.At.After(s.Now.Add(time.Hour))
 }
 
-// distrust explains why the computed counts are not trusted; empty if they are.
-func (c Coverage) distrust() string {
-	missed, expected := c.Claims*(1-c.Seen), c.Claims*(1-c.Promised)
-	if missed <= maxErrorFactor*expected+5 {
+// distrust explains why the computed counts are not trusted, because of what they gave; empty if they are.
+func (o Outcome) distrust(promised float64) string {
+	if o.Claims-o.Served <= maxErrorFactor*o.Claims*(1-promised)+5 {
 		return ""
 	}
 	return fmt.Sprintf("the forecast is not trusted, because %.1f %% of the last %s claims were served in time and %g %% were promised",
-		100*c.Seen, formatNumber(c.Claims), 100*c.Promised)
+		100*o.Served/o.Claims, formatNumber(o.Claims), 100*promised)
 }
 
 // raiseToStatic sets the owner's counts where they are higher than computed ones that are not trusted.
 // Lower ones would make more claims wait, and the error would never end.
 func (s Snapshot) raiseToStatic(p *Plan) {
-	p.Fallback = p.Coverage.distrust()
+	p.Fallback = s.Learned.Outcomes.Computed.distrust(s.Objective.Share)
 	if p.Fallback == "" {
 		return
 	}

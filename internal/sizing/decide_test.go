@@ -196,12 +196,16 @@ func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
 		change func(*Snapshot)
 		want   string
 	}{
-		"nothing is known":         {func(s *Snapshot) { s.Learned = nil }, "no claims were recorded yet"},
-		"a day is known":           {func(s *Snapshot) { s.Learned = NewLearned(monday.AddDate(0, 0, -1), ""); s.Learned.Advance(monday) }, "0 claims in 1.0 days"},
-		"the record is of 2036":    {func(s *Snapshot) { s.Now = s.Now.AddDate(-10, 0, 0) }, "in the future"},
-		"no durations":             {func(s *Snapshot) { s.Durations = Durations{} }, "how long a resume"},
-		"an objective of 100 %":    {func(s *Snapshot) { s.Objective.Share = 1 }, "objective of 100 %"},
-		"a forecast that is wrong": {func(s *Snapshot) { s.Learned.Covered *= 0.5; s.Static = Setting{90, 99}; s.Current = s.Static }, "the forecast is not trusted"},
+		"nothing is known":      {func(s *Snapshot) { s.Learned = nil }, "no claims were recorded yet"},
+		"a day is known":        {func(s *Snapshot) { s.Learned = NewLearned(monday.AddDate(0, 0, -1), ""); s.Learned.Advance(monday) }, "0 claims in 1.0 days"},
+		"the record is of 2036": {func(s *Snapshot) { s.Now = s.Now.AddDate(-10, 0, 0) }, "in the future"},
+		"no durations":          {func(s *Snapshot) { s.Durations = Durations{} }, "how long a resume"},
+		"an objective of 100 %": {func(s *Snapshot) { s.Objective.Share = 1 }, "objective of 100 %"},
+		"a forecast that is wrong": {func(s *Snapshot) {
+			s.Learned.Outcomes.Computed.Served *= 0.5
+			s.Static = Setting{90, 99}
+			s.Current = s.Static
+		}, "the forecast is not trusted"},
 	} {
 		s := given()
 		learned := *warm
@@ -218,7 +222,7 @@ func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
 		t.Errorf("with good data: %q", p.Fallback)
 	}
 	wrong := *warm
-	wrong.Covered *= 0.5
+	wrong.Outcomes.Computed.Served *= 0.5
 	s.Learned, s.Static, s.Current, s.Now = &wrong, Setting{}, Setting{}, monday.Add(9*time.Hour)
 	wrong.SkipUnobserved(s.Now)
 	if p := Decide(s); p.Fallback == "" || p.Running.Count < 3 {
@@ -643,10 +647,45 @@ func TestAnotherObjectiveIsMeasuredAnew(t *testing.T) {
 		if p := Decide(s); p.Fallback != "" || l.margin(to) != 1 {
 			t.Errorf("%+v: %q, margin %g", to, p.Fallback, l.margin(to))
 		}
-		l.AddOutcome(false)
+		l.AddOutcome(false, true)
 	}
 	l.SetLeads(s.Objective, s.Durations)
-	if l.CoveredClaims != 1 {
-		t.Errorf("the same objective: %g claims", l.CoveredClaims)
+	if l.Outcomes.Computed.Claims != 1 {
+		t.Errorf("the same objective: %g claims", l.Outcomes.Computed.Claims)
+	}
+}
+
+// Outcomes of a count that a person has chosen neither raise computed counts nor make them untrusted; status says them all the same.
+func TestOutcomesOfOtherCountsSayNothing(t *testing.T) {
+	s := given()
+	l := learnWeeks(newRand(t), 8, func(time.Time) float64 { return 2 }, time.UTC)
+	s.Learned, s.Now = l, l.At
+	l.Outcomes = Outcomes{}
+	want := Decide(s)
+	for range 300 {
+		l.AddOutcome(false, false)
+	}
+	got := Decide(s)
+	if got.Setting() != want.Setting() || got.Fallback != "" || got.Coverage.Seen != 0 || got.Coverage.Claims < 250 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for range 300 {
+		l.AddOutcome(false, true)
+	}
+	if got := Decide(s); got.Fallback == "" || got.Running.Count < want.Running.Count {
+		t.Errorf("after 300 outcomes of computed counts: %+v", got)
+	}
+}
+
+func TestWhatChoosesACount(t *testing.T) {
+	for cause, want := range map[Cause]bool{
+		ByDemand: true, ByStatic: true, ByPace: true, ByWaiting: true, ByMinimum: true, BySize: true, ByMaximum: false, ByBudget: false, ByCalendar: false,
+	} {
+		if got := (Plan{Computed: true, Running: Target{Cause: cause}}).IsChosen(); got != want {
+			t.Errorf("%s: %t", cause, got)
+		}
+	}
+	if (Plan{Running: Target{Cause: ByStatic}}).IsChosen() {
+		t.Error("the owner's setting counts as computed")
 	}
 }

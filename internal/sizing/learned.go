@@ -67,9 +67,8 @@ type Learned struct {
 	Size    leadModel `json:"size"`
 	// Shallow has the scores of the running count if clusters are woken from a shallow depth.
 	Shallow PerShallowDepth[leadModel] `json:"shallow,omitzero"`
-	// Covered is the number of claims served within the objective, among CoveredClaims.
-	CoveredClaims float64 `json:"coveredClaims"`
-	Covered       float64 `json:"covered"`
+	// Outcomes are those of the last claims.
+	Outcomes Outcomes `json:"outcomes,omitzero"`
 
 	// zone caches Zone; hourEnds the end of the current hour of the week, hour.
 	zone     *time.Location
@@ -118,7 +117,7 @@ func NewLearned(at time.Time, zone string) *Learned {
 // about this one.
 func (l *Learned) SetLeads(o Objective, d Durations) {
 	if l.Share != o.Share || l.MaxWait != o.MaxWait {
-		l.CoveredClaims, l.Covered = 0, 0
+		l.Outcomes = Outcomes{}
 	}
 	l.Share, l.MaxWait = o.Share, o.MaxWait
 	l.Running.setLead(runningLead(o, d))
@@ -187,21 +186,47 @@ func (l *Learned) SkipUnobserved(now time.Time) {
 	}
 }
 
-// AddClaim records a claim, and whether it was served within the objective: AddArrival and AddOutcome
+// AddClaim records a claim, and whether it was served within the objective by a computed count: AddArrival and AddOutcome
 // in one.
 func (l *Learned) AddClaim(at time.Time, served bool) {
 	l.AddArrival(at)
-	l.AddOutcome(served)
+	l.AddOutcome(served, true)
 }
 
-// AddOutcome records whether a claim that has arrived was served within the objective.
-func (l *Learned) AddOutcome(served bool) {
-	const keep = 1 - 1/coverageMemory
-	l.CoveredClaims = l.CoveredClaims*keep + 1
-	l.Covered *= keep
-	if served {
-		l.Covered++
+// AddOutcome records whether a claim that has arrived was served within the objective, and whether the count that served it was
+// computed: what a count gave that a person has chosen, or a limit, says nothing about computed ones.
+func (l *Learned) AddOutcome(served, computed bool) {
+	l.Outcomes.All.add(served)
+	if computed {
+		l.Outcomes.Computed.add(served)
 	}
+}
+
+// Outcomes are those of all claims, and of those that computed counts have served or not.
+type Outcomes struct {
+	All      Outcome `json:"all,omitzero"`
+	Computed Outcome `json:"computed,omitzero"`
+}
+
+// IsPlausible reports whether the numbers are some that AddOutcome can have counted.
+func (o Outcomes) IsPlausible() bool { return o.All.isPlausible() && o.Computed.isPlausible() }
+
+// An Outcome is how many claims were served within the objective: about the last 1000, of which older ones count less.
+type Outcome struct {
+	Claims float64 `json:"claims"`
+	Served float64 `json:"served"`
+}
+
+func (o *Outcome) add(served bool) {
+	const keep = 1 - 1/coverageMemory
+	o.Claims, o.Served = o.Claims*keep+1, o.Served*keep
+	if served {
+		o.Served++
+	}
+}
+
+func (o Outcome) isPlausible() bool {
+	return o.Served >= 0 && o.Served <= o.Claims && o.Claims <= coverageMemory
 }
 
 // AddArrival records a claim whose outcome is not known yet. A claim that is older than the last

@@ -20,8 +20,9 @@ func (l *Learned) margin(o Objective) float64 {
 	case l.Method.WithoutFeedback:
 		return 1
 	}
-	expected := l.CoveredClaims * (1 - o.Share)
-	missed := l.CoveredClaims - l.Covered
+	seen := l.Outcomes.Computed
+	expected := seen.Claims * (1 - o.Share)
+	missed := seen.Claims - seen.Served
 	slack := (expected - missed) / math.Sqrt(math.Max(expected, 1))
 	return math.Min(math.Max(1-slack, leastMargin), mostMargin)
 }

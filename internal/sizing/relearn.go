@@ -99,7 +99,7 @@ func (l *Learned) addBin(b demand.Bin, now time.Time, imported bool) {
 		}
 		l.AddArrival(at)
 		if !imported {
-			l.AddOutcome(i < n-late)
+			l.AddOutcome(i < n-late, false)
 		}
 	}
 }

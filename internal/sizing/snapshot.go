@@ -145,6 +145,12 @@ type Plan struct {
 	Coverage Coverage `json:"coverage"`
 }
 
+// IsChosen reports whether the forecast has decided how many clusters run, or the doubt about it, and no limit of the owner: the
+// outcomes of claims then say how good it is.
+func (p Plan) IsChosen() bool {
+	return p.Computed && p.Running.Cause != ByMaximum && p.Running.Cause != ByBudget && p.Running.Cause != ByCalendar
+}
+
 // Setting returns the counts of the plan.
 func (p Plan) Setting() Setting { return Setting{Running: p.Running.Count, Size: p.Size.Count} }
 

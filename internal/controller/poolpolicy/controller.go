@@ -152,7 +152,7 @@ func noteDecision(s *observation, plan counts.Plan) {
 	in := s.snapshot.Sizing
 	s.record.tracker.Note(record.Note{
 		Pool: poolSetting(s.pool), Recommended: plan.Recommended.Setting(), Static: plan.Static,
-		Computed: plan.Recommended.Computed, Forecast: sizing.ForecastHour(in),
+		Computed: plan.Recommended.Computed, Chosen: plan.Recommended.IsChosen(), Forecast: sizing.ForecastHour(in),
 	}, in.Now)
 }
 

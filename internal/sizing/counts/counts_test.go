@@ -316,7 +316,7 @@ func (h *history) checkSteps(before sizing.Setting, p Plan, now time.Time) {
 		h.lowered[i] = now
 		switch {
 		case c.to.Cause == sizing.ByMaximum, c.to.Cause == sizing.BySize:
-		case c.from-c.to.Count > 1:
+		case c.from-c.to.Count > max(1, (c.from+19)/20):
 			h.Fatalf("from %d to %d at once: %s", c.from, c.to.Count, c.to.Reason)
 		case !lowered.After(now) && now.Sub(lowered) < c.interval-time.Second && h.s.Applied != nil && h.s.Applied.Setting == h.s.Pool:
 			h.Fatalf("lowered at %s and again at %s: %s", lowered, now, c.to.Reason)

@@ -71,8 +71,18 @@ type Details struct {
 	// RefusedDepths is when the platform has last put a cluster to sleep more deeply than at that depth, although the
 	// cluster should sleep there.
 	RefusedDepths sizing.PerShallowDepth[time.Time] `json:"refusedDepths,omitzero"`
+	// Outcomes are those of the last claims; nil before the first one.
+	Outcomes *Outcomes `json:"outcomes,omitempty"`
 	// SetAside is why an earlier record was set aside; empty if none was.
 	SetAside string `json:"setAside,omitempty"`
+}
+
+// Outcomes are how many claims were served within an objective.
+type Outcomes struct {
+	Share float64 `json:"share"`
+	// MaxWait is in seconds.
+	MaxWait float64 `json:"maxWait,omitempty"`
+	sizing.Outcomes
 }
 
 // Hours are cluster-hours of unclaimed clusters.
@@ -285,6 +295,9 @@ func (d *Details) check() error {
 	hours := d.RunningHours + d.HibernatingHours
 	if !d.Compared.isPlausible() {
 		d.Compared = nil // nothing is decided by it
+	}
+	if d.Outcomes != nil && !d.Outcomes.IsPlausible() {
+		d.Outcomes = nil // as if no outcome were known
 	}
 	switch {
 	case d.Since.IsZero() || d.Until.Before(d.Since):

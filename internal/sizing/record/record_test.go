@@ -196,9 +196,57 @@ func TestAClaimIsLateUnlessItWasServedWithinTheObjective(t *testing.T) {
 		for _, b := range h.t.Demand.Bins() {
 			late += int(b.Late)
 		}
-		if late != tc.late || h.t.Learned.CoveredClaims != tc.outcomes {
-			t.Errorf("%s: %d late of %g, want %d of %g", name, late, h.t.Learned.CoveredClaims, tc.late, tc.outcomes)
+		if late != tc.late || h.t.Learned.Outcomes.All.Claims != tc.outcomes {
+			t.Errorf("%s: %d late of %g, want %d of %g", name, late, h.t.Learned.Outcomes.All.Claims, tc.late, tc.outcomes)
 		}
+	}
+}
+
+// What a count gave that a person, a limit or nobody has chosen says nothing about computed ones.
+func TestOutcomesOfChosenCountsAreKeptApart(t *testing.T) {
+	h := newHub(t)
+	h.pass(0)
+	ten, two := sizing.Setting{Running: 10, Size: 20}, sizing.Setting{Running: 2, Size: 20}
+	pass := func(n Note) {
+		h.claim(false)
+		h.pass(time.Minute)
+		h.claims[len(h.claims)-1].Running = h.now
+		h.pass(time.Minute)
+		h.t.Note(n, h.now)
+	}
+	chosen := Note{Pool: ten, Recommended: ten, Computed: true, Chosen: true}
+	for _, n := range []Note{
+		chosen, // it counts for the next claim
+		{Pool: two, Recommended: ten, Computed: true, Chosen: true},
+		{Pool: ten, Recommended: ten, Computed: true},
+		chosen, chosen,
+	} {
+		pass(n)
+	}
+	check := func(what string, all, computed float64) {
+		t.Helper()
+		h.pass(time.Second)
+		if o := h.t.Learned.Outcomes; math.Round(o.All.Claims) != all || math.Round(o.Computed.Claims) != computed || o.Computed.Served != 0 {
+			t.Errorf("%s: %+v, want %g and %g", what, o, all, computed)
+		}
+	}
+	check("after five claims", 5, 2)
+	h.restart(true)
+	check("after a restart", 5, 2)
+	other := promise
+	promise.Share = 0.9
+	check("with another objective", 0, 0)
+	h.restart(true)
+	check("with another objective, after a restart", 5, 0) // from the record of claims
+	promise = other
+
+	r, _, err := h.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Outcomes = &Outcomes{Share: 0.99, Outcomes: sizing.Outcomes{Computed: sizing.Outcome{Claims: 1e300, Served: 1e300}}}
+	if err := r.check(); err != nil || r.Outcomes != nil {
+		t.Errorf("outcomes that nobody has counted: %v, %+v", err, r.Outcomes)
 	}
 }
 
@@ -209,7 +257,7 @@ func TestAClaimThatIsWithdrawnSaysNothing(t *testing.T) {
 	h.pass(time.Second)
 	h.claims = nil
 	h.pass(time.Second)
-	if h.t.Learned.CoveredClaims != 0 {
+	if h.t.Learned.Outcomes.All.Claims != 0 {
 		t.Error("it counts as late")
 	}
 }

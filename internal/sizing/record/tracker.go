@@ -134,6 +134,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 	if !t.began || t.zone != zone || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
 		t.addClaims(o, from, nil)
 		t.Learned = sizing.Relearn(&t.Demand, t.Since, objective, t.Measured(), zone, o.Now)
+		t.recallOutcomes()
 	} else {
 		t.Learned.SetLeads(objective, t.Measured())
 		t.addClaims(o, from, t.Learned)
@@ -211,7 +212,20 @@ func (t *Tracker) addOutcome(created time.Time, served bool, learned *sizing.Lea
 		t.Demand.AddLate(created)
 	}
 	if learned != nil {
-		learned.AddOutcome(served)
+		learned.AddOutcome(served, t.noted.Chosen && t.noted.Pool.Running == t.noted.Recommended.Running)
+		t.rememberOutcomes()
+	}
+}
+
+// rememberOutcomes records the outcomes of claims in the details, which do not follow from the claims.
+func (t *Tracker) rememberOutcomes() {
+	t.Outcomes = &Outcomes{Share: t.objective.Share, MaxWait: t.objective.MaxWait.Seconds(), Outcomes: t.Learned.Outcomes}
+}
+
+// recallOutcomes restores the outcomes that the record has of the objective.
+func (t *Tracker) recallOutcomes() {
+	if o := t.Outcomes; o != nil && o.Share == t.objective.Share && o.MaxWait == t.objective.MaxWait.Seconds() {
+		t.Learned.Outcomes = o.Outcomes
 	}
 }
 
