@@ -55,6 +55,12 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	restore, err := resetOvercommit()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer restore()
 	settings := readKernelSettings()
 	code := m.Run()
 	if now := readKernelSettings(); now != settings {
@@ -70,6 +76,18 @@ func run(m *testing.M) int {
 		code = 1
 	}
 	return code
+}
+
+// overcommitPath is one of the settings that a kubelet changes, from the kernel's default, 0, to 1.
+const overcommitPath = "/proc/sys/vm/overcommit_memory"
+
+// resetOvercommit sets the kernel's default: a setting that a kubelet has changed before would stay as it is. restore undoes that.
+func resetOvercommit() (restore func(), err error) {
+	before, err := os.ReadFile(overcommitPath)
+	if err != nil || strings.TrimSpace(string(before)) == "0" {
+		return func() {}, err
+	}
+	return func() { _ = os.WriteFile(overcommitPath, before, 0) }, os.WriteFile(overcommitPath, []byte("0"), 0)
 }
 
 // readKernelSettings reads the settings that a kubelet changes. No worker has started yet when it is called first.
