@@ -119,12 +119,9 @@ func BestWeekly(t Trace, o Options, share float64, maxWait time.Duration, zone *
 		missed = 0 // a cluster that hibernates resumes in time
 	}
 	var best Result
-	for margin := 1.0; margin > 0.05; margin *= 0.9 {
-		for missed > (1-share)*total*margin {
-			saved := w.raiseBestHour(&ranks)
-			if saved == 0 {
-				break
-			}
+	for margin, saved := 1.0, 1.0; margin > 0.05 && saved > 0; margin *= 0.9 {
+		for missed > (1-share)*total*margin && saved > 0 {
+			saved = w.raiseBestHour(&ranks)
 			missed -= saved
 		}
 		w.Size = max(w.Size, w.Most())

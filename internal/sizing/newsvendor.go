@@ -46,7 +46,7 @@ func (w *worth) next() float64 {
 // scoreOf returns the logarithm of the price up to which a cluster would have run for a claim that
 // found rank claims within the lead before it.
 func scoreOf(c claims, rank int) float64 {
-	if rank > maxCount {
+	if rank >= maxCount {
 		return lowestScore
 	}
 	w := newWorth(c)

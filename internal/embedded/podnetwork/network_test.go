@@ -255,6 +255,17 @@ func TestWhatIsOutside(t *testing.T) {
 	}
 }
 
+// Images are pulled by this computer, whose own network may have the addresses that pods have in clusters.
+func TestImagesArePulledFromOtherHosts(t *testing.T) {
+	for address, want := range map[string]bool{
+		"8.8.8.8": true, "10.128.0.5": true, "172.30.0.1": true, "127.0.0.1": false, "169.254.169.254": false, "100.100.100.200": false, "0.0.0.0": false,
+	} {
+		if got := IsOtherHost(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: %t", address, got)
+		}
+	}
+}
+
 // A ping of an address that nobody has is not answered, whoever waits for that address.
 func TestTheGatewayAnswersPingsOfItsOwnAddressOnly(t *testing.T) {
 	frame := func(to string, protocol tcpip.TransportProtocolNumber, message ...byte) []byte {
