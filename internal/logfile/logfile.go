@@ -17,7 +17,7 @@ import (
 const previousSuffix = ".1"
 
 // limitInterval is how often KeepLimited looks at the logs.
-const limitInterval = time.Minute
+const limitInterval = 5 * time.Second
 
 // Open opens a log for appending, and creates it if it does not exist. A log of more than limit bytes becomes its
 // predecessor first.
@@ -38,39 +38,38 @@ func Open(path string, limit int64) (*os.File, error) {
 // writers, which must append: what they write meanwhile may be lost. If the disk has no space for the predecessor, the log is
 // emptied all the same. A log that does not exist is no error.
 func Limit(path string, limit int64) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() <= limit {
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() <= limit {
 		return nil
 	}
-	if err == nil {
-		err = errors.Join(copyEnd(path, info.Size()-limit), os.Truncate(path, 0))
-	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
+		return fmt.Errorf("limiting a log: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // nothing is written by it
+	if info, err := f.Stat(); err != nil || info.Size() <= limit {
+		return err // it is the successor of the one that was too large
+	}
+	if err := errors.Join(copyEnd(f, path+previousSuffix, limit), f.Truncate(0)); err != nil {
 		return fmt.Errorf("limiting log %s: %w", path, err)
 	}
 	return nil
 }
 
-// copyEnd copies a log from an offset to its predecessor.
-func copyEnd(path string, offset int64) (err error) {
-	from, err := os.Open(path)
-	if err != nil {
+// copyEnd writes the last limit bytes of a log to its predecessor.
+func copyEnd(f *os.File, previous string, limit int64) (err error) {
+	if _, err := f.Seek(-limit, io.SeekEnd); err != nil {
 		return err
 	}
-	defer from.Close() //nolint:errcheck // it was opened for reading only
-	if _, err := from.Seek(offset, io.SeekStart); err != nil {
-		return err
-	}
-	to, err := os.OpenFile(path+previousSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	to, err := os.OpenFile(previous, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	_, err = io.Copy(to, from)
+	_, err = io.CopyN(to, f, limit)
 	return err
 }
 
-// KeepLimited calls Limit once a minute for the logs that list returns, until ctx ends. It calls report with errors.
+// KeepLimited calls Limit every five seconds for the logs that list returns, until ctx ends. It calls report with errors.
 func KeepLimited(ctx context.Context, c clock.Clock, limit int64, list func() []string, report func(error)) {
 	for {
 		select {

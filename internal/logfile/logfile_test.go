@@ -1,16 +1,16 @@
 package logfile
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/clock"
 )
 
 func write(t *testing.T, f *os.File, text string) {
@@ -88,35 +88,24 @@ func TestALogWithoutPredecessorIsEmptied(t *testing.T) {
 	}
 }
 
-func TestLogsAreLimitedOnceAMinute(t *testing.T) {
+func TestLogsAreLimitedEveryFewSeconds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	write(t, open(t, path, 1), "much")
-	clock := clocktesting.NewFakeClock(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
-	ctx, cancel := context.WithCancel(t.Context())
-	passes, ended := make(chan int), make(chan struct{})
-	go func() {
-		defer close(ended)
-		n := 0
-		KeepLimited(ctx, clock, 1, func() []string {
-			n++
-			passes <- n
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		passes := 0
+		go KeepLimited(ctx, clock.RealClock{}, 1, func() []string {
+			passes++
 			return []string{path}
 		}, func(err error) { t.Error(err) })
-	}()
-	for n := range 2 {
-		for !clock.HasWaiters() {
-			if ctx.Err() != nil {
-				t.Fatal("it does not wait")
-			}
+		<-time.After(12 * time.Second)
+		cancel()
+		synctest.Wait()
+		if passes != 2 {
+			t.Errorf("%d passes", passes)
 		}
-		clock.Step(time.Minute)
-		if got := <-passes; got != n+1 {
-			t.Errorf("pass %d is number %d", n+1, got)
-		}
-	}
-	cancel()
-	<-ended
-	if got := read(t, path+".1"); !bytes.Equal([]byte(got), []byte("h")) || read(t, path) != "" {
+	})
+	if got := read(t, path+".1"); got != "h" || read(t, path) != "" {
 		t.Errorf("the predecessor has %q", got)
 	}
 }

@@ -77,8 +77,8 @@ const (
 	maxUnusedWakes = 20
 	// lastRequestPrecision is by how much the time of the last request changes before it is written again.
 	lastRequestPrecision = 5 * time.Second
-	// activityRetryInterval is when a cluster is asked again whose API server was asked in vain whether anybody uses it.
-	activityRetryInterval = 10 * time.Second
+	// activityRetryInterval is when hotspare asks again an API server that did not say whether anybody uses the cluster.
+	activityRetryInterval = maxInterval
 )
 
 // NeedsActivity reports whether to ask the cluster whether anybody uses it.
@@ -171,7 +171,7 @@ func (s Snapshot) unknownActivityMessage() string {
 	why := fmt.Sprintf("the platform %s does not report requests", s.Platform)
 	switch {
 	case s.Spoke.ActivityFailure != "":
-		why = "its API server was asked in vain whether anybody uses it: " + s.Spoke.ActivityFailure
+		why = "hotspare could not ask its API server whether anybody uses it: " + s.Spoke.ActivityFailure
 	case s.HoldsAddresses && s.Spoke.Reachable:
 		why = "its API server does not report requests"
 	case s.HoldsAddresses:

@@ -311,7 +311,6 @@ func TestClientsAreKept(t *testing.T) {
 	})
 }
 
-// In a cluster that has been running, one failure is no news yet.
 // A client that is the administrator by mistake counts as use of the cluster as long as it is kept.
 func TestAClientWithoutTheHubsIdentityIsNotKept(t *testing.T) {
 	a := newAPI(t)
@@ -327,6 +326,7 @@ func TestAClientWithoutTheHubsIdentityIsNotKept(t *testing.T) {
 	}
 }
 
+// In a cluster that has been running, one failure is no news yet.
 func TestASecondTry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failures int

@@ -119,17 +119,31 @@ func BestWeekly(t Trace, o Options, share float64, maxWait time.Duration, zone *
 		missed = 0 // a cluster that hibernates resumes in time
 	}
 	var best Result
-	for margin, saved := 1.0, 1.0; margin > 0.05 && saved > 0; margin *= 0.9 {
-		for missed > (1-share)*total*margin && saved > 0 {
-			saved = w.raiseBestHour(&ranks)
-			missed -= saved
-		}
+	for margin := 1.0; margin > 0.05; margin *= 0.9 {
+		raised := w.raiseHours(&ranks, &missed, (1-share)*total*margin)
 		w.Size = max(w.Size, w.Most())
+		if best.Claims > 0 && !raised {
+			continue // it would give the same
+		}
 		if best = ReplayAny(t, w, o, maxWait); best.Within >= share {
 			break
 		}
 	}
 	return w, best
+}
+
+// raiseHours raises the counts of the best hours until no more claims than most are missed, or no hour is left. It reports whether
+// it has raised one.
+func (w *Weekly) raiseHours(ranks *[HoursOfWeek][]float64, missed *float64, most float64) bool {
+	raised := false
+	for *missed > most {
+		saved := w.raiseBestHour(ranks)
+		if saved == 0 {
+			break
+		}
+		*missed, raised = *missed-saved, true
+	}
+	return raised
 }
 
 // raiseBestHour raises the count of the hour in which that saves the most waits for each cluster, and

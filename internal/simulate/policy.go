@@ -87,6 +87,8 @@ type Auto struct {
 	From time.Time
 
 	learned *sizing.Learned
+	// waiting has, for each claim that waits, oldest first, whether the count followed the forecast when it arrived.
+	waiting []bool
 }
 
 // Begin returns the owner's setting.
@@ -104,16 +106,19 @@ func (a *Auto) learn(s Seen) {
 	switch {
 	case s.Arrived && (s.Immediate || maxWait == 0):
 		a.learned.AddArrival(s.Now)
-		a.learned.AddOutcome(s.Immediate, a.Last.IsChosen())
+		a.learned.AddOutcome(s.Immediate, a.Last.FollowsForecast())
 	case s.Arrived:
 		a.learned.AddArrival(s.Now)
+		a.waiting = append(a.waiting, a.Last.FollowsForecast())
 	default:
 		a.learned.Advance(s.Now)
 	}
+	if maxWait == 0 {
+		return
+	}
 	for _, wait := range s.Waits {
-		if maxWait > 0 {
-			a.learned.AddOutcome(wait <= maxWait, a.Last.IsChosen())
-		}
+		a.learned.AddOutcome(wait <= maxWait, a.waiting[0])
+		a.waiting = a.waiting[1:]
 	}
 }
 
@@ -132,7 +137,7 @@ func (a *Auto) Decide(s Seen) sizing.Setting {
 	if next.Size < a.Given.Current.Size {
 		a.Given.SizeLoweredAt = s.Now
 	}
-	if a.Last.Fallback != "" && !s.Arrived {
+	if !a.Last.Computed && !s.Arrived {
 		a.Fallbacks++
 		a.FallbackReason = a.Last.Fallback
 		if !s.Now.Before(a.From) {

@@ -60,12 +60,19 @@ func replayTrace(t Trace, p Policy, w world, r *recorder) {
 	decideUntilSettled(w, r)
 }
 
-// afterEnd is how long after the end claims that still wait can get their clusters, in seconds.
-const afterEnd = 30 * 24 * 3600
+// afterEnd is how long after the end claims that still wait can get their clusters, in seconds, and maxEventsAfterEnd how many
+// transitions may be completed then: each takes longer the more claims wait.
+const (
+	afterEnd          = 30 * 24 * 3600
+	maxEventsAfterEnd = 100_000
+)
 
 // decideUntilSettled lets the claims that still wait get their clusters, so that their waits are counted.
 func decideUntilSettled(w world, r *recorder) {
-	for w.waitingClaims() > 0 {
+	for range maxEventsAfterEnd {
+		if w.waitingClaims() == 0 {
+			break
+		}
 		now := w.nextEvent()
 		if now == never || now > r.to+afterEnd {
 			break

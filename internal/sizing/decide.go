@@ -9,7 +9,7 @@ import (
 )
 
 // Decide returns the setting that the pool should have. The guards apply in this order, and a later
-// one wins: calendar, steps down one at a time, waiting claims, minimum, budget, maximum, size.
+// one wins: calendar, steps down, waiting claims, minimum, budget, maximum, size.
 func Decide(s Snapshot) Plan {
 	p := Plan{Coverage: s.coverage()}
 	entry := s.Calendar.At(s.Now)
@@ -87,7 +87,7 @@ func (o Outcome) distrust(promised float64) string {
 // raiseToStatic sets the owner's counts where they are higher than computed ones that are not trusted.
 // Lower ones would make more claims wait, and the error would never end.
 func (s Snapshot) raiseToStatic(p *Plan) {
-	p.Fallback = s.Learned.Outcomes.Computed.distrust(s.Objective.Share)
+	p.Fallback = s.Learned.Outcomes.OfForecast.distrust(s.Objective.Share)
 	if p.Fallback == "" {
 		return
 	}

@@ -202,7 +202,7 @@ func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
 		"no durations":          {func(s *Snapshot) { s.Durations = Durations{} }, "how long a resume"},
 		"an objective of 100 %": {func(s *Snapshot) { s.Objective.Share = 1 }, "objective of 100 %"},
 		"a forecast that is wrong": {func(s *Snapshot) {
-			s.Learned.Outcomes.Computed.Served *= 0.5
+			s.Learned.Outcomes.OfForecast.Served *= 0.5
 			s.Static = Setting{90, 99}
 			s.Current = s.Static
 		}, "the forecast is not trusted"},
@@ -222,7 +222,7 @@ func TestWithoutGoodDataTheOwnersSettingIsInEffect(t *testing.T) {
 		t.Errorf("with good data: %q", p.Fallback)
 	}
 	wrong := *warm
-	wrong.Outcomes.Computed.Served *= 0.5
+	wrong.Outcomes.OfForecast.Served *= 0.5
 	s.Learned, s.Static, s.Current, s.Now = &wrong, Setting{}, Setting{}, monday.Add(9*time.Hour)
 	wrong.SkipUnobserved(s.Now)
 	if p := Decide(s); p.Fallback == "" || p.Running.Count < 3 {
@@ -650,8 +650,8 @@ func TestAnotherObjectiveIsMeasuredAnew(t *testing.T) {
 		l.AddOutcome(false, true)
 	}
 	l.SetLeads(s.Objective, s.Durations)
-	if l.Outcomes.Computed.Claims != 1 {
-		t.Errorf("the same objective: %g claims", l.Outcomes.Computed.Claims)
+	if l.Outcomes.OfForecast.Claims != 1 {
+		t.Errorf("the same objective: %g claims", l.Outcomes.OfForecast.Claims)
 	}
 }
 
@@ -677,15 +677,18 @@ func TestOutcomesOfOtherCountsSayNothing(t *testing.T) {
 	}
 }
 
-func TestWhatChoosesACount(t *testing.T) {
+func TestWhichCountsFollowTheForecast(t *testing.T) {
 	for cause, want := range map[Cause]bool{
-		ByDemand: true, ByStatic: true, ByPace: true, ByWaiting: true, ByMinimum: true, BySize: true, ByMaximum: false, ByBudget: false, ByCalendar: false,
+		ByDemand: true, ByStatic: true, ByPace: true, ByWaiting: true, ByMinimum: false, ByMaximum: false, ByBudget: false, ByCalendar: false,
 	} {
-		if got := (Plan{Computed: true, Running: Target{Cause: cause}}).IsChosen(); got != want {
+		if got := (Plan{Computed: true, Running: Target{Cause: cause}}).FollowsForecast(); got != want {
 			t.Errorf("%s: %t", cause, got)
 		}
+		if got := (Plan{Computed: true, Running: Target{Cause: BySize}, Size: Target{Cause: cause}}).FollowsForecast(); got != want {
+			t.Errorf("the size by %s: %t", cause, got)
+		}
 	}
-	if (Plan{Running: Target{Cause: ByStatic}}).IsChosen() {
-		t.Error("the owner's setting counts as computed")
+	if (Plan{Running: Target{Cause: ByStatic}}).FollowsForecast() {
+		t.Error("the owner's setting counts as that of the forecast")
 	}
 }

@@ -33,7 +33,7 @@ func (t *Target) set(count int, why Cause, reason string) {
 	}
 }
 
-// limitSteps keeps the counts from going down while claims wait, and by more than one at a time, unless the plan is a
+// limitSteps keeps the counts from going down while claims wait, and from going down by more than one step at a time, unless the plan is a
 // recommendation only.
 func (s Snapshot) limitSteps(p *Plan) {
 	if !s.Unpaced {

@@ -52,7 +52,7 @@ type Learned struct {
 	Share   float64       `json:"share,omitempty"`
 	MaxWait time.Duration `json:"maxWait,omitempty"`
 	Burst   float64       `json:"burst,omitempty"`
-	// LastBurst is what Burst was when the last burst ended; an old one is smaller.
+	// LastBurst is the length of the longest burst; an old one weighs less.
 	LastBurst float64 `json:"lastBurst,omitempty"`
 	// Weights are those of the profile and of the recent rate in the forecast; see weights.
 	Weights weights `json:"weights"`
@@ -186,30 +186,30 @@ func (l *Learned) SkipUnobserved(now time.Time) {
 	}
 }
 
-// AddClaim records a claim, and whether it was served within the objective by a computed count: AddArrival and AddOutcome
-// in one.
+// AddClaim records a claim, and whether it was served within the objective by a count that followed the forecast: AddArrival and
+// AddOutcome in one.
 func (l *Learned) AddClaim(at time.Time, served bool) {
 	l.AddArrival(at)
 	l.AddOutcome(served, true)
 }
 
-// AddOutcome records whether a claim that has arrived was served within the objective, and whether the count that served it was
-// computed: what a count gave that a person has chosen, or a limit, says nothing about computed ones.
-func (l *Learned) AddOutcome(served, computed bool) {
+// AddOutcome records whether a claim was served within the objective, and whether the running count followed the forecast when it
+// arrived: the outcomes under counts that a person or a limit has set say nothing about the forecast.
+func (l *Learned) AddOutcome(served, byForecast bool) {
 	l.Outcomes.All.add(served)
-	if computed {
-		l.Outcomes.Computed.add(served)
+	if byForecast {
+		l.Outcomes.OfForecast.add(served)
 	}
 }
 
-// Outcomes are those of all claims, and of those that computed counts have served or not.
+// Outcomes are those of all claims, and of those that arrived while the running count followed the forecast.
 type Outcomes struct {
-	All      Outcome `json:"all,omitzero"`
-	Computed Outcome `json:"computed,omitzero"`
+	All        Outcome `json:"all,omitzero"`
+	OfForecast Outcome `json:"ofForecast,omitzero"`
 }
 
 // IsPlausible reports whether the numbers are some that AddOutcome can have counted.
-func (o Outcomes) IsPlausible() bool { return o.All.isPlausible() && o.Computed.isPlausible() }
+func (o Outcomes) IsPlausible() bool { return o.All.isPlausible() && o.OfForecast.isPlausible() }
 
 // An Outcome is how many claims were served within the objective: about the last 1000, of which older ones count less.
 type Outcome struct {
@@ -275,9 +275,7 @@ func (l *Learned) countsInBurst(score float64) bool {
 	}
 	miss := 1 - l.Share
 	if score >= l.Running.logThreshold(miss, l.margin(Objective{Share: l.Share}), l.Method) {
-		if l.Burst > 0 {
-			l.LastBurst = l.Burst
-		}
+		l.LastBurst = math.Max(l.LastBurst, l.Burst)
 		l.Burst = 0
 		return true
 	}
@@ -464,8 +462,9 @@ func (l *Learned) expectedAhead(lead time.Duration) float64 {
 	if l.Method.WithoutProfile || l.Method.WithoutNextHour {
 		return n
 	}
-	usual := l.profileClaims(l.At, lead)
-	if next := l.profileRate(hourOfWeek(l.At.Add(lead).In(l.location()))) * lead.Hours(); next > nextHourFactor*usual {
+	span := min(lead, time.Hour)
+	usual := l.profileClaims(l.At.Add(lead-span), span)
+	if next := l.profileRate(hourOfWeek(l.At.Add(lead).In(l.location()))) * span.Hours(); next > nextHourFactor*usual {
 		n += l.silenceFactor() * l.Weights.Weight[0] * (next - usual)
 	}
 	return n

@@ -20,7 +20,7 @@ func (l *Learned) margin(o Objective) float64 {
 	case l.Method.WithoutFeedback:
 		return 1
 	}
-	seen := l.Outcomes.Computed
+	seen := l.Outcomes.OfForecast
 	expected := seen.Claims * (1 - o.Share)
 	missed := seen.Claims - seen.Served
 	slack := (expected - missed) / math.Sqrt(math.Max(expected, 1))

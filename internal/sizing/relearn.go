@@ -13,7 +13,7 @@ func Relearn(h *demand.History, since time.Time, o Objective, d Durations, zone 
 	bins, gaps := newestBins(h.Bins()), h.Gaps()
 	l := NewLearned(beginOfLearning(bins, since, len(bins) < len(h.Bins()), now), zone)
 	l.SetLeads(o, d)
-	l.watchCut(h.Bins()[:len(h.Bins())-len(bins)], bins)
+	l.countCutBins(h.Bins()[:len(h.Bins())-len(bins)], bins)
 	for _, b := range bins {
 		if b.Begin().After(now) {
 			break
@@ -72,9 +72,9 @@ func newestBins(bins []demand.Bin) []demand.Bin {
 	return bins
 }
 
-// watchCut counts the claims of bins that were cut, and the time from the first of them to the first that is left: they are not
-// learned from, but were watched.
-func (l *Learned) watchCut(cut, left []demand.Bin) {
+// countCutBins adds the claims of bins that were cut, and the time from the first of them to the first that is left, to what was
+// watched. Nothing is learned from them.
+func (l *Learned) countCutBins(cut, left []demand.Bin) {
 	for _, b := range cut {
 		l.WatchedClaims += float64(b.Claims)
 	}

@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"slices"
 	"time"
 
 	"hotspare.io/hotspare/internal/sizing/calendar"
@@ -90,8 +91,8 @@ type Snapshot struct {
 	Waiting int
 	// Sleeping is the number of clusters that sleep at shallow depths now. Claims wake them first.
 	Sleeping PerShallowDepth[int]
-	// Unpaced is set for a recommendation that nobody applies: a count that goes down by one at a time would stay one
-	// below that of the pool for ever.
+	// Unpaced is set for a recommendation that nobody applies: a count that goes down in steps would stay one step below that
+	// of the pool forever.
 	Unpaced bool
 	// Terse leaves the reasons out, for simulations that need the counts only.
 	Terse bool
@@ -145,10 +146,14 @@ type Plan struct {
 	Coverage Coverage `json:"coverage"`
 }
 
-// IsChosen reports whether the forecast has decided how many clusters run, or the doubt about it, and no limit of the owner: the
-// outcomes of claims then say how good it is.
-func (p Plan) IsChosen() bool {
-	return p.Computed && p.Running.Cause != ByMaximum && p.Running.Cause != ByBudget && p.Running.Cause != ByCalendar
+// FollowsForecast reports whether the forecast, or distrust in it, set the running count, and no limit or calendar entry of the owner
+// did.
+func (p Plan) FollowsForecast() bool {
+	cause := p.Running.Cause
+	if cause == BySize {
+		cause = p.Size.Cause
+	}
+	return p.Computed && !slices.Contains([]Cause{ByMinimum, ByMaximum, ByBudget, ByCalendar}, cause)
 }
 
 // Setting returns the counts of the plan.

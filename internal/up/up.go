@@ -149,11 +149,12 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		err = explainStorageLimit(o.Dir, err)
 		err = errors.Join(err, run.End(o.Dir, err, time.Now()))
 	}()
-	log, err := openLogFile(ctx, LogPath(o.Dir))
+	log, err := openLogFile(LogPath(o.Dir))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	defer keepLogLimited(ctx, LogPath(o.Dir))()
 
 	if o.HubOnly {
 		o.MetricsAddress = "0" // the metrics are those of the controllers
@@ -424,14 +425,27 @@ func createDefaultImageSet(ctx context.Context, c client.Client) error {
 // maxLogSize is the maximum size in bytes of the log and of its predecessor.
 const maxLogSize = 32 << 20
 
-// openLogFile opens the log, redirects the log output of libraries to it, and limits its size until ctx ends.
-func openLogFile(ctx context.Context, path string) (*os.File, error) {
+// openLogFile opens the log, and redirects the log output of libraries to it.
+func openLogFile(path string) (*os.File, error) {
 	f, err := logfile.Open(path, maxLogSize)
 	if err != nil {
 		return nil, err
 	}
-	log := logr.FromSlogHandler(slog.NewTextHandler(f, nil))
-	ctrl.SetLogger(log)
-	go logfile.KeepLimited(ctx, clock.RealClock{}, maxLogSize, func() []string { return []string{path} }, func(err error) { log.Error(err, "limiting the log") })
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(f, nil)))
 	return f, nil
+}
+
+// keepLogLimited limits the size of the log until stop is called.
+func keepLogLimited(ctx context.Context, path string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var limits sync.WaitGroup
+	limits.Go(func() {
+		logfile.KeepLimited(ctx, clock.RealClock{}, maxLogSize, func() []string { return []string{path} }, func(err error) {
+			ctrl.Log.Error(err, "limiting the log")
+		})
+	})
+	return func() {
+		cancel()
+		limits.Wait()
+	}
 }

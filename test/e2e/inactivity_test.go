@@ -232,10 +232,15 @@ func (h *hub) clientsWake(t *testing.T, kubeconfig string, n int) {
 	for range n {
 		all.Go(func() {
 			one := &http.Client{Transport: &http.Transport{TLSClientConfig: verify, DisableKeepAlives: true}, Timeout: patience}
-			answer, err := one.Get(config.Host + "/api/v1/namespaces")
-			for err != nil && strings.Contains(err.Error(), "remote error: tls") && time.Since(began) < patience {
-				answer, err = one.Get(config.Host + "/api/v1/namespaces") // a busy computer takes more than a minute to start a cluster
-			}
+			var answer *http.Response
+			err := wait.PollUntilContextTimeout(t.Context(), time.Second, patience, true, func(context.Context) (bool, error) {
+				var err error
+				answer, err = one.Get(config.Host + "/api/v1/namespaces")
+				if err != nil && strings.Contains(err.Error(), "remote error: tls") {
+					return false, nil // a busy computer takes more than a minute to start a cluster
+				}
+				return err == nil, err
+			})
 			if err != nil {
 				t.Errorf("after %.1fs: %v", time.Since(began).Seconds(), err)
 				return

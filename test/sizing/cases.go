@@ -114,6 +114,15 @@ func heldOutCases(recorded map[string]simulate.Trace) []replayCase {
 	return out
 }
 
+// jobCases are claims that programs create.
+func jobCases() []replayCase {
+	var out []replayCase
+	for _, s := range jobSynthetics {
+		out = append(out, replayCase{"syn-" + s.name, s.generate(1), usualResume})
+	}
+	return out
+}
+
 // thin keeps a share of the claims at random.
 func thin(t simulate.Trace, share float64, seed uint64) simulate.Trace {
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -89,11 +89,9 @@ func (e *evaluation) findCases() ([]replayCase, error) {
 	case "held-out":
 		cases = heldOutCases(recorded)
 	case "jobs":
-		for _, s := range jobSynthetics {
-			cases = append(cases, replayCase{"syn-" + s.name, s.generate(1), usualResume})
-		}
+		cases = jobCases()
 	case "all":
-		cases = slices.Concat(baseCases(recorded), variedCases(recorded), heldOutCases(recorded))
+		cases = slices.Concat(baseCases(recorded), variedCases(recorded), heldOutCases(recorded), jobCases())
 	default:
 		return nil, fmt.Errorf("--set %q is not known: use base, variations, held-out, jobs or all", e.set)
 	}

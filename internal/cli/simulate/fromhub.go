@@ -13,6 +13,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/simulate"
 	"hotspare.io/hotspare/internal/sizing/policy"
 	"hotspare.io/hotspare/internal/sizing/record"
@@ -51,21 +52,24 @@ func (a commands) runFromHub(cmd *cobra.Command, q *options) error {
 
 // usePool makes the limits of a pool, and the ladder of depths at which its clusters sleep, the values of flags that are not set. A pool that does not exist any more has none.
 func usePool(ctx context.Context, h *base.Hub, cmd *cobra.Command, q *options, name string) error {
-	var pool hivev1.ClusterPool
-	if err := h.Get(ctx, h.ObjectKey(name), &pool); err != nil {
+	var p hivev1.ClusterPool
+	if err := h.Get(ctx, h.ObjectKey(name), &p); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return fmt.Errorf("reading pool %s: %w", name, err)
 	}
-	if most := pool.Spec.MaxSize; most != nil && !cmd.Flags().Changed("max-size") {
+	if most := p.Spec.MaxSize; most != nil && !cmd.Flags().Changed("max-size") {
 		q.maxSize = int(*most)
 	}
-	if most := pool.Spec.MaxConcurrent; most != nil && !cmd.Flags().Changed("max-concurrent") {
+	if most := p.Spec.MaxConcurrent; most != nil && !cmd.Flags().Changed("max-concurrent") {
 		q.maxConcurrent = int(*most)
 	}
-	if ladder := pool.Annotations[hivev1.AnnotationSleepLadder]; ladder != "" && !cmd.Flags().Changed("sleep") {
-		q.sleep = ladder
+	if text := p.Annotations[hivev1.AnnotationSleepLadder]; text != "" && !cmd.Flags().Changed("sleep") {
+		if _, err := pool.ParseLadder(text); err != nil {
+			return fmt.Errorf("annotation %s of pool %s cannot be used: %w", hivev1.AnnotationSleepLadder, name, err)
+		}
+		q.sleep = text
 	}
 	return nil
 }

@@ -105,6 +105,9 @@ func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
 	if f.Sleep != nil && len(s.options.Sleep) == 0 {
 		s.notes = append(s.notes, "spec.sleep of the policy is left out: set the ladder of depths with --sleep")
 	}
+	if most := s.options.MaxSize; most != nil && (p.Limits.Size.Max == 0 || *most < p.Limits.Size.Max) {
+		p.Limits.Size.Max = max(*most, 1) // 0 would be no limit
+	}
 	a := &simulate.Auto{Zone: p.Zone.String(), Method: f.Method, Given: sizing.Snapshot{
 		Objective: p.Objective, Calendar: p.Calendar, Limits: p.Limits,
 		Durations: s.options.Durations(),

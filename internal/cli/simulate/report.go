@@ -96,7 +96,7 @@ func (s *study) limitNotes() []string {
 	if s.options.MaxSize == nil && s.options.MaxConcurrent == nil || slices.ContainsFunc(s.trace.Claims, isHeld) {
 		return nil
 	}
-	return []string{"it is not known how long claims keep their clusters: they count as released at once, so the limits of the pool delay fewer claims than they would"}
+	return []string{"no claim has held_seconds: all count as released at once, so the limits of the pool delay fewer claims than they would"}
 }
 
 // autoNotes says what to know of the results of a policy that sizes the pool.

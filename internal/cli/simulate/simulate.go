@@ -208,7 +208,8 @@ func (s *study) useOwnPolicy(o *options) {
 		return
 	}
 	s.own = *o.own
-	s.notes = append(s.notes, "auto is the PoolPolicy of the pool; its objective, time zone and prices apply, except where a flag sets another value")
+	s.notes = append(s.notes, "auto is the PoolPolicy of the pool; its objective, time zone and prices, and the limits and depths of sleep of the pool, "+
+		"apply, except where a flag sets another value")
 	if !s.priced && o.ownPrices.Running > 0 {
 		s.options.Prices, s.priced = o.ownPrices, true
 	}

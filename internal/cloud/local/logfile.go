@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,10 +13,13 @@ import (
 // maxLogSize is the maximum size in bytes of a machine's log and of its predecessor.
 const maxLogSize = 8 << 20
 
-// listLogs lists the logs of all machines.
+// listLogs lists the logs of all machines. It leaves out what cannot be read.
 func (s *Store) listLogs() []string {
-	logs, _ := filepath.Glob(filepath.Join(s.dir, "*", "*", filepath.Base(machine.LogPath("")))) // the pattern is valid
-	return logs
+	names, _ := fs.Glob(os.DirFS(s.dir), "*/*/"+filepath.Base(machine.LogPath(""))) // the pattern is valid
+	for i, name := range names {
+		names[i] = filepath.Join(s.dir, filepath.FromSlash(name))
+	}
+	return names
 }
 
 // maxLineLength is the number of bytes at the end of a log that are searched for its last line.

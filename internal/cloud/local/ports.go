@@ -1,9 +1,11 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,7 +111,7 @@ func isLoopbackPortFree(port int) bool {
 }
 
 // FindClusterByServer returns the infraID of the cluster whose API has a URL, as in https://127.0.0.1:20000; "" if there
-// is none.
+// is none. It is an error if there is none and a cluster cannot be read.
 func (s *Store) FindClusterByServer(url string) (string, error) {
 	port, found := strings.CutPrefix(url, "https://127.0.0.1:")
 	number, err := strconv.Atoi(port)
@@ -118,6 +120,22 @@ func (s *Store) FindClusterByServer(url string) (string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	owners, err := s.readAPIPortOwners()
-	return owners[number], err
+	ids, err := s.ListClusters()
+	if err != nil {
+		return "", err
+	}
+	var errs []error
+	for _, id := range ids {
+		if checkDNSLabel("infraID", id) != nil {
+			continue // this store did not create that folder
+		}
+		ms, err := s.observeMachines(id)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if slices.ContainsFunc(ms, func(m observedMachine) bool { return m.APIPort == number }) {
+			return id, nil
+		}
+	}
+	return "", errors.Join(errs...)
 }

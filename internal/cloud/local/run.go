@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
@@ -23,9 +24,15 @@ func (s *Store) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("running the machines of %s: %w", s.dir, err)
 	}
-	go logfile.KeepLimited(ctx, clock.RealClock{}, maxLogSize, s.listLogs, func(err error) {
-		logr.FromContextOrDiscard(ctx).Error(err, "limiting the log of a machine")
+	var limits sync.WaitGroup
+	limited, stop := context.WithCancel(ctx)
+	limits.Go(func() {
+		logfile.KeepLimited(limited, clock.RealClock{}, maxLogSize, s.listLogs, func(err error) {
+			logr.FromContextOrDiscard(ctx).Error(err, "limiting the log of a machine")
+		})
 	})
+	defer limits.Wait()
+	defer stop()
 	err = s.recoverMachines(ctx)
 	if err == nil {
 		s.reconcileUntilDone(ctx)

@@ -108,9 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // recordOnly records claims while the specification is not valid, and reports what is wrong with it: no count is set, but
 // the claims of a weekend are not lost because of a wrong price.
 func (r *Reconciler) recordOnly(ctx context.Context, p *v1alpha1.PoolPolicy, parsed policy.Policy, faults []policy.FieldError) (ctrl.Result, error) {
-	if !(parsed.Objective.Share > 0) {
-		parsed.Objective = policy.HubDefaults.Objective
-	}
+	parsed.Objective = sizing.Objective{} // the record keeps the one that it has
 	s, err := r.observePolicy(ctx, p, parsed)
 	if err != nil {
 		return fault.Requeue(0, errors.Join(err, r.reportInvalid(ctx, p, parsed.Estimate, nil, faults)))
@@ -152,7 +150,7 @@ func noteDecision(s *observation, plan counts.Plan) {
 	in := s.snapshot.Sizing
 	s.record.tracker.Note(record.Note{
 		Pool: poolSetting(s.pool), Recommended: plan.Recommended.Setting(), Static: plan.Static,
-		Computed: plan.Recommended.Computed, Chosen: plan.Recommended.IsChosen(), Forecast: sizing.ForecastHour(in),
+		Computed: plan.Recommended.Computed, FollowsForecast: plan.Recommended.FollowsForecast(), Forecast: sizing.ForecastHour(in),
 	}, in.Now)
 }
 

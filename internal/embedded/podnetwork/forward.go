@@ -83,16 +83,17 @@ func (f *forwarder) install() {
 	})
 }
 
-// IsOtherHost reports whether clusters may use an address of another host: not those of this computer's loopback interface, where
-// other clusters serve their APIs, nor link-local and other addresses where clouds serve the credentials of their machines.
-func IsOtherHost(a netip.Addr) bool {
+// MayReach reports whether clusters may use an address: not those of this computer's loopback interface, where other clusters serve
+// their APIs, nor link-local and other addresses where clouds serve the credentials of their machines.
+func MayReach(a netip.Addr) bool {
+	a = a.Unmap()
 	return a.IsGlobalUnicast() && !a.IsLoopback() && !reserved.Contains(a) && !thisNetwork.Contains(a) && a != alibabaMetadata && a != azureWireServer
 }
 
 // isOutside reports whether a pod may connect to an address outside of the cluster. Addresses of the cluster that the gateway is
 // asked for do not exist.
 func isOutside(a netip.Addr) bool {
-	return IsOtherHost(a) && !machine.PodNetwork.Contains(a) && !serviceNetwork.Contains(a)
+	return MayReach(a) && !machine.PodNetwork.Contains(a) && !serviceNetwork.Contains(a)
 }
 
 // Addresses at which clouds serve the credentials of their machines, and that are not link-local.

@@ -25,8 +25,8 @@ import (
 	"hotspare.io/hotspare/internal/embedded/spoke/volumes"
 )
 
-// controllers are the controllers that a small cluster needs. None of them evicts pods from an
-// unreachable node.
+// controllers are the controllers that a small cluster needs. None of them evicts pods from an unreachable node: without
+// containers, it may only be suspended.
 var controllers = []string{
 	"bootstrap-signer-controller",
 	"certificatesigningrequest-approving-controller",

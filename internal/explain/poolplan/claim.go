@@ -137,7 +137,7 @@ func (e Evaluation) describeQueuePosition(position int) string {
 		words += ", since the install of " + e.failingInstalls()[0] + " has failed, and is retried"
 	}
 	if failing := e.failingBootstraps(); position > len(coming) && len(failing) > 0 {
-		words += "; a step of the bootstrap or a gate fails in " + failing[0] + ": see what fails"
+		words += "; a step of the bootstrap or a gate fails in " + failing[0] + ": hotspare explain cluster says what fails"
 	}
 	return words
 }

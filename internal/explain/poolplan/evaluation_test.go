@@ -205,7 +205,7 @@ func TestWhatIsSaidOfAClaimWhoseClusterHasABootstrap(t *testing.T) {
 				cd.Status.Gates = &hivev1.GateRecord{Version: "g", FailedSince: &metav1.Time{Time: noon}, Deadline: &metav1.Time{Time: noon.Add(time.Hour)}}
 				condition.Set(&cd.Status.Conditions, hivev1.ClusterGatesPassed, corev1.ConditionFalse, "GateFailed", "gate web fails.", noon)
 			},
-			"no free cluster runs; none is on the way, and no more are created: maxSize is 1; a step of the bootstrap or a gate fails in p-1: see what fails",
+			"no free cluster runs; none is on the way, and no more are created: maxSize is 1; a step of the bootstrap or a gate fails in p-1: hotspare explain cluster says what fails",
 			raise + "p-1: The gate is checked again until it passes. If it cannot pass, correct it. hotspare -n ci kubectl get clusterbootstraps",
 		},
 		"a step is being taken": {

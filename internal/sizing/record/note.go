@@ -12,8 +12,8 @@ type Note struct {
 	// person has chosen last. Computed is set if the recommendation was computed from the demand.
 	Pool, Recommended, Static sizing.Setting
 	Computed                  bool
-	// Chosen is set if the recommended counts are those of the forecast, and not of a limit.
-	Chosen bool
+	// FollowsForecast is set if the recommended running count is that of the forecast, and not of a limit.
+	FollowsForecast bool
 	// Forecast is of the next hour; nil if there is none.
 	Forecast *sizing.Forecast
 }

@@ -203,7 +203,7 @@ func TestAClaimIsLateUnlessItWasServedWithinTheObjective(t *testing.T) {
 }
 
 // What a count gave that a person, a limit or nobody has chosen says nothing about computed ones.
-func TestOutcomesOfChosenCountsAreKeptApart(t *testing.T) {
+func TestOutcomesOfTheForecastAreKeptApart(t *testing.T) {
 	h := newHub(t)
 	h.pass(0)
 	ten, two := sizing.Setting{Running: 10, Size: 20}, sizing.Setting{Running: 2, Size: 20}
@@ -214,10 +214,10 @@ func TestOutcomesOfChosenCountsAreKeptApart(t *testing.T) {
 		h.pass(time.Minute)
 		h.t.Note(n, h.now)
 	}
-	chosen := Note{Pool: ten, Recommended: ten, Computed: true, Chosen: true}
+	chosen := Note{Pool: ten, Recommended: ten, Computed: true, FollowsForecast: true}
 	for _, n := range []Note{
 		chosen, // it counts for the next claim
-		{Pool: two, Recommended: ten, Computed: true, Chosen: true},
+		{Pool: two, Recommended: ten, Computed: true, FollowsForecast: true},
 		{Pool: ten, Recommended: ten, Computed: true},
 		chosen, chosen,
 	} {
@@ -226,7 +226,7 @@ func TestOutcomesOfChosenCountsAreKeptApart(t *testing.T) {
 	check := func(what string, all, computed float64) {
 		t.Helper()
 		h.pass(time.Second)
-		if o := h.t.Learned.Outcomes; math.Round(o.All.Claims) != all || math.Round(o.Computed.Claims) != computed || o.Computed.Served != 0 {
+		if o := h.t.Learned.Outcomes; math.Round(o.All.Claims) != all || math.Round(o.OfForecast.Claims) != computed || o.OfForecast.Served != 0 {
 			t.Errorf("%s: %+v, want %g and %g", what, o, all, computed)
 		}
 	}
@@ -237,14 +237,14 @@ func TestOutcomesOfChosenCountsAreKeptApart(t *testing.T) {
 	promise.Share = 0.9
 	check("with another objective", 0, 0)
 	h.restart(true)
-	check("with another objective, after a restart", 5, 0) // from the record of claims
+	check("with another objective, after a restart", 0, 0)
 	promise = other
 
 	r, _, err := h.read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Outcomes = &Outcomes{Share: 0.99, Outcomes: sizing.Outcomes{Computed: sizing.Outcome{Claims: 1e300, Served: 1e300}}}
+	r.Outcomes = &Outcomes{Share: 0.99, Outcomes: sizing.Outcomes{OfForecast: sizing.Outcome{Claims: 1e300, Served: 1e300}}}
 	if err := r.check(); err != nil || r.Outcomes != nil {
 		t.Errorf("outcomes that nobody has counted: %v, %+v", err, r.Outcomes)
 	}

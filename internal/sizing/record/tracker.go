@@ -96,6 +96,8 @@ type tracked struct {
 	created time.Time
 	// settled is set once it is known whether it was served in time, or if that will not be counted.
 	settled bool
+	// byForecast is set if the pool had the running count of the forecast when the claim arrived.
+	byForecast bool
 }
 
 // NewTracker continues a record; nil begins one.
@@ -109,10 +111,13 @@ func NewTracker(r *Record) *Tracker {
 }
 
 // Observe records what has happened since the last call. It ignores a moment before the last one: the
-// clock was set back, and it waits until the clock is there again.
+// clock was set back, and it waits until the clock is there again. The zero objective stands for the last one.
 func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 	if t.IsAhead(o.Now) {
 		return
+	}
+	if objective == (sizing.Objective{}) {
+		objective = t.lastObjective()
 	}
 	t.objective = objective
 	from := t.Until
@@ -137,6 +142,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 		t.recallOutcomes()
 	} else {
 		t.Learned.SetLeads(objective, t.Measured())
+		t.rememberOutcomes()
 		t.addClaims(o, from, t.Learned)
 		t.Learned.Advance(o.Now)
 	}
@@ -163,7 +169,7 @@ func (t *Tracker) addClaims(o Objects, from time.Time, learned *sizing.Learned) 
 		if k := t.claims[c.ID]; !k.settled && !c.Running.IsZero() {
 			k.settled = true
 			t.addWait(c)
-			t.addOutcome(c.Created, t.isServed(c), learned)
+			t.addOutcome(c.Created, t.isServed(c), k.byForecast, learned)
 		}
 	}
 	for id, k := range t.claims {
@@ -171,7 +177,7 @@ func (t *Tracker) addClaims(o Objects, from time.Time, learned *sizing.Learned) 
 			continue
 		}
 		if !k.settled && o.Now.Sub(k.created) > max(t.objective.MaxWait, withdrawal) {
-			t.addOutcome(k.created, false, learned)
+			t.addOutcome(k.created, false, k.byForecast, learned)
 			if q := t.Quarters.at(k.created); q != nil {
 				q.Unserved = min(q.Unserved+1, maxClusters)
 			}
@@ -186,17 +192,17 @@ func (t *Tracker) addClaim(c Claim, from, now time.Time, learned *sizing.Learned
 	isGap := !isFirst && now.Sub(from) > maxGap
 	switch {
 	case isGap && c.Created.After(from):
-		return &tracked{c.Created, true} // of the others in the gap nothing is known
+		return &tracked{created: c.Created, settled: true} // of the others in the gap nothing is known
 	case !isFirst && !t.began && c.Created.Before(from.Add(-overlap)):
-		return &tracked{c.Created, !c.Running.IsZero()} // recorded by an earlier process
+		return &tracked{created: c.Created, settled: !c.Running.IsZero()} // recorded by an earlier process
 	case !t.Demand.Add(c.ID, c.Created, false, now):
-		return &tracked{c.Created, !c.Running.IsZero()}
+		return &tracked{created: c.Created, settled: !c.Running.IsZero()}
 	}
 	t.changed = true
 	if learned != nil {
 		learned.AddArrival(c.Created)
 	}
-	return &tracked{created: c.Created}
+	return &tracked{created: c.Created, byForecast: t.noted.FollowsForecast && t.noted.Pool.Running == t.noted.Recommended.Running}
 }
 
 func (t *Tracker) isServed(c Claim) bool {
@@ -206,14 +212,26 @@ func (t *Tracker) isServed(c Claim) bool {
 	return c.AtOnce || c.Running.Sub(c.Created) <= t.objective.MaxWait
 }
 
-func (t *Tracker) addOutcome(created time.Time, served bool, learned *sizing.Learned) {
+func (t *Tracker) addOutcome(created time.Time, served, byForecast bool, learned *sizing.Learned) {
 	t.changed = true
 	if !served {
 		t.Demand.AddLate(created)
 	}
 	if learned != nil {
-		learned.AddOutcome(served, t.noted.Chosen && t.noted.Pool.Running == t.noted.Recommended.Running)
+		learned.AddOutcome(served, byForecast)
 		t.rememberOutcomes()
+	}
+}
+
+// lastObjective returns the objective of the last call or, before the first one, that of the record; 99 % at once if neither exists.
+func (t *Tracker) lastObjective() sizing.Objective {
+	switch o := t.Outcomes; {
+	case t.objective != (sizing.Objective{}):
+		return t.objective
+	case o != nil && o.Share > 0 && o.Share < 1 && o.MaxWait >= 0 && o.MaxWait < maxDuration.Seconds():
+		return sizing.Objective{Share: o.Share, MaxWait: time.Duration(o.MaxWait * float64(time.Second))}
+	default:
+		return sizing.Objective{Share: 0.99}
 	}
 }
 
@@ -222,9 +240,15 @@ func (t *Tracker) rememberOutcomes() {
 	t.Outcomes = &Outcomes{Share: t.objective.Share, MaxWait: t.objective.MaxWait.Seconds(), Outcomes: t.Learned.Outcomes}
 }
 
-// recallOutcomes restores the outcomes that the record has of the objective.
+// recallOutcomes restores the outcomes that the record has of the objective. Those of another one say nothing. A record of an older
+// version has none, but the claims that were late.
 func (t *Tracker) recallOutcomes() {
-	if o := t.Outcomes; o != nil && o.Share == t.objective.Share && o.MaxWait == t.objective.MaxWait.Seconds() {
+	o := t.Outcomes
+	if o == nil {
+		return
+	}
+	t.Learned.Outcomes = sizing.Outcomes{}
+	if o.Share == t.objective.Share && o.MaxWait == t.objective.MaxWait.Seconds() {
 		t.Learned.Outcomes = o.Outcomes
 	}
 }
