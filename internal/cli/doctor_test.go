@@ -32,7 +32,7 @@ func freshMachine() doctor.Facts {
 // completeMachine has all that real pods need, too.
 func completeMachine() doctor.Facts {
 	f := freshMachine()
-	f.InotifyInstances.Value = 128
+	f.InotifyInstances.Value = 1024
 	f.CNIFolders = []doctor.CNIFolder{{Path: "/usr/lib/cni", Plugins: doctor.CNIPlugins}}
 	f.Programs = map[string]doctor.Program{
 		doctor.Containerd:     {Path: "/usr/bin/containerd", Version: "containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u1"},
