@@ -83,17 +83,17 @@ func (f *forwarder) install() {
 	})
 }
 
-// MayReach reports whether clusters may use an address: not those of this computer's loopback interface, where other clusters serve
-// their APIs, nor link-local and other addresses where clouds serve the credentials of their machines.
-func MayReach(a netip.Addr) bool {
-	a = a.Unmap()
-	return a.IsGlobalUnicast() && !a.IsLoopback() && !reserved.Contains(a) && !thisNetwork.Contains(a) && a != alibabaMetadata && a != azureWireServer
-}
+// IsOutside reports whether pods may connect to an address outside of the cluster. Images are pulled from such addresses only: a
+// registry in the cluster has an address of the cluster, where this computer reaches nothing.
+func IsOutside(a netip.Addr) bool { return isOutside(a.Unmap()) }
 
-// isOutside reports whether a pod may connect to an address outside of the cluster. Addresses of the cluster that the gateway is
-// asked for do not exist.
+// isOutside reports whether a pod may connect to an address outside of the cluster. It may not
+// connect to this computer's loopback interface, where other clusters serve their APIs, nor to
+// link-local and other addresses where clouds serve the credentials of their machines. Addresses of the
+// cluster that the gateway is asked for do not exist.
 func isOutside(a netip.Addr) bool {
-	return MayReach(a) && !machine.PodNetwork.Contains(a) && !serviceNetwork.Contains(a)
+	return a.IsGlobalUnicast() && !a.IsLoopback() && !machine.PodNetwork.Contains(a) && !serviceNetwork.Contains(a) && !reserved.Contains(a) &&
+		!thisNetwork.Contains(a) && a != alibabaMetadata && a != azureWireServer
 }
 
 // Addresses at which clouds serve the credentials of their machines, and that are not link-local.

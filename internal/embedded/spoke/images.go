@@ -118,7 +118,7 @@ func newPullThrough(ctx context.Context, dir, cache string) (*pullthrough.Source
 	return pullthrough.New(ctx, pullthrough.Options{
 		Dir: cache, Limit: settings.Limit, Secret: secret, Log: klog.FromContext(ctx).WithName("images"),
 		Client: upstream.New(upstream.Options{
-			IsAllowed: podnetwork.MayReach, Insecure: settings.InsecureRegistries, Roots: cabundle.SystemPoolWith(bundle),
+			IsAllowed: podnetwork.IsOutside, Insecure: settings.InsecureRegistries, Roots: cabundle.SystemPoolWith(bundle),
 		}),
 	})
 }

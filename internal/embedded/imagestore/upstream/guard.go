@@ -147,7 +147,9 @@ func (g *guard) checkAddress(a netip.Addr) error {
 	a = a.Unmap()
 	isLocalIPv6 := a.Is6() && (a.IsPrivate() || a.Zone() != "" || translated.Contains(a))
 	if !a.IsValid() || isLocalIPv6 || !g.isAllowed(a) {
-		return &forbiddenError{fmt.Sprintf("clusters may not connect to %s: start hotspare up with --insecure-registries if they may pull from a registry there", a)}
+		const format = "clusters may not connect to %s, an address of this computer, of clusters or of a cloud's own services: " +
+			"start hotspare up with --insecure-registries if they may pull from a registry there"
+		return &forbiddenError{fmt.Sprintf(format, a)}
 	}
 	return nil
 }
