@@ -63,7 +63,8 @@ type spoke struct {
 
 // HubIdentity returns the client certificate and key, both in PEM, with which the hub authenticates to a cluster instead
 // of with the administrator's, so that the cluster can distinguish their requests; none if it has none for this cluster, and
-// an error if that cannot be known now: the next connection asks again. It may return one only if config proves that its owner has at least the rights of the returned one.
+// an error if that cannot be known now: the next connection asks again. It may return one only if config proves that its
+// owner has at least the rights of the returned one.
 type HubIdentity func(config *rest.Config) (certificate, key []byte, err error)
 
 // UseHubIdentity makes all clients that are created from now on authenticate as identify says.

@@ -96,7 +96,7 @@ func (a *Auto) Begin(now time.Time) sizing.Setting {
 	a.learned = sizing.NewLearned(now, a.Zone)
 	a.learned.Method = a.Method
 	a.learned.SetLeads(a.Given.Objective, a.Given.Durations)
-	a.Given.Current = a.Given.Static
+	a.Given.Current, a.waiting = a.Given.Static, nil
 	return a.Given.Static
 }
 
@@ -116,10 +116,11 @@ func (a *Auto) learn(s Seen) {
 	if maxWait == 0 {
 		return
 	}
-	for _, wait := range s.Waits {
-		a.learned.AddOutcome(wait <= maxWait, a.waiting[0])
-		a.waiting = a.waiting[1:]
+	served := min(len(s.Waits), len(a.waiting))
+	for i, byForecast := range a.waiting[:served] {
+		a.learned.AddOutcome(s.Waits[i] <= maxWait, byForecast)
 	}
+	a.waiting = a.waiting[served:]
 }
 
 // Decide records the claim and returns the setting of the plan.

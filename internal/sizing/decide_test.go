@@ -590,7 +590,7 @@ func TestALargeCountFallsFaster(t *testing.T) {
 	}
 }
 
-// What was seen stays seen: a demand that stops does not bring back the owner's setting, and a rare one is learned, too.
+// The warm-up ends once: a demand that stops does not bring back the owner's setting, and a rare one is learned, too.
 func TestEnoughWasSeenOnceItWas(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims       int
@@ -632,7 +632,7 @@ func TestABusyRecordIsEnough(t *testing.T) {
 	}
 }
 
-// What was served within one objective says nothing about another.
+// Outcomes of one objective say nothing about another.
 func TestAnotherObjectiveIsMeasuredAnew(t *testing.T) {
 	s := given()
 	s.Objective.Share = 0.9

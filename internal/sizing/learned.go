@@ -52,8 +52,8 @@ type Learned struct {
 	Share   float64       `json:"share,omitempty"`
 	MaxWait time.Duration `json:"maxWait,omitempty"`
 	Burst   float64       `json:"burst,omitempty"`
-	// LastBurst is the length of the longest burst; an old one weighs less.
-	LastBurst float64 `json:"lastBurst,omitempty"`
+	// LongestBurst is the length of the longest burst; an old one weighs less.
+	LongestBurst float64 `json:"longestBurst,omitempty"`
 	// Weights are those of the profile and of the recent rate in the forecast; see weights.
 	Weights weights `json:"weights"`
 	// Method has the parts of the method that are left out.
@@ -90,7 +90,7 @@ type Method struct {
 	// fewer are expected after a long time without claims.
 	WithoutModel   bool `json:"withoutModel,omitempty"`
 	WithoutSilence bool `json:"withoutSilence,omitempty"`
-	// WithoutBurstLimit counts each claim of a burst, WithoutRepeatedBursts no more of one that is as long as the last.
+	// WithoutBurstLimit counts each claim of a burst, WithoutRepeatedBursts no more of one that comes again.
 	WithoutBurstLimit     bool `json:"withoutBurstLimit,omitempty"`
 	WithoutRepeatedBursts bool `json:"withoutRepeatedBursts,omitempty"`
 	// WithoutNextHour leaves out that a cluster which is resumed now first runs in the next hour.
@@ -196,9 +196,9 @@ func (l *Learned) AddClaim(at time.Time, served bool) {
 // AddOutcome records whether a claim was served within the objective, and whether the running count followed the forecast when it
 // arrived: the outcomes under counts that a person or a limit has set say nothing about the forecast.
 func (l *Learned) AddOutcome(served, byForecast bool) {
-	l.Outcomes.All.add(served)
+	l.Outcomes.All.addClaim(served)
 	if byForecast {
-		l.Outcomes.OfForecast.add(served)
+		l.Outcomes.OfForecast.addClaim(served)
 	}
 }
 
@@ -217,7 +217,7 @@ type Outcome struct {
 	Served float64 `json:"served"`
 }
 
-func (o *Outcome) add(served bool) {
+func (o *Outcome) addClaim(served bool) {
 	const keep = 1 - 1/coverageMemory
 	o.Claims, o.Served = o.Claims*keep+1, o.Served*keep
 	if served {
@@ -258,8 +258,7 @@ func (l *Learned) AddArrival(at time.Time) {
 const burstMemoryDays = 30.0
 
 // burstShare is the share of the claims that may wait, of which one burst can be: its first claims that
-// wait count, and the others do not. repeatShare is the share of the last burst of which the next one can be: bursts of
-// that length come again.
+// wait count, and the others do not. A burst can also be repeatShare of the longest one: bursts of that length come again.
 const (
 	burstShare  = 0.5
 	repeatShare = 1.0 / 3
@@ -275,14 +274,14 @@ func (l *Learned) countsInBurst(score float64) bool {
 	}
 	miss := 1 - l.Share
 	if score >= l.Running.logThreshold(miss, l.margin(Objective{Share: l.Share}), l.Method) {
-		l.LastBurst = math.Max(l.LastBurst, l.Burst)
+		l.LongestBurst = math.Max(l.LongestBurst, l.Burst)
 		l.Burst = 0
 		return true
 	}
 	l.Burst++
 	most := math.Max(burstShare*miss*l.Running.Total, 1)
 	if !l.Method.WithoutRepeatedBursts {
-		most = math.Max(most, repeatShare*l.LastBurst)
+		most = math.Max(most, repeatShare*l.LongestBurst)
 	}
 	return l.Burst <= most
 }
@@ -372,7 +371,7 @@ func (l *Learned) forget(days float64) {
 		a.forget(days, keep)
 	}
 	l.Size.forget(days, keep)
-	l.LastBurst *= math.Exp(-days / burstMemoryDays)
+	l.LongestBurst *= math.Exp(-days / burstMemoryDays)
 	l.Weights.learn(math.Exp(-days / weightMemoryDays))
 }
 

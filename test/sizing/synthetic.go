@@ -64,30 +64,31 @@ var heldOutSynthetics = []synthetic{
 // jobSynthetics have claims that programs create, at times that somebody has set.
 var jobSynthetics = []synthetic{
 	{"cron-night", 26, quietDay, one, func(_ *rand.Rand, midnight time.Time) []time.Time {
-		return repeat(30, midnight.Add(2*time.Hour))
+		return repeatTime(30, midnight.Add(2*time.Hour))
 	}},
 	{"cron-hourly", 26, quietDay, one, func(_ *rand.Rand, midnight time.Time) []time.Time {
 		var out []time.Time
 		for hour := 8; hour < 18; hour++ {
-			out = append(out, repeat(4, midnight.Add(time.Duration(hour)*time.Hour))...)
+			out = append(out, repeatTime(4, midnight.Add(time.Duration(hour)*time.Hour))...)
 		}
 		return out
 	}},
 	{"batch-night", 26, quietDay, one, func(r *rand.Rand, midnight time.Time) []time.Time {
-		return repeat(30, midnight.Add(time.Hour+time.Duration(r.IntN(4*60))*time.Minute))
+		return repeatTime(30, midnight.Add(time.Hour+time.Duration(r.IntN(4*60))*time.Minute))
 	}},
 	{"batch-weekly", 52, quietDay, one, func(r *rand.Rand, midnight time.Time) []time.Time {
 		if midnight.Weekday() != time.Sunday {
 			return nil
 		}
-		return repeat(60, midnight.Add(20*time.Hour+time.Duration(r.IntN(30))*time.Minute))
+		return repeatTime(60, midnight.Add(20*time.Hour+time.Duration(r.IntN(30))*time.Minute))
 	}},
 	{"working-hours", 52, func(at time.Time, _ time.Duration) float64 { return workingWeek(at, 12, 0.05) }, one, nil},
 }
 
 func quietDay(at time.Time, _ time.Duration) float64 { return workingWeek(at, 1, 0.1) }
 
-func repeat(n int, at time.Time) []time.Time { return slices.Repeat([]time.Time{at}, n) }
+// repeatTime returns a time n times.
+func repeatTime(n int, at time.Time) []time.Time { return slices.Repeat([]time.Time{at}, n) }
 
 func workingWeek(at time.Time, busy, quiet float64) float64 {
 	if d := at.Weekday(); d != time.Saturday && d != time.Sunday && at.Hour() >= 8 && at.Hour() < 18 {

@@ -50,7 +50,8 @@ func (a commands) runFromHub(cmd *cobra.Command, q *options) error {
 	})(cmd, nil)
 }
 
-// usePool makes the limits of a pool, and the ladder of depths at which its clusters sleep, the values of flags that are not set. A pool that does not exist any more has none.
+// usePool makes the limits of a pool, and the ladder of depths at which its clusters sleep, the values of flags that are not
+// set. A pool that does not exist any more has none.
 func usePool(ctx context.Context, h *base.Hub, cmd *cobra.Command, q *options, name string) error {
 	var p hivev1.ClusterPool
 	if err := h.Get(ctx, h.ObjectKey(name), &p); err != nil {

@@ -202,7 +202,7 @@ func TestAClaimIsLateUnlessItWasServedWithinTheObjective(t *testing.T) {
 	}
 }
 
-// What a count gave that a person, a limit or nobody has chosen says nothing about computed ones.
+// Outcomes under counts that a person or a limit has set say nothing about the forecast.
 func TestOutcomesOfTheForecastAreKeptApart(t *testing.T) {
 	h := newHub(t)
 	h.pass(0)
