@@ -257,8 +257,9 @@ func (e *etcd) closeWithTimeout() {
 // reads the address of etcd as such a list of URLs.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9/._~+=@:-]*$`)
 
-// socketFolder returns the folder for sockets: run, or a new temporary folder if the path of run is
-// too long or not plain. In that case, the folder is also returned as temp.
+// socketFolder returns the folder for sockets: run, or another name for it if the path of run is too long or not
+// plain. On a system without /proc, the other name is a new temporary folder, which is also returned as temp: it stays
+// if the process is killed.
 func socketFolder(run string) (dir, temp string, err error) {
 	if run, err = filepath.Abs(run); err != nil { // a URL cannot contain a relative path
 		return "", "", fmt.Errorf("finding a folder for sockets: %w", err)
@@ -266,11 +267,30 @@ func socketFolder(run string) (dir, temp string, err error) {
 	if len(filepath.Join(run, "etcd.sock")) <= maxSocket && plainPath.MatchString(run) {
 		return run, "", nil
 	}
+	if dir, ok := openedFolder(run); ok {
+		return dir, "", nil
+	}
 	temp, err = os.MkdirTemp("", "hotspare-")
 	if err != nil {
 		return "", "", fmt.Errorf("creating a folder for sockets: %w", err)
 	}
 	return temp, temp, nil
+}
+
+// openedFolder returns a short name for a folder, which only this process can use. ok is false on a system without
+// /proc. The folder stays open until the process ends: a client that is late must not reach the store of another
+// control plane through a descriptor that was used again.
+func openedFolder(path string) (name string, ok bool) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return "", false
+	}
+	name = fmt.Sprintf("/proc/self/fd/%d", fd)
+	if _, err := os.Stat(name); err != nil {
+		_ = syscall.Close(fd)
+		return "", false
+	}
+	return name, true
 }
 
 func unixSocketURL(dir, name string) string {

@@ -3,7 +3,10 @@ package controlplane
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,20 +16,54 @@ import (
 )
 
 func TestSocketsAreInAFolderThatAURLCanName(t *testing.T) {
-	long := "/data/" + strings.Repeat("x", maxSocket)
-	for path, own := range map[string]bool{"/data/run": true, "/home/a-b.c/run_1": true, "/data/a,b": false, "/data/a b": false, "/data/50%": false, "/data/#1?": false, long: false} {
+	long := strings.Repeat("x", maxSocket)
+	for name, own := range map[string]bool{"run": true, "a-b.c/run_1": true, "a,b": false, "a b": false, "50%": false, "#1?": false, long: false} {
+		path := filepath.Join(t.TempDir(), name)
+		if own {
+			path = filepath.Join("/data", name)
+		} else if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
 		dir, temp, err := socketFolder(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if own && (dir != path || temp != "") || !own && (dir != temp || !plainPath.MatchString(dir)) {
-			t.Errorf("%s: the folder is %q, and %q is to be removed", path, dir, temp)
+		if temp != "" && runtime.GOOS != "linux" {
+			defer os.RemoveAll(temp)
+		} else if temp != "" {
+			t.Errorf("%s: %s stays if the process is killed", path, temp)
 		}
-		if temp != "" {
-			if err := os.RemoveAll(temp); err != nil {
-				t.Error(err)
-			}
+		if own && dir != path || !plainPath.MatchString(dir) || len(dir) > maxSocket-len("/etcd.sock") {
+			t.Errorf("%s: the folder is %q", path, dir)
 		}
+	}
+}
+
+// TestSocketsStayInTheFolderOfTheControlPlane listens with a path that is too long for a socket.
+func TestSocketsStayInTheFolderOfTheControlPlane(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has /proc")
+	}
+	run := filepath.Join(t.TempDir(), strings.Repeat("x", maxSocket))
+	if err := os.Mkdir(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, _, err := socketFolder(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(dir, "etcd.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	connection, err := new(net.Dialer).DialContext(t.Context(), "unix", filepath.Join(dir, "etcd.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.Close()
+	if _, err := os.Stat(filepath.Join(run, "etcd.sock")); err != nil {
+		t.Error(err)
 	}
 }
 
