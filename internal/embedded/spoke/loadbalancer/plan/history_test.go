@@ -103,7 +103,7 @@ func TestHistories(t *testing.T) {
 			assigned += len(of.listening)
 		}
 	}
-	if assigned < 150 {
+	if assigned < 75 { // about 200, with a standard deviation of 16
 		t.Errorf("only %d Services had an address at the end: the histories test too little", assigned)
 	}
 }
