@@ -46,8 +46,8 @@ COMPUTING := ./internal/controller/claimset ./internal/controller/dataplane ./in
 # than all other tests with it. make race does.
 LINKING := ./cmd/... ./internal/cloud/aws/... ./internal/cloud/azure ./internal/cloud/capi ./internal/cloud/gcp ./internal/cloud/vsphere \
 	./internal/diagnostics/bucket ./internal/embedded/controlplane ./internal/embedded/controlplane/etcdclient \
-	./internal/embedded/controlplane/etcddata ./internal/embedded/controlplane/resourcemetrics ./internal/embedded/hub ./internal/embedded/spoke \
-	./internal/embedded/spoke/containernode ./internal/embedded/spoke/signer ./internal/manager ./internal/platform ./internal/up
+	./internal/embedded/controlplane/etcddata ./internal/embedded/controlplane/lazyopenapi ./internal/embedded/controlplane/resourcemetrics \
+	./internal/embedded/hub ./internal/embedded/spoke ./internal/embedded/spoke/containernode ./internal/embedded/spoke/signer ./internal/manager ./internal/platform ./internal/up
 
 # make verify runs the checks of go vet. recipes comes first: its programs run one after the other, beside the other packages.
 # test/e2e comes last and alone: its clusters keep two processors busy.

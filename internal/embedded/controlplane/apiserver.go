@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
+	"hotspare.io/hotspare/internal/embedded/controlplane/lazyopenapi"
 	"hotspare.io/hotspare/internal/embedded/controlplane/loopbacktoken"
 	"hotspare.io/hotspare/internal/embedded/controlplane/requestcounter"
 	"hotspare.io/hotspare/internal/embedded/controlplane/resourcemetrics"
@@ -68,6 +69,7 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 	if generic := config.KubeAPIs.ControlPlane.Generic; o.IsMeasured != nil {
 		resourcemetrics.DescribeKinds(generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	}
+	config.KubeAPIs.ControlPlane.Generic.SkipOpenAPIInstallation = true // package lazyopenapi serves the documents
 	complete, err := config.Complete()
 	if err != nil {
 		return fmt.Errorf("configuring: %w", err)
@@ -76,9 +78,15 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 	if err != nil {
 		return fmt.Errorf("creating servers: %w", err)
 	}
-	if err := addResourceMetrics(chain.GenericAPIServer, f, o); err != nil { // it runs as long as the server
+	kubernetesAPIs, ok := chain.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
+	if !ok {
+		return fmt.Errorf("creating servers: the aggregator delegates to a %T", chain.GenericAPIServer.NextDelegate())
+	}
+	if err := addResourceMetrics(chain.GenericAPIServer, kubernetesAPIs, f, o); err != nil { // it runs as long as the server
 		return err
 	}
+	generic := complete.KubeAPIs.ControlPlane.Generic
+	lazyopenapi.Install(kubernetesAPIs, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	prepared, err := chain.PrepareRun()
 	if err != nil {
 		return fmt.Errorf("preparing: %w", err)

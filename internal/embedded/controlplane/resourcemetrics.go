@@ -12,22 +12,19 @@ import (
 )
 
 // addResourceMetrics adds the resource metrics API to the API server, if o.IsMeasured is set. The
-// aggregator is the outermost of the servers of which the API server consists.
+// aggregator is the outermost of the servers of which the API server consists, and kubernetesAPIs the one of
+// Kubernetes' own kinds.
 //
 // There is no APIService: the aggregator passes requests for which it has none to the server of
 // Kubernetes' own APIs. A metrics-server in the cluster therefore replaces this API for as long as its
 // APIService exists, without any object to overwrite or to fight about.
-func addResourceMetrics(aggregator *genericapiserver.GenericAPIServer, f files, o Options) error {
+func addResourceMetrics(aggregator, kubernetesAPIs *genericapiserver.GenericAPIServer, f files, o Options) error {
 	if o.IsMeasured == nil {
 		return nil
 	}
 	collector, err := newMetricsCollector(aggregator.LoopbackClientConfig, f, o)
 	if err != nil {
 		return err
-	}
-	kubernetesAPIs, ok := aggregator.NextDelegate().(*genericapiserver.GenericAPIServer)
-	if !ok {
-		return fmt.Errorf("adding the resource metrics API: the aggregator delegates to a %T", aggregator.NextDelegate())
 	}
 	if err := collector.Install(kubernetesAPIs); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +71,10 @@ var containerControllers = []string{
 // idle. During the start, this value would cost half a second.
 const idleGCPercent = 25
 
+// settleDelay is how long the components of a cluster continue their start after the API is ready. After that, a control
+// plane returns the memory that its start took.
+const settleDelay = 5 * time.Second
+
 // runControlPlane runs a control plane and its node until ctx ends.
 func runControlPlane(ctx context.Context, m *runningMachine) error {
 	f, err := newQuiescer(m, m.listenAPI)
@@ -107,7 +112,11 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 	if err := cp.WaitUntilReady(ctx); err != nil {
 		return err
 	}
-	debug.SetGCPercent(idleGCPercent)
+	shrink := time.AfterFunc(settleDelay, func() {
+		debug.SetGCPercent(idleGCPercent)
+		debug.FreeOSMemory()
+	})
+	defer shrink.Stop()
 	return runClusterComponents(ctx, cp, m, clusterParts{pods: pods, quiescer: f})
 }
 

@@ -44,6 +44,10 @@ const (
 	// for each page.
 	scavengeDelay = time.Minute
 	scavengeMin   = 64 << 20
+	// startPercent is what Busy is at most until the process is idle for the first time, or startLimit has passed. The
+	// objects that a start creates, and that stay, are spread over all memory that its garbage took.
+	startPercent = 100
+	startLimit   = 30 * time.Second
 	// runtimeFactor multiplies the percentage that the runtime uses, so that the runtime starts a
 	// collection only if this package has not been scheduled in time.
 	runtimeFactor = 3
@@ -53,7 +57,7 @@ const (
 func (p Pacer) Start() {
 	debug.SetGCPercent(runtimeFactor * p.Calm)
 	go func() {
-		s := pacerState{percent: p.Calm}
+		s := pacerState{percent: p.Calm, starting: true}
 		for now := range time.Tick(sampleInterval) {
 			before := s.percent
 			what := s.decideAction(p, readSample(now))
@@ -113,6 +117,9 @@ type pacerState struct {
 	// period.
 	leastFree uint64
 	freeSince time.Time
+	// starting is true until the process has finished its start, and startedAt the time of the first sample.
+	starting  bool
+	startedAt time.Time
 }
 
 // decideAction updates the state with the sample now and returns the action to take.
@@ -120,9 +127,15 @@ func (s *pacerState) decideAction(b Pacer, now heapSample) action {
 	before, ago := s.percent, s.recent[0]
 	copy(s.recent[:], s.recent[1:])
 	s.recent[recentSamples-1] = now
+	ended := s.endStart(now)
+	if s.starting {
+		b.Busy = min(b.Busy, startPercent)
+	}
 	s.updatePercent(b, now)
 	unused := s.unusedMemory(now)
 	switch {
+	case ended:
+		return actionScavenge
 	case s.percent == b.Calm && unused >= scavengeMin:
 		return actionScavenge
 	case s.percent < before && s.percent == b.Calm && garbageExceeds(now, b.Calm/2):
@@ -136,6 +149,19 @@ func (s *pacerState) decideAction(b Pacer, now heapSample) action {
 		}
 	}
 	return actionCollect
+}
+
+// endStart reports whether the process is idle for the first time after its start.
+func (s *pacerState) endStart(now heapSample) bool {
+	if !s.starting {
+		return false
+	}
+	if s.startedAt.IsZero() {
+		s.startedAt, s.lastBusy = now.sampledAt, now.sampledAt
+	}
+	idle := now.sampledAt.Sub(s.lastBusy) >= calmDelay
+	s.starting = !idle && now.sampledAt.Sub(s.startedAt) < startLimit
+	return idle
 }
 
 // unusedMemory returns the number of bytes that were free during the whole scavenge period if that

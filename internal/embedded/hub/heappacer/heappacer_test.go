@@ -124,6 +124,47 @@ func TestUnusedMemory(t *testing.T) {
 	}
 }
 
+// A start may leave as much garbage as there is in use. When it is over, its memory is returned to the operating system.
+func TestAStart(t *testing.T) {
+	b := Pacer{Calm: 50, Busy: 400, Rate: 40 * mb, Extra: 2000 * mb}
+	type look struct {
+		after   time.Duration
+		bytes   uint64 // allocated since the previous sample
+		garbage uint64
+	}
+	busy := func(n int, garbage uint64) (looks []look) {
+		for range n {
+			looks = append(looks, look{busyWindow, 100 * mb, garbage})
+		}
+		return looks
+	}
+	for name, tc := range map[string]struct {
+		looks   []look
+		percent int
+		want    action
+	}{
+		"busy from the first moment":      {busy(3, 110*mb), startPercent, actionNone},
+		"… and as much garbage as in use": {busy(3, 140*mb), startPercent, actionCollect},
+		"idle for a moment":               {append(busy(3, 20*mb), look{calmDelay - 1, 0, 20 * mb}), startPercent, actionNone},
+		"idle":                            {append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), b.Calm, actionScavenge},
+		"idle and then busy":              {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), busy(2, 140*mb)...), 400, actionNone},
+		"idle once more":                  {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), look{calmDelay, 0, 20 * mb}), b.Calm, actionNone},
+		"never busy":                      {[]look{{0, 0, 20 * mb}, {calmDelay, 0, 20 * mb}}, b.Calm, actionScavenge},
+		"claims that have waited":         {busy(int(startLimit/busyWindow)+2, 140*mb), 400, actionNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, at, total, got := pacerState{percent: b.Calm, starting: true}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), uint64(7), actionNone
+			for _, l := range tc.looks {
+				at, total = at.Add(l.after), total+l.bytes
+				got = s.decideAction(b, heapSample{sampledAt: at, total: total, heap: 130*mb + l.garbage, live: 130 * mb})
+			}
+			if got != tc.want || s.percent != tc.percent {
+				t.Errorf("%d at %d%%, want %d at %d%%", got, s.percent, tc.want, tc.percent)
+			}
+		})
+	}
+}
+
 func TestTheFirstLookOnlyBegins(t *testing.T) {
 	b := Pacer{Calm: 50, Busy: 150, Rate: 1, Extra: 300 * mb}
 	s := pacerState{percent: b.Calm}
