@@ -40,7 +40,7 @@ type hub struct {
 
 // ownHubs bounds how many tests with a hub of their own run at a time: a hub that starts
 // keeps a processor busy for some seconds.
-var ownHubs = make(chan struct{}, 2)
+var ownHubs = make(chan struct{}, 3)
 
 // takeHub waits until there is room for another hub, and takes it until t ends.
 func takeHub(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 // together is how many tests run at a time: they wait for machines and clocks most of
 // the time.
-const together = 5
+const together = 6
 
 func TestMain(m *testing.M) {
 	if os.Getenv(curlVariable) != "" {
