@@ -43,7 +43,7 @@ var fragments = []string{
 	"-----BEGIN ", "-----BEGIN RSA PRIVATE KEY-----", "RSA ", "PRIVATE KEY-----", "-----END ", "MIIE", "\n",
 	"password", "PassWord", "toKen", "\u212aey-data", "acce\u017f\u017f_key", `"auth`, `\`, `"`, ": ", "=", ":", " ", ",", "}", "hunter2",
 	"bearer ", "Bearer\t", "BASIC ", "ba\u017fic ", "abcdefghij", "https://", "://me:", "@host/",
-	"8sUaQ-mZ5Nf-", "JvKqt-3WxyP", "8sUaQ-mZ5Nf-JvKqt-3WxyP", "-", "eyJ", "eyJhbGciOi.", "AKIA", "ASIA", "ABCDEFGHIJKLMNOP", "0", "ä", "\xff",
+	"8sUaQ-mZ5Nf-", "JvKqt-3WxyP", "8sUaQ-mZ5Nf-JvKqt-3WxyP", "-", "eyJ", "eyJhbGciOi.", "AKIA", "ASIA", "ABCDEFGHIJKLMNOP", "AKIAABCDEFGHIJKLMNOP", "0", "ä", "\xff",
 }
 
 // What the search for parts of a match leaves out contains no match.

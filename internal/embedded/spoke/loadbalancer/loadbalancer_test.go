@@ -235,6 +235,9 @@ func TestARequestedAddressIsGiven(t *testing.T) {
 func TestPortsComeAndGo(t *testing.T) {
 	h := newHarness(t)
 	first, second := freePort(t), freePort(t)
+	for second == first {
+		second = freePort(t)
+	}
 	h.serve(endpoint(1))
 	h.setEndpoints("web", corev1.ProtocolTCP, endpoint(1))
 	h.create(newService("web", first))

@@ -96,6 +96,10 @@ func TestHistories(t *testing.T) {
 			c.check(of)
 		}
 		c.now = c.now.Add(maxRetryDelay)
+		for _, of := range c.clusters { // a Service may take an address that another one has tried before
+			c.reconcile(of)
+		}
+		c.now = c.now.Add(maxRetryDelay)
 		for _, of := range c.clusters {
 			c.reconcile(of)
 			c.check(of)
