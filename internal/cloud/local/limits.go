@@ -11,7 +11,8 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Resources that a machine needs: the measured values plus a small margin.
+// Resources that a machine needs: the measured values plus a small margin. A control plane needs the most once a client has
+// read its OpenAPI documents.
 const (
 	megabyte           = 1 << 20
 	controlPlaneMemory = 200 * megabyte

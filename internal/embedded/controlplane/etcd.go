@@ -258,8 +258,8 @@ func (e *etcd) closeWithTimeout() {
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9/._~+=@:-]*$`)
 
 // socketFolder returns the folder for sockets: run, or another name for it if the path of run is too long or not
-// plain. On a system without /proc, the other name is a new temporary folder, which is also returned as temp: it stays
-// if the process is killed.
+// plain. If run cannot have another name, as on a system without /proc, it is a new temporary folder, which is also
+// returned as temp: it stays if the process is killed.
 func socketFolder(run string) (dir, temp string, err error) {
 	if run, err = filepath.Abs(run); err != nil { // a URL cannot contain a relative path
 		return "", "", fmt.Errorf("finding a folder for sockets: %w", err)
@@ -277,8 +277,8 @@ func socketFolder(run string) (dir, temp string, err error) {
 	return temp, temp, nil
 }
 
-// openedFolder returns a short name for a folder, which only this process can use. ok is false on a system without
-// /proc. The folder stays open until the process ends: a client that is late must not reach the store of another
+// openedFolder returns a short name for a folder, which only this process can use. ok is false if the folder cannot be
+// opened, and on a system without /proc. The folder stays open until the process ends: a client that is late must not reach the store of another
 // control plane through a descriptor that was used again.
 func openedFolder(path string) (name string, ok bool) {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)

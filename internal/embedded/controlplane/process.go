@@ -14,7 +14,7 @@ import (
 
 const (
 	// gcPercent trades memory for processor time during a start: with 50, a control plane needs a tenth of a second
-	// more, and its memory grows to 290 MB, not to 310. Who starts it sets another value when it is ready.
+	// more, and its memory grows to 290 MB, not to 310. The caller sets another value when it is ready.
 	gcPercent = 150
 	// walSegment is the number of bytes that etcd allocates at once for its log. The default of 64
 	// MB is for clusters a thousand times larger.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -71,8 +70,8 @@ var containerControllers = []string{
 // idle. During the start, this value would cost half a second.
 const idleGCPercent = 25
 
-// settleDelay is how long the components of a cluster continue their start after the API is ready. After that, a control
-// plane returns the memory that its start took.
+// settleDelay is how long the components of a cluster continue their start after the API is ready. After that, or before
+// it is frozen, a control plane returns the memory that its start took.
 const settleDelay = 5 * time.Second
 
 // runControlPlane runs a control plane and its node until ctx ends.
@@ -112,11 +111,8 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 	if err := cp.WaitUntilReady(ctx); err != nil {
 		return err
 	}
-	shrink := time.AfterFunc(settleDelay, func() {
-		debug.SetGCPercent(idleGCPercent)
-		debug.FreeOSMemory()
-	})
-	defer shrink.Stop()
+	settled := time.AfterFunc(settleDelay, f.shrink)
+	defer settled.Stop()
 	return runClusterComponents(ctx, cp, m, clusterParts{pods: pods, quiescer: f})
 }
 

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -30,6 +32,9 @@ type quiescer struct {
 	gate quiesce.Gate
 	// requests counts the requests to the API.
 	requests *requestcounter.Counter
+	// shrink returns the memory that the start took to the operating system: a frozen process keeps what it has. Only
+	// the first call has an effect.
+	shrink func()
 }
 
 // newQuiescer returns the quiescer of a control plane whose API listens by listen.
@@ -38,8 +43,14 @@ func newQuiescer(m *runningMachine, listen func() (net.Listener, error)) (*quies
 	if err != nil {
 		return nil, err
 	}
-	f := &quiescer{dir: m.dir, api: quiesce.NewListener(api, listen), requests: requestcounter.New()}
+	f := &quiescer{dir: m.dir, api: quiesce.NewListener(api, listen), requests: requestcounter.New(), shrink: sync.OnceFunc(endStart)}
 	return f, f.markAwake() // a process that was killed while it was frozen leaves the file
+}
+
+// endStart sets how a control plane collects garbage after its start, and returns the memory that the start took.
+func endStart() {
+	debug.SetGCPercent(idleGCPercent)
+	debug.FreeOSMemory()
 }
 
 // supervise returns a function that runs the controllers through next, except while the control plane rests. A
@@ -94,6 +105,7 @@ func (q *quiescer) quiesce(ctx context.Context) error {
 		return fmt.Errorf("closing the port of the API: %w", err)
 	}
 	q.requests.CloseUnused()
+	q.shrink()
 	return os.WriteFile(machine.QuiescedPath(q.dir), nil, 0o600)
 }
 

@@ -1,12 +1,12 @@
 // Package lazyopenapi serves the OpenAPI documents of an API server, and builds them when a client requests them.
 //
-// The documents of Kubernetes' own kinds take a fifth of the processor time of a start, and a third of the memory of an
+// The documents of Kubernetes' own kinds take a fifth of the processor time of a start, and a third of the heap of an
 // idle control plane. Most clusters are released before anybody has asked for them. The servers of Kubernetes build them at
 // their start all the same: version 2 because a server does so before it serves, and version 3 because the
 // aggregator reads the list of documents, in which each has a hash of its bytes.
 //
-// Here, the hash of a document of version 3 is that of what determines it: the program, and the routes of its group
-// version.
+// Here, the hash of a document of version 3 is computed from what determines it: the program, and the routes of its
+// group version.
 package lazyopenapi
 
 import (
@@ -27,8 +27,14 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/routes"
+	"k8s.io/kube-openapi/pkg/builder"
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/common/restfuladapter"
+	"k8s.io/kube-openapi/pkg/handler"
 	"k8s.io/kube-openapi/pkg/handler3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"hotspare.io/hotspare/internal/version"
 )
 
 // The paths of the documents, those of Kubernetes.
@@ -62,18 +68,37 @@ type index struct {
 
 func newDocuments(container *restful.Container, v2 *common.Config, v3 *common.OpenAPIV3Config) *documents {
 	return &documents{
-		v2: sync.OnceValue(func() http.Handler {
-			config, documents := *v2, mux.NewPathRecorderMux("openapi-v2") // a copy: the builder writes to it
-			routes.OpenAPI{Config: &config}.InstallV2(container, documents)
-			return documents
-		}),
-		v3: sync.OnceValue(func() http.Handler {
-			config, documents := *v3, mux.NewPathRecorderMux("openapi-v3")
-			routes.OpenAPI{V3Config: &config}.InstallV3(container, documents)
-			return documents
-		}),
-		index: sync.OnceValue(func() index { return newIndex(container.RegisteredWebServices()) }),
+		v2:    sync.OnceValue(func() http.Handler { return buildV2(container, *v2) }),
+		v3:    sync.OnceValue(func() http.Handler { return buildV3(container, *v3) }),
+		index: sync.OnceValue(func() index { return newIndex(container.RegisteredWebServices(), program()) }),
 	}
+}
+
+// buildV2 returns a handler of the document of version 2, as routes.OpenAPI does, which ends the process if the document
+// cannot be built. config is a copy: the builder writes to it.
+func buildV2(container *restful.Container, config common.Config) http.Handler {
+	document, err := builder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(container.RegisteredWebServices()), &config)
+	if err != nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, fmt.Sprintf("building the OpenAPI document of version 2: %v", err), http.StatusInternalServerError)
+		})
+	}
+	document.Definitions = handler.PruneDefaults(document.Definitions)
+	m := mux.NewPathRecorderMux("openapi-v2")
+	handler.NewOpenAPIService(document).RegisterOpenAPIVersionedService(v2Path, m)
+	return m
+}
+
+// buildV3 returns a handler of the documents of version 3. The builder writes to the definitions of kinds, which all
+// servers of a process share: it gets its own.
+func buildV3(container *restful.Container, config common.OpenAPIV3Config) http.Handler {
+	config.Definitions = config.GetDefinitions(func(kind string) spec.Ref {
+		name, _ := config.GetDefinitionName(kind)
+		return spec.MustCreateRef("#/components/schemas/" + common.EscapeJsonPointer(name))
+	})
+	m := mux.NewPathRecorderMux("openapi-v3")
+	routes.OpenAPI{V3Config: &config}.InstallV3(container, m)
+	return m
 }
 
 func (d *documents) register(to *mux.PathRecorderMux) {
@@ -82,13 +107,13 @@ func (d *documents) register(to *mux.PathRecorderMux) {
 	to.HandlePrefix(v3Path+"/", http.HandlerFunc(d.serveGroupVersion))
 }
 
-// newIndex returns the list of the documents that routes.OpenAPI builds of the services.
-func newIndex(services []*restful.WebService) index {
+// newIndex returns the list of the documents that routes.OpenAPI builds of the services in a program.
+func newIndex(services []*restful.WebService, program string) index {
 	i := index{hashes: map[string]string{}, created: time.Now()}
 	list := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for _, s := range services {
 		groupVersion := strings.TrimPrefix(s.RootPath(), "/")
-		i.hashes[groupVersion] = hash(s)
+		i.hashes[groupVersion] = hash(program, s)
 		list.Paths[groupVersion] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: i.url(groupVersion)}
 	}
 	i.json, _ = json.Marshal(list) // strings can be marshaled
@@ -103,22 +128,22 @@ func (i index) url(groupVersion string) string {
 }
 
 // hash returns a hash of what determines the document of a service.
-func hash(s *restful.WebService) string {
+func hash(program string, s *restful.WebService) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintln(h, program(), s.RootPath()) // a hash returns no error
+	_, _ = fmt.Fprintln(h, program, s.RootPath()) // a hash returns no error
 	for _, r := range s.Routes() {
 		_, _ = fmt.Fprintln(h, r.Method, r.Path, r.Operation, r.Produces, r.Consumes)
 	}
 	return fmt.Sprintf("%X", h.Sum(nil))
 }
 
-// program returns what identifies the code of this program: its modules, with their checksums, and its revision.
+// program returns what identifies the code of this program: its version, and its modules with their checksums.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return strconv.FormatInt(time.Now().UnixNano(), 10) // no client may keep a document then
 	}
-	return info.String()
+	return version.Get() + "\n" + info.String()
 })
 
 func (d *documents) serveIndex(w http.ResponseWriter, r *http.Request) {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/handler3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"hotspare.io/hotspare/internal/version"
 )
 
 // Widget is a kind of the test's server.
@@ -43,9 +45,12 @@ func newServer(more ...string) *server {
 			}}},
 		}
 	}
+	name := func(kind string) (string, spec.Extensions) {
+		return "widgets." + kind[strings.LastIndex(kind, ".")+1:], nil
+	}
 	info := &spec.Info{InfoProps: spec.InfoProps{Title: "Widgets", Version: "v1"}}
-	s.v2 = &common.Config{ProtocolList: []string{"https"}, Info: info, GetDefinitions: definitions}
-	s.v3 = &common.OpenAPIV3Config{Info: info, GetDefinitions: definitions}
+	s.v2 = &common.Config{ProtocolList: []string{"https"}, Info: info, GetDefinitions: definitions, GetDefinitionName: name}
+	s.v3 = &common.OpenAPIV3Config{Info: info, GetDefinitions: definitions, GetDefinitionName: name}
 	for _, root := range append([]string{"/api/v1", "/apis/widgets.example.com/v1"}, more...) {
 		w := new(restful.WebService).Path(root).Produces(restful.MIME_JSON)
 		w.Route(w.GET("/widgets").To(func(*restful.Request, *restful.Response) {}).Operation("list"+strings.ReplaceAll(root, "/", "_")).
@@ -155,7 +160,29 @@ func TestAnOldURLLeadsToTheDocument(t *testing.T) {
 	}
 }
 
-// A client may keep a document for a year: its URL must change when its routes do.
+func TestADocumentThatCannotBeBuiltIsAnError(t *testing.T) {
+	s := newServer()
+	s.v2.GetDefinitions = func(common.ReferenceCallback) map[string]common.OpenAPIDefinition { return nil }
+	h := s.lazily()
+	for range 2 {
+		if w := get(t, h, v2Path); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "Widget") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// A client may keep a document for a year: its URL must change when the program or its routes do.
+func TestTheHashDependsOnTheProgram(t *testing.T) {
+	services := newServer().container.RegisteredWebServices()
+	one, other := newIndex(services, "one"), newIndex(services, "other")
+	if one.url("api/v1") == other.url("api/v1") || one.etag == other.etag {
+		t.Errorf("two programs have one URL: %s", one.url("api/v1"))
+	}
+	if p := program(); !strings.Contains(p, "hotspare.io/hotspare") || !strings.Contains(p, version.Get()) {
+		t.Errorf("the program is identified by %q", p)
+	}
+}
+
 func TestTheHashDependsOnTheRoutes(t *testing.T) {
 	first, same := documentsOf(t, newServer().lazily()), documentsOf(t, newServer().lazily())
 	if !maps.Equal(first, same) {

@@ -127,11 +127,11 @@ func (s *pacerState) decideAction(b Pacer, now heapSample) action {
 	before, ago := s.percent, s.recent[0]
 	copy(s.recent[:], s.recent[1:])
 	s.recent[recentSamples-1] = now
-	ended := s.endStart(now)
 	if s.starting {
 		b.Busy = min(b.Busy, startPercent)
 	}
 	s.updatePercent(b, now)
+	ended := s.endStart(now)
 	unused := s.unusedMemory(now)
 	switch {
 	case ended:

@@ -149,6 +149,7 @@ func TestAStart(t *testing.T) {
 		"idle":                            {append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), b.Calm, actionScavenge},
 		"idle and then busy":              {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), busy(2, 140*mb)...), 400, actionNone},
 		"idle once more":                  {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), look{calmDelay, 0, 20 * mb}), b.Calm, actionNone},
+		"busy at the end of the delay":    {append(busy(3, 20*mb), look{calmDelay - busyWindow, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), startPercent, actionNone},
 		"never busy":                      {[]look{{0, 0, 20 * mb}, {calmDelay, 0, 20 * mb}}, b.Calm, actionScavenge},
 		"claims that have waited":         {busy(int(startLimit/busyWindow)+2, 140*mb), 400, actionNone},
 	} {
