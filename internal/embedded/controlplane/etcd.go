@@ -278,8 +278,8 @@ func socketFolder(run string) (dir, temp string, err error) {
 }
 
 // openedFolder returns a short name for a folder, which only this process can use. ok is false if the folder cannot be
-// opened, and on a system without /proc. The folder stays open until the process ends: a client that is late must not reach the store of another
-// control plane through a descriptor that was used again.
+// opened, and on a system without /proc. The folder stays open until the process ends: a client that is late must not
+// reach the store of another control plane through a descriptor that was used again.
 func openedFolder(path string) (name string, ok bool) {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {

@@ -70,12 +70,12 @@ func newDocuments(container *restful.Container, v2 *common.Config, v3 *common.Op
 	return &documents{
 		v2:    sync.OnceValue(func() http.Handler { return buildV2(container, *v2) }),
 		v3:    sync.OnceValue(func() http.Handler { return buildV3(container, *v3) }),
-		index: sync.OnceValue(func() index { return newIndex(container.RegisteredWebServices(), program()) }),
+		index: sync.OnceValue(func() index { return newIndex(container.RegisteredWebServices(), identifyProgram()) }),
 	}
 }
 
-// buildV2 returns a handler of the document of version 2, as routes.OpenAPI does, which ends the process if the document
-// cannot be built. config is a copy: the builder writes to it.
+// buildV2 returns a handler of the document of version 2. If the document cannot be built, the handler answers with the
+// error; routes.OpenAPI would end the process. config is a copy: the builder writes to it.
 func buildV2(container *restful.Container, config common.Config) http.Handler {
 	document, err := builder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(container.RegisteredWebServices()), &config)
 	if err != nil {
@@ -113,22 +113,22 @@ func newIndex(services []*restful.WebService, program string) index {
 	list := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for _, s := range services {
 		groupVersion := strings.TrimPrefix(s.RootPath(), "/")
-		i.hashes[groupVersion] = hash(program, s)
-		list.Paths[groupVersion] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: i.url(groupVersion)}
+		i.hashes[groupVersion] = hashService(program, s)
+		list.Paths[groupVersion] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: i.documentURL(groupVersion)}
 	}
 	i.json, _ = json.Marshal(list) // strings can be marshaled
 	i.etag = fmt.Sprintf("%X", sha256.Sum256(i.json))
 	return i
 }
 
-// url returns the URL of a document that is in the list, relative to the server.
-func (i index) url(groupVersion string) string {
+// documentURL returns the URL of a document that is in the list, relative to the server.
+func (i index) documentURL(groupVersion string) string {
 	u := url.URL{Path: path.Join(v3Path, groupVersion), RawQuery: url.Values{"hash": {i.hashes[groupVersion]}}.Encode()}
 	return u.String()
 }
 
-// hash returns a hash of what determines the document of a service.
-func hash(program string, s *restful.WebService) string {
+// hashService returns a hash of what determines the document of a service.
+func hashService(program string, s *restful.WebService) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintln(h, program, s.RootPath()) // a hash returns no error
 	for _, r := range s.Routes() {
@@ -137,8 +137,8 @@ func hash(program string, s *restful.WebService) string {
 	return fmt.Sprintf("%X", h.Sum(nil))
 }
 
-// program returns what identifies the code of this program: its version, and its modules with their checksums.
-var program = sync.OnceValue(func() string {
+// identifyProgram returns what identifies the code of this program: its version, and its modules with their checksums.
+var identifyProgram = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return strconv.FormatInt(time.Now().UnixNano(), 10) // no client may keep a document then
@@ -160,7 +160,7 @@ func (d *documents) serveGroupVersion(w http.ResponseWriter, r *http.Request) {
 	requested := r.URL.Query().Get("hash")
 	if current, found := i.hashes[groupVersion]; requested != "" && found {
 		if requested != current {
-			http.Redirect(w, r, i.url(groupVersion), http.StatusMovedPermanently)
+			http.Redirect(w, r, i.documentURL(groupVersion), http.StatusMovedPermanently)
 			return
 		}
 		w = immutableWriter{w}

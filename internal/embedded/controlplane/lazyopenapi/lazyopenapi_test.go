@@ -175,10 +175,10 @@ func TestADocumentThatCannotBeBuiltIsAnError(t *testing.T) {
 func TestTheHashDependsOnTheProgram(t *testing.T) {
 	services := newServer().container.RegisteredWebServices()
 	one, other := newIndex(services, "one"), newIndex(services, "other")
-	if one.url("api/v1") == other.url("api/v1") || one.etag == other.etag {
-		t.Errorf("two programs have one URL: %s", one.url("api/v1"))
+	if one.documentURL("api/v1") == other.documentURL("api/v1") || one.etag == other.etag {
+		t.Errorf("two programs have one URL: %s", one.documentURL("api/v1"))
 	}
-	if p := program(); !strings.Contains(p, "hotspare.io/hotspare") || !strings.Contains(p, version.Get()) {
+	if p := identifyProgram(); !strings.Contains(p, "hotspare.io/hotspare") || !strings.Contains(p, version.Get()) {
 		t.Errorf("the program is identified by %q", p)
 	}
 }
