@@ -359,7 +359,7 @@ func (p *pull) openStored(ctx context.Context, item upstream.Item, r registryapi
 	if err != nil {
 		return nil, err
 	}
-	f, err := p.cache.OpenBlob(r.Digest)
+	blob, err := p.cache.OpenVerified(r.Digest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errAgain
 	}
@@ -367,15 +367,25 @@ func (p *pull) openStored(ctx context.Context, item upstream.Item, r registryapi
 		return nil, err
 	}
 	want, ok := p.records.originSize(reference.Domain(r.Repository), r.Digest)
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	if ok && blob.Size() != want {
+		p.options.Log.Info("deleted damaged content", "digest", r.Digest.String(), "size", blob.Size(), "want", want)
+		return nil, errors.Join(errAgain, blob.Close(), p.cache.Remove(r.Digest))
 	}
-	if ok && info.Size() != want {
-		p.options.Log.Info("deleted damaged content", "digest", r.Digest.String(), "size", info.Size(), "want", want)
-		return nil, errors.Join(errAgain, f.Close(), p.cache.Remove(r.Digest))
+	return &registryapi.Content{Digest: r.Digest, Size: blob.Size(), Age: age, Body: &storedBody{blob, p.options.Log}}, nil
+}
+
+// storedBody is content of the folder. It logs that the content turned out to be damaged.
+type storedBody struct {
+	*blobcache.VerifiedBlob
+	log logr.Logger
+}
+
+func (b *storedBody) Read(p []byte) (int, error) {
+	n, err := b.VerifiedBlob.Read(p)
+	if errors.Is(err, blobcache.ErrDigest) {
+		b.log.Info("deleted damaged content; the next pull downloads it again", "reason", err.Error())
 	}
-	return &registryapi.Content{Digest: r.Digest, Size: info.Size(), Age: age, Body: f}, nil
+	return n, err
 }
 
 // toAPIError returns the error for the client of a pull. unknown is the code for what does not exist.

@@ -606,6 +606,34 @@ func TestDamagedContentIsReplaced(t *testing.T) {
 	}
 }
 
+func TestAnAlteredLayerIsDownloadedAgain(t *testing.T) {
+	l := newLab(t)
+	c := l.newCluster("")
+	c.want("OK", "open/app", "v1")
+	layer := l.layers("open/app")[0]
+	_, hex, _ := strings.Cut(layer, "sha256:")
+	path := filepath.Join(l.dir, "blobs", hex)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)/2] ^= 1
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.get(layer); got.err == nil || len(got.body) >= len(raw) {
+		t.Errorf("got %d of %d bytes of a damaged layer, %v", len(got.body), len(raw), got.err)
+	}
+	if !l.logged("deleted damaged content") {
+		t.Error("the log does not name the damage")
+	}
+	l.requests()
+	c.want("OK", "open/app", "v1")
+	l.wantRequests("1 GET blobs")
+	c.want("OK", "open/app", "v1")
+	l.wantRequests("")
+}
+
 func TestAnAlteredManifestIsNotServed(t *testing.T) {
 	l := newLab(t)
 	c := l.newCluster("")
