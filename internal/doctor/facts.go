@@ -89,9 +89,9 @@ type Program struct {
 	Version string
 	// Err is the reason why the program does not print its version; "" if it does or was not asked.
 	Err string
-	// NATErr is the reason why IPTables or NFT cannot use the table nat in a network namespace of its own; "" if it
-	// can or was not tried.
-	NATErr string
+	// Lacks is the first of nodeprograms.KernelFeatures that IPTables or NFT cannot use in a network namespace of its own,
+	// and LacksErr is the reason; "" if it can use all, or was not tried.
+	Lacks, LacksErr string
 }
 
 // CNIFolder is a folder with CNI plugins.

@@ -56,10 +56,13 @@ func fails(name, why string) func(*Facts) {
 }
 
 // lacksNAT sets why a program cannot use the table nat.
-func lacksNAT(name, why string) func(*Facts) {
+func lacksNAT(name, why string) func(*Facts) { return lacks(name, "the table nat", why) }
+
+// lacks sets why a program cannot use a feature of the kernel.
+func lacks(name, feature, why string) func(*Facts) {
 	return func(f *Facts) {
 		p := f.Programs[name]
-		p.NATErr = why
+		p.Lacks, p.LacksErr = feature, why
 		f.Programs[name] = p
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"hotspare.io/hotspare/internal/embedded/nodeprograms"
 	"hotspare.io/hotspare/internal/explain/remedy"
 )
 
@@ -151,16 +152,16 @@ func (f Facts) checkPacketFilter() result {
 	nft, hasNFT := f.Programs[NFT]
 	obstacle := f.nftObstacle(nft)
 	switch {
-	case hasTables && tables.Err == "" && tables.NATErr == "":
-		return newResult(check, Containers, OK, "%s %s", IPTables, tables.describe())
+	case hasTables && tables.Err == "" && (tables.Lacks == "" || tables.missingFeature(IPTables).Only != ""):
+		return tables.newUsableFilter(check)
 	case hasNFT && obstacle == "":
 		return newResult(check, Containers, OK, "%s %s", NFT, nft.describe())
 	case hasTables && tables.Err != "":
 		return newBroken(check, IPTables, tables)
 	case hasTables && hasNFT:
-		return f.newWithoutNAT(check, tables, obstacle)
+		return f.newWithoutFeature(check, tables, obstacle)
 	case hasTables:
-		return f.newWithoutNAT(check, tables, "nft is missing")
+		return f.newWithoutFeature(check, tables, "nft is missing")
 	case hasNFT:
 		return newMissing(check, IPTables, "%s is missing, and %s", IPTables, obstacle)
 	default:
@@ -168,16 +169,43 @@ func (f Facts) checkPacketFilter() result {
 	}
 }
 
-// newWithoutNAT returns the result about an iptables that cannot use the table nat; nftObstacle is why nft cannot be used
-// instead.
-func (f Facts) newWithoutNAT(check string, tables Program, nftObstacle string) result {
-	command := f.asRoot("modprobe -a nft_chain_nat nft_compat")
-	if strings.Contains(tables.Version, "legacy") {
-		command = f.asRoot("modprobe iptable_nat")
+// newUsableFilter returns the result about an iptables that Services can use.
+func (p Program) newUsableFilter(check string) result {
+	if p.Lacks == "" {
+		return newResult(check, Containers, OK, "%s %s", IPTables, p.describe())
 	}
-	do := remedy.New(goal+"load the modules of the kernel for NAT, install nft, or use a kernel with NAT (CONFIG_NFT_NAT or CONFIG_IP_NF_NAT).", command)
-	return newResult(check, Containers, Problem, "%s cannot use the table nat of the kernel (%s), and %s", IPTables, tables.NATErr, nftObstacle).
-		withRemedy(do, IPTables+" cannot use the table nat of the kernel", formatRun(command)+", or install nft")
+	return newResult(check, Containers, Note, "%s %s cannot use %s of the kernel: %s do not work", IPTables, p.describe(), p.Lacks, p.missingFeature(IPTables).Only)
+}
+
+// newWithoutFeature returns the result about an iptables that cannot use a feature of the kernel; nftObstacle is why nft
+// cannot be used instead.
+func (f Facts) newWithoutFeature(check string, tables Program, nftObstacle string) result {
+	command := f.asRoot("modprobe " + findModules(tables))
+	what := "load the module of the kernel, install nft, or use a kernel with " + tables.Lacks + "."
+	if tables.Lacks == nodeprograms.NAT {
+		what = "load the modules of the kernel for NAT, install nft, or use a kernel with NAT (CONFIG_NFT_NAT or CONFIG_IP_NF_NAT)."
+	}
+	do := remedy.New(goal+what, command)
+	return newResult(check, Containers, Problem, "%s cannot use %s of the kernel (%s), and %s", IPTables, tables.Lacks, tables.LacksErr, nftObstacle).
+		withRemedy(do, IPTables+" cannot use "+tables.Lacks+" of the kernel", formatRun(command)+", or install nft")
+}
+
+// findModules returns the arguments of modprobe that load the feature that an iptables lacks.
+func findModules(tables Program) string {
+	if tables.Lacks == nodeprograms.NAT && strings.Contains(tables.Version, "legacy") {
+		return "iptable_nat"
+	}
+	return tables.missingFeature(IPTables).Modules
+}
+
+// missingFeature returns the feature of the kernel that a program lacks, whose name is given.
+func (p Program) missingFeature(name string) nodeprograms.KernelFeature {
+	for _, feature := range nodeprograms.KernelFeatures[name] {
+		if feature.Name == p.Lacks {
+			return feature
+		}
+	}
+	return nodeprograms.KernelFeature{}
 }
 
 // nftObstacle returns why kube-proxy cannot use an nft that exists; "" if it can, or if the versions
@@ -192,8 +220,8 @@ func (f Facts) nftObstacle(nft Program) string {
 		return fmt.Sprintf("nft %s is older than 1.0.1", text)
 	case knownKernel && kernel.isBefore(minNFTKernel):
 		return fmt.Sprintf("kernel %s is too old for nft: it needs 5.13 or newer", f.Kernel)
-	case nft.NATErr != "":
-		return fmt.Sprintf("%s cannot use the table nat of the kernel: %s", NFT, nft.NATErr)
+	case nft.Lacks != "":
+		return fmt.Sprintf("%s cannot use %s of the kernel: %s", NFT, nft.Lacks, nft.LacksErr)
 	default:
 		return ""
 	}

@@ -103,6 +103,17 @@ func TestFindingsAboutPrograms(t *testing.T) {
 			},
 			obstacle: `iptables cannot use the table nat of the kernel: run "sudo modprobe iptable_nat", or install nft`,
 		},
+		"iptables without a match, and no nft": {
+			change:   both(without(NFT), lacks(IPTables, "the match statistic", "exit status 1")),
+			want:     []string{"Problem Packet filter: iptables cannot use the match statistic of the kernel (exit status 1), and nft is missing"},
+			obstacle: `iptables cannot use the match statistic of the kernel: run "modprobe xt_statistic", or install nft`,
+		},
+		"iptables without a match, and nft": {change: lacks(IPTables, "the match statistic", "exit status 1")},
+		"iptables without the match for session affinity": {
+			change: both(without(NFT), lacks(IPTables, "the match recent", "exit status 1")),
+			want: []string{"Note Packet filter: iptables 1.8.9 (/usr/sbin/iptables) cannot use the match recent of the kernel: " +
+				"Services with session affinity do not work"},
+		},
 		"neither iptables nor nft with the table nat": {
 			change: both(lacksNAT(NFT, "exit status 1"), lacksNAT(IPTables, "exit status 4")),
 			want: []string{"Problem Packet filter: iptables cannot use the table nat of the kernel (exit status 4), " +

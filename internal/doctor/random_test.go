@@ -116,7 +116,7 @@ func randomFacts(r *rand.Rand) Facts {
 				f.Programs[name] = Program{Path: garbage, Version: oneOf(r, "", "v1.0.0", "9.9.9", garbage), Err: oneOf(r, "", garbage)}
 			},
 			func() {
-				f.Programs[name] = Program{Path: garbage, Version: oneOf(r, "", "v1.0.0 (legacy)", "9.9.9", garbage), NATErr: garbage}
+				f.Programs[name] = Program{Path: garbage, Version: oneOf(r, "", "v1.0.0 (legacy)", "9.9.9", garbage), Lacks: oneOf(r, "", "the match recent", garbage), LacksErr: garbage}
 			})
 	}
 	f.Cgroups.Controllers = slices.Clone(f.Cgroups.Controllers)

@@ -36,7 +36,7 @@ func (h host) addSystemFacts(ctx context.Context, f *doctor.Facts) {
 	f.Cgroups = h.readCgroups()
 	f.Overlay = h.readOverlay(f.Kernel)
 	if f.CanIsolate() {
-		h.tryNAT(ctx, f.Programs)
+		h.tryKernelFeatures(ctx, f.Programs)
 		f.Veth, f.VethError = h.tryVeth(ctx, f)
 	}
 	f.TUNError = formatError(h.openTUN())

@@ -24,27 +24,33 @@ import (
 // only root may open it.
 const lockFile = "XTABLES_LOCKFILE=/dev/null"
 
-// tryNAT records which packet filters cannot use the table nat in a network namespace of their own. It tries those
-// that print their versions, at the same time.
-func (h host) tryNAT(ctx context.Context, found map[string]doctor.Program) {
+// tryKernelFeatures records which packet filters cannot use what kube-proxy needs of the kernel. It tries those that
+// print their versions, at the same time.
+func (h host) tryKernelFeatures(ctx context.Context, found map[string]doctor.Program) {
 	type trial struct {
 		program string
 		doctor.Program
 	}
 	var trials []*trial
-	for name := range nodeprograms.NATTrials {
+	for name := range nodeprograms.KernelFeatures {
 		if p, exists := found[name]; exists && p.Err == "" {
 			trials = append(trials, &trial{name, p})
 		}
 	}
 	var tried sync.WaitGroup
 	for _, t := range trials {
-		tried.Go(func() { t.NATErr = formatError(h.runIsolated(ctx, t.Path, nodeprograms.NATTrials[t.program]...)) })
+		tried.Go(func() { t.Lacks, t.LacksErr = h.findLackingFeature(ctx, t.program, t.Path) })
 	}
 	tried.Wait()
 	for _, t := range trials {
 		found[t.program] = t.Program
 	}
+}
+
+// findLackingFeature returns the first feature of the kernel that a packet filter cannot use, and the reason.
+func (h host) findLackingFeature(ctx context.Context, program, path string) (feature, reason string) {
+	missing, err := nodeprograms.FindMissing(program, false, func(arguments []string) error { return h.runIsolated(ctx, path, arguments...) })
+	return missing.Name, formatError(err)
 }
 
 // vethTrial are the arguments with which the program ip creates a pair of veth interfaces.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hotspare.io/hotspare/internal/doctor"
+	"hotspare.io/hotspare/internal/embedded/nodeprograms"
 )
 
 // lacksNAT is a packet filter that runs, on a kernel without the table nat.
@@ -39,11 +41,11 @@ func TestAPacketFilterThatRunsMayLackTheTableNAT(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, c.files)
 			found := h.readPrograms(t.Context())
-			h.tryNAT(t.Context(), found)
-			if got := found[doctor.IPTables].NATErr; got != c.iptables {
+			h.tryKernelFeatures(t.Context(), found)
+			if got := found[doctor.IPTables].LacksErr; got != c.iptables {
 				t.Errorf("iptables: %q, want %q", got, c.iptables)
 			}
-			if got := found[doctor.NFT].NATErr; got != c.nft {
+			if got := found[doctor.NFT].LacksErr; got != c.nft {
 				t.Errorf("nft: %q, want %q", got, c.nft)
 			}
 			if len(found) != len(c.files) {
@@ -53,12 +55,31 @@ func TestAPacketFilterThatRunsMayLackTheTableNAT(t *testing.T) {
 	}
 }
 
+// TestTheTrialsWorkOnThisKernel tries the packet filter of this machine.
+func TestTheTrialsWorkOnThisKernel(t *testing.T) {
+	h := newHost(t, nil)
+	h.root, h.isolate = "/", isolate
+	for program := range nodeprograms.KernelFeatures {
+		path := h.findProgram(program)
+		if path == "" {
+			t.Logf("%s is missing", program)
+			continue
+		}
+		skipUnlessIsolated(t, h.runIsolated(t.Context(), path, "--version"))
+		lacks, reason := h.findLackingFeature(t.Context(), program, path)
+		if regexp.MustCompile("(?i)bad|unknown|invalid|syntax|couldn't load|usage").MatchString(reason) {
+			t.Errorf("the trial of %s is wrong: %s", lacks, reason)
+		}
+		t.Logf("%s lacks %q (%s)", path, lacks, reason)
+	}
+}
+
 func TestAPacketFilterThatHangsHasAFewSeconds(t *testing.T) {
 	h := newHost(t, map[string]any{"usr/sbin/nft": program("#!/bin/sh\nexec sleep 600\n")})
 	h.timeout = 20 * time.Millisecond
 	found := map[string]doctor.Program{doctor.NFT: {Path: "/usr/sbin/nft"}}
-	h.tryNAT(t.Context(), found)
-	if got := found[doctor.NFT].NATErr; got != "no answer after 20ms" {
+	h.tryKernelFeatures(t.Context(), found)
+	if got := found[doctor.NFT].LacksErr; got != "no answer after 20ms" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -108,7 +129,7 @@ func TestNothingIsTriedWithoutTheRightTo(t *testing.T) {
 	h.createVeth = func() error { return errors.New("it was tried") }
 	var f doctor.Facts
 	h.addSystemFacts(t.Context(), &f)
-	if got := f.Programs[doctor.IPTables].NATErr; got != "" || f.Veth != "" || f.VethError != "" {
+	if got := f.Programs[doctor.IPTables].LacksErr; got != "" || f.Veth != "" || f.VethError != "" {
 		t.Errorf("nat %q, veth %q, %q", got, f.Veth, f.VethError)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"hotspare.io/hotspare/internal/embedded/nodeprograms"
@@ -37,7 +38,7 @@ func findPrograms(ctx context.Context) (programs, error) {
 		missing = append(missing, "the CNI plugins "+strings.Join(nodeprograms.Plugins, ", "))
 	}
 	var err error
-	if p.proxyMode, err = selectProxyMode(func(program string) error { return tryNAT(ctx, program) }); err != nil {
+	if p.proxyMode, err = selectProxyMode(func(program string) error { return tryKernelFeatures(ctx, program) }); err != nil {
 		missing = append(missing, err.Error())
 	}
 	if len(missing) > 0 {
@@ -69,21 +70,32 @@ func selectProxyMode(try func(program string) error) (string, error) {
 	return "", errors.New(strings.Join(reasons, " and "))
 }
 
-// trialTimeout is how long a program may take to list a table.
+// trialTimeout is how long a packet filter may take to use a feature of the kernel.
 const trialTimeout = 10 * time.Second
 
 var errNoProgram = errors.New("it does not exist")
 
-// tryNAT returns nil if a packet filter can use the table nat in this network namespace, which hotspare doctor tries,
-// too.
-func tryNAT(ctx context.Context, name string) error {
+// tryKernelFeatures returns nil if a packet filter can use the features of the kernel that kube-proxy needs, which
+// hotspare doctor tries, too.
+func tryKernelFeatures(ctx context.Context, name string) error {
 	path := nodeprograms.Find(name, isProgram)
 	if path == "" {
 		return errNoProgram
 	}
+	missing, err := nodeprograms.FindMissing(name, true, func(arguments []string) error { return runTrial(ctx, path, arguments) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", missing.Name, err)
+	}
+	return nil
+}
+
+// runTrial runs a packet filter in a network namespace that ends with it.
+func runTrial(ctx context.Context, path string, arguments []string) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	output, err := exec.CommandContext(ctx, path, nodeprograms.NATTrials[name]...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, path, arguments...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	output, err := cmd.CombinedOutput()
 	if err != nil {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(output)), "\n")
 		return fmt.Errorf("%w: %s", err, line)
