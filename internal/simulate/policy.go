@@ -95,6 +95,7 @@ type Auto struct {
 func (a *Auto) Begin(now time.Time) sizing.Setting {
 	a.learned = sizing.NewLearned(now, a.Zone)
 	a.learned.Method = a.Method
+	a.learned.SetCalendar(a.Given.Calendar)
 	a.learned.SetLeads(a.Given.Objective, a.Given.Durations)
 	a.Given.Current, a.waiting = a.Given.Static, nil
 	return a.Given.Static

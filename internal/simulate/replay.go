@@ -52,6 +52,9 @@ func replayTrace(t Trace, p Policy, w world, r *recorder) {
 			r.addClaim(now, seen.Immediate)
 		default:
 			tick += pace
+			if r.Progress != nil {
+				r.Progress(seen.Now)
+			}
 		}
 		seen.Waiting, seen.Sleeping, seen.Waits = w.waitingClaims(), r.state.shallow, r.takeRecentWaits()
 		w.applySetting(p.Decide(seen), now)

@@ -33,6 +33,8 @@ type Options struct {
 	Samples int
 	// Exact makes ReplayAny ask the pool's own decider even where the fast way is equivalent.
 	Exact bool
+	// Progress, if not nil, is called with the time to which a replay has come, once for each of its minutes.
+	Progress func(at time.Time)
 }
 
 // Durations returns the durations that a policy computes counts from. Those of shallow depths are known if clusters

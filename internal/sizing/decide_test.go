@@ -159,7 +159,7 @@ func TestALongerResumeRaisesTheCountsAtOnce(t *testing.T) {
 	}
 	running := func(resume time.Duration) int {
 		d := Durations{Resume: resume, Install: 40 * time.Minute}
-		l := Relearn(&h, time.Time{}, s.Objective, d, "", monday)
+		l := Relearn(&h, time.Time{}, s.Objective, d, "", nil, monday)
 		if l.FitsLeads(s.Objective, Durations{Resume: 5 * resume, Install: d.Install}) {
 			t.Error("a resume that takes five times as long has the same scores")
 		}
@@ -499,7 +499,7 @@ func TestRelearnedIsCloseToLearned(t *testing.T) {
 		}
 	}
 	l.Advance(monday)
-	again := Relearn(&h, time.Time{}, s.Objective, s.Durations, "", monday)
+	again := Relearn(&h, time.Time{}, s.Objective, s.Durations, "", nil, monday)
 	for hour := range 24 {
 		at := monday.Add(time.Duration(hour)*time.Hour + 30*time.Minute)
 		a, b := runningAt(l, at), runningAt(again, at)
@@ -526,7 +526,7 @@ func TestAGapIsNotATimeWithoutDemand(t *testing.T) {
 		if claimsAfter {
 			h.Add("last", monday.Add(-30*time.Minute), false, monday)
 		}
-		return Relearn(&h, time.Time{}, s.Objective, s.Durations, "", monday).averageRate()
+		return Relearn(&h, time.Time{}, s.Objective, s.Durations, "", nil, monday).averageRate()
 	}
 	for _, claimsAfter := range []bool{false, true} {
 		if with, without := rate(true, claimsAfter), rate(false, claimsAfter); with < 0.85 || without > 0.65 {
@@ -542,10 +542,10 @@ func TestTheTimeBeforeTheFirstClaimIsLearnedAgain(t *testing.T) {
 		h.Add(fmt.Sprint(i), monday.Add(-time.Duration(i)*4*time.Hour), false, monday)
 	}
 	since := monday.AddDate(0, 0, -23)
-	if hours := Relearn(&h, since, s.Objective, s.Durations, "", monday).Hours; hours < 400 { // old ones weigh less
+	if hours := Relearn(&h, since, s.Objective, s.Durations, "", nil, monday).Hours; hours < 400 { // old ones weigh less
 		t.Errorf("%.0f hours of 23 days are learned again", hours)
 	}
-	if l := Relearn(&h, monday.AddDate(-300, 0, 0), s.Objective, s.Durations, "", monday); l.Hours > 732*24 {
+	if l := Relearn(&h, monday.AddDate(-300, 0, 0), s.Objective, s.Durations, "", nil, monday); l.Hours > 732*24 {
 		t.Errorf("%.0f hours are learned again", l.Hours)
 	}
 }
@@ -626,7 +626,7 @@ func TestABusyRecordIsEnough(t *testing.T) {
 		}
 	}
 	s := given()
-	s.Learned, s.Now = Relearn(&h, begin, s.Objective, s.Durations, "", monday), monday
+	s.Learned, s.Now = Relearn(&h, begin, s.Objective, s.Durations, "", nil, monday), monday
 	if p := Decide(s); p.Fallback != "" {
 		t.Errorf("with %d claims: %s", h.Claims(), p.Fallback)
 	}

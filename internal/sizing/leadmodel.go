@@ -101,7 +101,8 @@ func (lm *leadModel) noteForecast(l *Learned, now time.Time, mean func(time.Dura
 	for len(lm.Forecasts) > 1 && !lm.Forecasts[1].At.After(now.Add(-lm.Lead)) {
 		lm.Forecasts = lm.Forecasts[1:]
 	}
-	f := forecast{At: now, Mean: mean(lm.Lead)}
+	factor := l.calendar.Highest(now, now.Add(lm.Lead)).DemandFactor() // as in Decide
+	f := forecast{At: now, Mean: factor * mean(lm.Lead)}
 	hour := hourOfWeek(now.Add(lm.Lead).In(l.zone)) % hoursOfDay
 	f.Dispersion = lm.dispersionAt(hour, l.Method)
 	lm.Forecasts = append(lm.Forecasts, f)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/sizing/calendar"
 )
 
 const (
@@ -34,7 +35,8 @@ type Learned struct {
 	At time.Time `json:"at,omitzero"`
 	// Zone is the IANA name of the time zone whose hours of the week are compared; empty for UTC.
 	Zone string `json:"zone,omitempty"`
-	// Hours is the number of hours seen, and Claims that of claims; old ones weigh less.
+	// Hours is the number of hours seen, and Claims that of claims; old ones weigh less. An hour in which the calendar multiplies
+	// the demand by a factor counts as that many hours: Claims / Hours is the demand on usual days.
 	Hours  float64 `json:"hours"`
 	Claims float64 `json:"claims"`
 	// WatchedHours and WatchedClaims are the same, of which old ones weigh as much.
@@ -43,7 +45,7 @@ type Learned struct {
 	// WeekClaims and WeekHours are the same as Hours and Claims for each hour of the week; the week begins on Sunday.
 	WeekClaims [hoursOfWeek]float64 `json:"weekClaims"`
 	WeekHours  [hoursOfWeek]float64 `json:"weekHours"`
-	// Recent is the recent rate, in claims an hour.
+	// Recent is the recent rate, in claims an hour of usual demand.
 	Recent float64 `json:"recent"`
 	// Silence is the number of claims that the profile has expected since the last one.
 	Silence float64 `json:"silence,omitempty"`
@@ -70,6 +72,8 @@ type Learned struct {
 	// Outcomes are those of the last claims.
 	Outcomes Outcomes `json:"outcomes,omitzero"`
 
+	// calendar has the days on which demand differs; nil if there is none.
+	calendar *calendar.Calendar
 	// zone caches Zone; hourEnds the end of the current hour of the week, hour.
 	zone     *time.Location
 	hour     int
@@ -110,6 +114,13 @@ type weights struct {
 func NewLearned(at time.Time, zone string) *Learned {
 	return &Learned{At: at.UTC(), Zone: zone}
 }
+
+// SetCalendar sets the calendar, which is not stored. Call it before Advance and AddClaim. What happens while an entry multiplies the demand
+// counts in proportion, so that a busy release week is not expected again in the next week. Claims while the factor is 0 say nothing.
+func (l *Learned) SetCalendar(c *calendar.Calendar) { l.calendar = c }
+
+// demandFactor returns by what the calendar multiplies the demand at l.At.
+func (l *Learned) demandFactor() float64 { return l.calendar.At(l.At).DemandFactor() }
 
 // SetLeads sets the objective's share, and how long claims can be served from what is there: how long a resume takes,
 // less what a claim may wait, and how long an install takes. Call it before Advance and AddClaim. Scores stay valid when
@@ -240,13 +251,17 @@ func (l *Learned) AddArrival(at time.Time) {
 		}
 	}
 	l.Advance(at)
-	l.attribute()
+	l.WatchedClaims++
 	l.Silence = 0
+	factor := l.demandFactor()
+	if factor <= 0 {
+		return
+	}
+	l.attribute()
 	l.findHour()
 	l.Claims++
-	l.WatchedClaims++
 	l.WeekClaims[l.hour]++
-	l.Recent += 1 / recentHours
+	l.Recent += 1 / factor / recentHours
 	l.Running.addClaim(l.At, l.hour%hoursOfDay, scoreOf, l.countsInBurst)
 	for _, depth := range ShallowDepths() {
 		l.Shallow.Of(depth).addClaim(l.At, l.hour%hoursOfDay, scoreOf, always)
@@ -340,14 +355,16 @@ func hourOfWeek(local time.Time) int { return int(local.Weekday())*hoursOfDay + 
 // advanceTo lets time pass until a time within the current hour of the week.
 func (l *Learned) advanceTo(until time.Time) {
 	hours := until.Sub(l.At).Hours()
-	l.Hours += hours
 	l.WatchedHours += hours
-	l.WeekHours[l.hour] += hours
+	factor := l.demandFactor()
+	usual := factor * hours
+	l.Hours += usual
+	l.WeekHours[l.hour] += usual
 	rate := l.profileRate(l.hour)
-	l.Weights.Expected[0] += rate * hours
-	l.Silence += l.Weights.Weight[0] * rate * hours
+	l.Weights.Expected[0] += rate * usual
+	l.Silence += l.Weights.Weight[0] * rate * usual
 	decay := math.Exp(-hours / recentHours)
-	l.Weights.Expected[1] += l.Recent * recentHours * (1 - decay)
+	l.Weights.Expected[1] += factor * l.Recent * recentHours * (1 - decay)
 	l.Recent *= decay
 	before := l.At
 	l.At = until.UTC()

@@ -3,15 +3,17 @@ package sizing
 import (
 	"time"
 
+	"hotspare.io/hotspare/internal/sizing/calendar"
 	"hotspare.io/hotspare/internal/sizing/demand"
 )
 
 // Relearn computes a Learned from a record of claims that began at since: after the Learned was lost, or after claims were
 // imported. The record has no times within a quarter of an hour; Relearn puts as many claims into one
-// minute as the record says, and spreads the others evenly.
-func Relearn(h *demand.History, since time.Time, o Objective, d Durations, zone string, now time.Time) *Learned {
+// minute as the record says, and spreads the others evenly. The calendar is nil if there is none.
+func Relearn(h *demand.History, since time.Time, o Objective, d Durations, zone string, c *calendar.Calendar, now time.Time) *Learned {
 	bins, gaps := newestBins(h.Bins()), h.Gaps()
 	l := NewLearned(beginOfLearning(bins, since, len(bins) < len(h.Bins()), now), zone)
+	l.SetCalendar(c)
 	l.SetLeads(o, d)
 	l.countCutBins(h.Bins()[:len(h.Bins())-len(bins)], bins)
 	for _, b := range bins {

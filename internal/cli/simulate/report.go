@@ -70,6 +70,7 @@ func (s *study) replay(q *options) (Report, error) {
 		if isAuto {
 			a.From = s.options.From
 		}
+		s.progress.beginStep(q.policies[i])
 		row := Row{Policy: q.policies[i], Result: simulate.ReplayAny(s.trace, p, s.options, s.maxWait)}
 		if isAuto {
 			row.FallbackHours = float64(a.Fallbacks) / 60
@@ -116,7 +117,9 @@ func (s *study) autoNotes(name string, a *simulate.Auto) []string {
 // addHindsight adds the best static setting and the best weekly schedule that somebody who knows the
 // trace could have chosen.
 func (s *study) addHindsight(r *Report) {
+	s.progress.beginStep("the best static setting in hindsight")
 	setting, static := simulate.BestStatic(s.trace, s.options, s.share, s.maxWait)
+	s.progress.beginStep("the best weekly schedule in hindsight")
 	weekly, scheduled := simulate.BestWeekly(s.trace, s.options, s.share, s.maxWait, s.zone)
 	r.Hindsight = []Row{
 		{Policy: fmt.Sprintf("static:%d in hindsight", setting.Running), Result: static},

@@ -131,7 +131,10 @@ func (a commands) run(q *options, read func() (simulate.Trace, error)) error {
 	if err := s.chooseSpan(q); err != nil {
 		return base.NewUsageError(err)
 	}
+	s.progress = newProgress(a.App)
+	s.options.Progress = s.progress.note
 	report, err := s.replay(q)
+	s.progress.close()
 	if err != nil {
 		return err
 	}
@@ -160,6 +163,8 @@ type study struct {
 	notes   []string
 	// own is what auto means.
 	own policyFile
+	// progress is shown while the study takes long.
+	progress *progress
 }
 
 func (o *options) parse() (*study, error) {

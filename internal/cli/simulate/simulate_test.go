@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	testclock "k8s.io/utils/clock/testing"
 
 	"hotspare.io/hotspare/internal/cli/base"
 )
@@ -23,7 +24,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 func call(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, notes bytes.Buffer
-	a := base.NewApp(base.Options{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &notes})
+	a := base.NewApp(base.Options{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &notes, Clock: testclock.NewFakeClock(time.Now())})
 	cmd := NewCommand(a)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.PersistentFlags().VarP(&a.Flags.Output, "output", "o", "")

@@ -7,6 +7,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/sizing"
+	"hotspare.io/hotspare/internal/sizing/calendar"
 )
 
 const (
@@ -76,6 +77,8 @@ type Objects struct {
 type Tracker struct {
 	Record
 	Learned *sizing.Learned
+	// Calendar is that of the policy; nil if there is none. It applies from the next Observe on.
+	Calendar *calendar.Calendar
 
 	objective sizing.Objective
 	zone      string
@@ -138,9 +141,10 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 	t.addQuarters(from, o)
 	if !t.began || t.zone != zone || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
 		t.addClaims(o, from, nil)
-		t.Learned = sizing.Relearn(&t.Demand, t.Since, objective, t.Measured(), zone, o.Now)
+		t.Learned = sizing.Relearn(&t.Demand, t.Since, objective, t.Measured(), zone, t.Calendar, o.Now)
 		t.recallOutcomes()
 	} else {
+		t.Learned.SetCalendar(t.Calendar)
 		t.Learned.SetLeads(objective, t.Measured())
 		t.rememberOutcomes()
 		t.addClaims(o, from, t.Learned)
