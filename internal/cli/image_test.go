@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -20,8 +21,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
 	"hotspare.io/hotspare/internal/embedded/imagestore"
 	"hotspare.io/hotspare/internal/embedded/imagestore/pullthrough"
@@ -101,6 +106,59 @@ func TestImageTranscripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			compare(t, name, imageTranscript(imageRig(t), lines...))
 		})
+	}
+}
+
+// imagePoolRig returns a rig with pools, in a working folder with some archives.
+func imagePoolRig(t *testing.T, with interceptor.Funcs) *rig {
+	t.Helper()
+	containerless, workerless, cloud := devPool(), devPool(), devPool()
+	shortly := devPool()
+	shortly.Name, shortly.Spec.Platform.Local.Images = "shortly", []hivev1.LocalImage{"busybox:1.36"}
+	containerless.Name, containerless.Spec.Platform.Local.Containers = "containerless", hivev1.LocalContainersNever
+	workerless.Name, workerless.Spec.Platform.Local.Workers = "workerless", new(int32)
+	cloud.Name, cloud.Spec.Platform = "cloud", hivev1.Platform{CAPI: &hivev1.CAPIPlatform{}}
+	r := newRig(t, with, devPool(), containerless, workerless, cloud, shortly)
+	t.Chdir(t.TempDir())
+	t.Setenv("HOTSPARE_DATA_DIR", "data")
+	write(t, "busybox.tar", dockerSave(t, runtime.GOARCH, "busybox:1.36"))
+	write(t, "two.tar", dockerSave(t, runtime.GOARCH, "quay.io/team/app:v1", "quay.io/team/app:latest"))
+	write(t, "text.tar", strings.Repeat("text ", 1000))
+	return r
+}
+
+func TestImagesAreLoadedForAPool(t *testing.T) {
+	compare(t, "image-pool", imageTranscript(imagePoolRig(t, interceptor.Funcs{}),
+		"image load busybox.tar --pool dev", "image load busybox.tar two.tar text.tar --pool dev", "image load busybox.tar --pool dev -o name",
+		"image load busybox.tar --pool nope", "image load busybox.tar --pool cloud", "image load busybox.tar --pool containerless",
+		"image load busybox.tar --pool workerless", "image load busybox.tar busybox.tar --pool shortly", "image load busybox.tar --pool="))
+}
+
+func TestAnImageThatIsNotAddedToAPoolIsStillLoaded(t *testing.T) {
+	conflicts := 0
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterpools"}, "dev", errors.New("it was changed"))
+	r := imagePoolRig(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if conflicts--; conflicts >= 0 {
+				return conflict
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	conflicts = 100
+	if code := r.run("image", "load", "busybox.tar", "--pool", "dev"); code != 1 || !strings.Contains(r.stdout.String(), "loaded docker.io/library/busybox:1.36") {
+		t.Errorf("exit code %d: %s%s", code, r.stdout.String(), r.stderr.String())
+	}
+	conflicts = 2
+	if code := r.run("image", "load", "busybox.tar", "--pool", "dev"); code != 0 {
+		t.Errorf("exit code %d: %s", code, r.stderr.String())
+	}
+	var p hivev1.ClusterPool
+	if err := r.hub.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "dev"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]hivev1.LocalImage{"docker.io/library/busybox:1.36"}, p.Spec.Platform.Local.Images); diff != "" {
+		t.Error(diff)
 	}
 }
 

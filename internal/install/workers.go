@@ -19,6 +19,9 @@ type Worker struct {
 	Created time.Time
 	// Problem says why the machine does not run, if it cannot; it contains no secrets.
 	Problem string
+	// Obstacle says why the node of a machine that runs cannot become ready; empty if that is not known. It contains no
+	// secrets.
+	Obstacle string
 }
 
 // Target identifies a cluster by its ClusterDeployment, and by the infraID that marks its machines.

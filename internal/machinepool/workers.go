@@ -33,6 +33,8 @@ type Machine struct {
 	Created time.Time
 	// Problem says why it cannot run; empty if it can.
 	Problem string
+	// Obstacle says why its node cannot become ready although it runs; empty if that is not known.
+	Obstacle string
 }
 
 // Node is a node of the cluster.
@@ -309,11 +311,19 @@ func (w poolWorker) notReadyReason() string {
 	case w.machine.Problem != "":
 		return fmt.Sprintf("machine %s does not run: %s", w.name, w.machine.Problem)
 	case w.node == nil:
-		return fmt.Sprintf("machine %s has not joined yet", w.name)
+		return fmt.Sprintf("machine %s has not joined yet", w.name) + w.machine.formatObstacle()
 	case !w.node.Ready:
-		return fmt.Sprintf("node %s is not ready", w.name)
+		return fmt.Sprintf("node %s is not ready", w.name) + w.machine.formatObstacle()
 	}
 	return ""
+}
+
+// formatObstacle returns the obstacle as the end of a clause.
+func (m Machine) formatObstacle() string {
+	if m.Obstacle == "" {
+		return ""
+	}
+	return ": " + m.Obstacle
 }
 
 func (w WorkerSnapshot) ownedByWorkers(all []poolWorker) OwnedMetadata {

@@ -36,6 +36,8 @@ func TestPods(t *testing.T) {
 		"a taint with effect NoExecute ends the pods that do not tolerate it":           testNoExecute,
 		"a Job with an init container":                                                  testJob,
 		"limits of memory":                                                              testLimits,
+		"limits of disk space":                                                          testDiskLimit,
+		"a volume of a CSI driver is attached":                                          testAttachment,
 		"a limit of processes":                                                          testProcessLimit,
 		"images that cannot be pulled say why in the events of their pods":              testBadImages,
 		"a registry in the cluster":                                                     testClusterRegistry,

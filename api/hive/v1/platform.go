@@ -102,7 +102,21 @@ type LocalPlatform struct {
 	// only report that pods run, which takes less memory.
 	// +optional
 	Containers LocalContainers `json:"containers,omitempty"`
+	// Images are the names of container images that workers that run containers pull before they are ready for the
+	// first time, so that pods with these images start at once. The cluster is not installed before its workers have
+	// them. They are pulled as for pods: those that were loaded with hotspare image load need no registry. Workers that
+	// run no containers pull none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	Images []LocalImage `json:"images,omitempty"`
 }
+
+// LocalImage is the name of a container image, such as busybox:1.36 or registry.example.com/team/app:v1.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*(:[0-9]{1,5})?/)?[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*(:[_a-zA-Z0-9][-._a-zA-Z0-9]{0,127})?(@sha256:[0-9a-f]{64})?$')",messageExpression="'\"' + self + '\" is not the name of an image: write it like busybox:1.36 or registry.example.com/team/app:v1'"
+type LocalImage string
 
 // LocalContainers says whether the workers of a local cluster run containers.
 // +kubebuilder:validation:Enum=Auto;Always;Never

@@ -12,7 +12,9 @@ import (
 )
 
 const deleteLong = `Delete images from the data folder, with the layers that no other image needs. Clusters
-that have pulled an image keep it, and their pods continue to run.`
+that have pulled an image keep it, and their pods continue to run. New clusters of a pool
+that lists an image in spec.platform.local.images need it from its registry then: remove it
+from the pool, too, if there is none.`
 
 // deleteReport is the output of image delete for programs.
 type deleteReport struct {

@@ -22,7 +22,7 @@ const imageLong = `Load container images for local clusters, without Docker, fro
 All local clusters on this computer whose workers run containers
 (spec.platform.local.containers: Auto or Always) find the images at their next pull, also
 with imagePullPolicy Always. This includes clusters that exist already. The images are in
-the data folder, which every local cluster of the hub uses. The commands need no hub.
+the data folder, which every local cluster of the hub uses. Only --pool needs the hub.
 
 Images that are not loaded are pulled from their registry, and the data folder keeps them
 for the next cluster: see "hotspare image list --cached".`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -33,10 +34,14 @@ with --name.
 
 NAME:TAG is an image of a registry, such as busybox:1.36, unless a file has that name. It is
 pulled with the credentials in --pull-secret, and not with those of a cluster: all clusters
-get a loaded image.`
+get a loaded image.
+
+With --pool, the new clusters of a pool pull the images before they are ready, so that their
+first pods do not wait for them: the images are added to spec.platform.local.images of the
+pool. Spare clusters that were created before are replaced.`
 
 func (a commands) loadCommand() *cobra.Command {
-	var name, pullSecret string
+	var name, pullSecret, pool string
 	cmd := &cobra.Command{
 		Use:   "load FILE|FOLDER|NAME:TAG...",
 		Short: "Load images from archives, folders, programs or registries",
@@ -45,12 +50,15 @@ func (a commands) loadCommand() *cobra.Command {
   hotspare image load busybox.tar
   hotspare image load nginx:1.29
   hotspare image load ./layout --name registry.example.com/team/app:v1
-  hotspare image load ./server --name example.com/server:dev`,
+  hotspare image load ./server --name example.com/server:dev
+  hotspare image load nginx:1.29 --pool dev`,
 		Args: base.RequireNames("archive or folder"),
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the image, instead of the names in the archive")
 	cmd.Flags().StringVar(&pullSecret, "pull-secret", "", "`file` with credentials of registries, as a .dockerconfigjson (default: none)")
+	cmd.Flags().StringVar(&pool, "pool", "", "`pool` whose new clusters pull the images before they are ready")
 	base.MustSucceed(cmd.RegisterFlagCompletionFunc("name", cobra.NoFileCompletions))
+	base.MustSucceed(cmd.RegisterFlagCompletionFunc("pool", a.CompletePools))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("name") {
 			if name == "" {
@@ -64,7 +72,19 @@ func (a commands) loadCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.loadImages(cmd.Context(), args, credentials, imagestore.LoadOptions{Name: name})
+		o := imagestore.LoadOptions{Name: name}
+		if !cmd.Flags().Changed("pool") {
+			images, err := a.loadImages(cmd.Context(), args, credentials, o)
+			return errors.Join(a.printLoaded(images, ""), err)
+		}
+		return a.WithHub(func(ctx context.Context, h *base.Hub, _ []string) error {
+			if _, err := a.getPool(ctx, h, pool); err != nil {
+				return err
+			}
+			images, err := a.loadImages(ctx, args, credentials, o)
+			result, poolErr := a.addToPool(ctx, h, pool, images)
+			return errors.Join(a.printLoaded(images, result), err, poolErr)
+		})(cmd, nil)
 	}
 	return cmd
 }
@@ -110,11 +130,11 @@ func (a commands) newRegistryClient() (*upstream.Client, error) {
 }
 
 // loadImages loads all valid archives and images of registries, and returns the errors of the others.
-func (a commands) loadImages(ctx context.Context, arguments []string, secret pullsecret.Secret, o imagestore.LoadOptions) error {
+func (a commands) loadImages(ctx context.Context, arguments []string, secret pullsecret.Secret, o imagestore.LoadOptions) ([]imagestore.Image, error) {
 	store := a.openStore()
 	client, err := a.newRegistryClient()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	load := func(argument string) ([]imagestore.Image, error) {
 		named, isRemote := parseRemoteName(argument)
@@ -131,13 +151,18 @@ func (a commands) loadImages(ctx context.Context, arguments []string, secret pul
 		all = append(all, images...)
 		errs = append(errs, err)
 	}
-	err = a.printImages(all, func() error {
-		for _, i := range all {
+	return all, errors.Join(errs...)
+}
+
+// printLoaded prints the images that were loaded, and for people the result of adding them to a pool.
+func (a commands) printLoaded(images []imagestore.Image, result string) error {
+	return a.printImages(images, func() error {
+		for _, i := range images {
 			if _, err := fmt.Fprintf(a.Stdout, "loaded %s (%s, %s)\n", i.Name, formatSize(i.Size), formatPlatforms(i)); err != nil {
 				return err
 			}
 		}
-		return nil
+		_, err := io.WriteString(a.Stdout, result)
+		return err
 	})
-	return errors.Join(append([]error{err}, errs...)...)
 }

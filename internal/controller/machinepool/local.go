@@ -49,7 +49,7 @@ func observeWorkers(
 		return crew, l, err
 	}
 	for _, w := range made {
-		crew.Machines = append(crew.Machines, machinepool.Machine{Name: w.Name, Created: w.Created, Problem: w.Problem})
+		crew.Machines = append(crew.Machines, machinepool.Machine{Name: w.Name, Created: w.Created, Problem: w.Problem, Obstacle: w.Obstacle})
 	}
 	var nodes corev1.NodeList
 	if err := spoke.List(ctx, &nodes); err != nil {

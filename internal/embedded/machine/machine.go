@@ -120,6 +120,8 @@ type Config struct {
 	// ContainersObstacle is why Containers is false although containers were wanted, and what to do
 	// about it. It is a clause without a period.
 	ContainersObstacle string `json:"containersObstacle,omitempty"`
+	// Images are the images that a worker that runs containers pulls before its node is ready for the first time.
+	Images []string `json:"images,omitempty"`
 	// Index is the number of a worker that runs containers, unique in its cluster: from 0 to
 	// MaxIndex. Its addresses are derived from it.
 	Index int `json:"index,omitempty"`

@@ -57,6 +57,7 @@ var containerControllers = []string{
 	"endpointslice-mirroring-controller",
 	"ephemeral-volume-controller",
 	"horizontal-pod-autoscaler-controller",
+	"persistentvolume-attach-detach-controller",
 	"persistentvolume-binder-controller",
 	"persistentvolume-protection-controller",
 	"persistentvolumeclaim-protection-controller",

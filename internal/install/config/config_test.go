@@ -193,11 +193,12 @@ func TestRenderFillsIn(t *testing.T) {
 	t.Run("local replaces the template's platform", func(t *testing.T) {
 		p := p
 		p.Platform = local(3, "1h")
+		p.Platform.Local.Images = []hivev1.LocalImage{"busybox:1.36"}
 		got, err := Render(read(t, "hive-aws.yaml"), p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]any{"local": map[string]any{"workers": 3.0, "certificateDuration": "1h"}}
+		want := map[string]any{"local": map[string]any{"workers": 3.0, "certificateDuration": "1h", "images": []any{"busybox:1.36"}}}
 		if diff := cmp.Diff(want, tree(t, got)["platform"]); diff != "" {
 			t.Error(diff)
 		}

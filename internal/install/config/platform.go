@@ -175,6 +175,9 @@ func localSection(l *hivev1.LocalPlatform) map[string]any {
 	if l.Containers != "" {
 		section["containers"] = string(l.Containers)
 	}
+	if len(l.Images) > 0 {
+		section["images"] = l.Images
+	}
 	return section
 }
 

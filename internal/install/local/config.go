@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -36,6 +37,8 @@ type config struct {
 	certificateDuration time.Duration
 	apiPort             int // 0: choose a free port
 	containers          hivev1.LocalContainers
+	// images are the images that workers pull before they are ready for the first time.
+	images []string
 }
 
 // parseInstallConfig parses an install-config. It ignores sections that the local platform does not
@@ -99,7 +102,7 @@ func (p *parser) parseText(path *field.Path, value any, what string, check func(
 }
 
 // localPlatformFields are the fields of platform.local.
-const localPlatformFields = "apiPort, certificateDuration, containers and workers"
+const localPlatformFields = "apiPort, certificateDuration, containers, images and workers"
 
 // parsePlatform parses platform.local. If the section is absent, or is that of another platform,
 // the defaults stay.
@@ -123,6 +126,8 @@ func (p *parser) parsePlatform(document map[string]any, c *config) {
 			c.certificateDuration = p.parseCertificateDuration(path.Child(key), value)
 		case "containers":
 			c.containers = p.parseContainers(path.Child(key), value)
+		case "images":
+			c.images = p.parseImages(path.Child(key), value)
 		case "apiPort":
 			c.apiPort = p.parseAPIPort(path.Child(key), value)
 		default:
@@ -146,6 +151,23 @@ func (p *parser) parseContainers(path *field.Path, value any) hivev1.LocalContai
 		p.errs = append(p.errs, field.NotSupported(path, value, known))
 	}
 	return hivev1.LocalContainers(text)
+}
+
+// parseImages parses a list of names of images.
+func (p *parser) parseImages(path *field.Path, value any) []string {
+	list, ok := value.([]any)
+	if !ok && value != nil {
+		p.addInvalid(path, value, "must be a list of names of images")
+	}
+	var images []string
+	for i, item := range list {
+		name, _ := item.(string)
+		if _, err := reference.ParseNormalizedNamed(name); err != nil {
+			p.addInvalid(path.Index(i), item, "must be the name of an image, such as busybox:1.36")
+		}
+		images = append(images, name)
+	}
+	return images
 }
 
 func (p *parser) parseAPIPort(path *field.Path, value any) int {

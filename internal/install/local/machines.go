@@ -28,6 +28,9 @@ func machineConfigs(c config, md metadata, pods simulation) []machine.Config {
 		Containers:          !pods.simulated,
 		ContainersObstacle:  pods.cause,
 	}
+	if base.Containers {
+		base.Images = c.images
+	}
 	one := func(role machine.Role, name string) machine.Config {
 		m := base
 		m.Role, m.Name = role, name

@@ -49,7 +49,9 @@ func (w Workers) List(t install.Target) ([]install.Worker, error) {
 		if err != nil {
 			return nil, fmt.Errorf("observing machine %s: %w", c.Name, err)
 		}
-		worker := install.Worker{Name: c.Name, Taints: c.Taints, Created: info.ModTime()}
+		worker := install.Worker{
+			Name: c.Name, Taints: c.Taints, Created: info.ModTime(), Obstacle: machine.ReadProblem(w.Store.MachineDir(infraID, c.Name)),
+		}
 		if i := slices.IndexFunc(states, func(m cloud.Machine) bool { return m.Name == c.Name }); i >= 0 && states[i].State == cloud.Failed {
 			worker.Problem = states[i].Reason
 		}

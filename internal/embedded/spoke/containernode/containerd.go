@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"hotspare.io/hotspare/internal/embedded/machine"
 	"hotspare.io/hotspare/internal/embedded/spoke/containernode/runtimesupervisor"
 )
 
@@ -22,8 +20,8 @@ import (
 const containerdPoll = 50 * time.Millisecond
 
 // superviseContainerd runs containerd until ctx ends. It records why containerd does not run in health, for the node, and
-// in the folder of the machine, for programs of this computer.
-func superviseContainerd(ctx context.Context, o Options, p programs, health *runtimesupervisor.Health) error {
+// in problems.
+func superviseContainerd(ctx context.Context, p programs, health *runtimesupervisor.Health, problems *problems) error {
 	return runtimesupervisor.Supervisor{
 		Name: "containerd",
 		Command: func() *exec.Cmd {
@@ -32,9 +30,7 @@ func superviseContainerd(ctx context.Context, o Options, p programs, health *run
 		Output: os.Stderr,
 		Report: func(problem string) {
 			health.SetProblem(problem)
-			if err := machine.WriteProblem(o.Dir, problem); err != nil {
-				klog.FromContext(ctx).Error(err, "the problem is only in this log", "problem", problem)
-			}
+			problems.setRuntime(ctx, problem)
 		},
 		Clock: clock.RealClock{},
 	}.Run(ctx)

@@ -80,11 +80,11 @@ func Run(ctx context.Context, o Options) error {
 		connectNetwork(network, tap, networkSocket(o))
 	}()
 	defer func() { disconnect(); <-disconnected }()
-	health := runtimesupervisor.NewHealth()
+	health, problems := runtimesupervisor.NewHealth(), &problems{dir: o.Dir}
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { reapOrphans(ctx); return nil })
-	work.Go(func() error { return superviseContainerd(ctx, o, found, health) })
-	work.Go(func() error { return runKubernetes(ctx, o, found, health) })
+	work.Go(func() error { return superviseContainerd(ctx, found, health, problems) })
+	work.Go(func() error { return runKubernetes(ctx, o, found, health, problems) })
 	return work.Wait()
 }
 
@@ -100,7 +100,7 @@ func controlPlaneDir(dir string, c machine.Config) string {
 // runKubernetes runs the kubelet and kube-proxy when containerd answers and the node has a
 // certificate. When ctx ends, it separates the kubelet from containerd, so that the kubelet restarts nothing, and stops
 // the containers. Until it returns, the node has a condition about the health of containerd.
-func runKubernetes(ctx context.Context, o Options, found programs, health *runtimesupervisor.Health) error {
+func runKubernetes(ctx context.Context, o Options, found programs, health *runtimesupervisor.Health, problems *problems) error {
 	prepared := make(chan error, 1)
 	go func() { prepared <- prepareContainerd(ctx, found, health) }()
 	member, err := node.Join(ctx, node.Options{Name: o.Machine.Name, Dir: machine.PKIPath(o.Dir), Bootstrap: o.Bootstrap})
@@ -117,6 +117,9 @@ func runKubernetes(ctx context.Context, o Options, found programs, health *runti
 	if err := <-prepared; err != nil {
 		return ignoreCancellation(ctx, err)
 	}
+	if err := pullFirstImages(ctx, o, problems); err != nil {
+		return ignoreCancellation(ctx, err)
+	}
 	runtime, err := runtimesocket.Listen(kubeletSocket, containerdSocket)
 	if err != nil {
 		return err
@@ -128,6 +131,8 @@ func runKubernetes(ctx context.Context, o Options, found programs, health *runti
 	work.Go(func() error { return o.runWhileAlive(inner, heartbeats.openUntilDone) })
 	work.Go(func() error { return runKubelet(inner, o, member, heartbeats) })
 	work.Go(func() error { return runProxy(inner, member) })
+	work.Go(func() error { return pullMissingImages(inner, o) })
+	work.Go(func() error { return collectImages(inner, o) })
 	err = work.Wait()
 	stopContainers(ctx)
 	return ignoreCancellation(ctx, err)

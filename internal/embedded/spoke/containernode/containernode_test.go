@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"hotspare.io/hotspare/internal/embedded/imagestore/registryapi"
 	"hotspare.io/hotspare/internal/embedded/pki"
 )
 
@@ -200,6 +201,15 @@ func TestPodsLeaveMemoryToOtherPrograms(t *testing.T) {
 	for total, want := range map[uint64]string{512 << 20: "256Mi", 2 << 30: "1Gi", 64 << 30: "1Gi"} {
 		if got := reservedMemory(total).String(); got != want {
 			t.Errorf("of %d bytes %s are reserved, want %s", total, got, want)
+		}
+	}
+}
+
+func TestImagesAreDeletedBeforeNoPullIsPossible(t *testing.T) {
+	for size, want := range map[int64]int64{0: 320 << 20, 2 << 30: 320 << 20, 4 << 30: 512 << 20, 10 << 30: 1 << 30, 1 << 40: 1 << 30} {
+		got := imageReserve(size)
+		if got != want || got <= registryapi.PullReserve {
+			t.Errorf("%d bytes: %d, want %d", size, got, want)
 		}
 	}
 }

@@ -131,8 +131,9 @@ func configurePods(c *kubeletconfig.KubeletConfiguration, o Options) {
 }
 
 // configureResources configures what a node of a shared computer does with its resources: it evicts
-// no pods because the computer's disk is full, and deletes no images. Its pods together do not get the last of the memory:
-// without a limit, one pod could use up that of the computer, and the kernel might then end the hub.
+// no pods because the computer's disk is full, and leaves images to package imagecollector. Its pods
+// together do not get the last of the memory: without a limit, one pod could use up that of the computer, and the kernel
+// might then end the hub.
 func configureResources(c *kubeletconfig.KubeletConfiguration) error {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
