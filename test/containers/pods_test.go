@@ -35,15 +35,16 @@ func TestPods(t *testing.T) {
 		"a pod that shares the memory of its node does not share that of this computer": testSharedMemory,
 		"a taint with effect NoExecute ends the pods that do not tolerate it":           testNoExecute,
 		"a Job with an init container":                                                  testJob,
-		"limits of memory":                                                              testLimits,
-		"limits of disk space":                                                          testDiskLimit,
-		"a volume of a CSI driver is attached":                                          testAttachment,
-		"a limit of processes":                                                          testProcessLimit,
-		"images that cannot be pulled say why in the events of their pods":              testBadImages,
-		"a registry in the cluster":                                                     testClusterRegistry,
-		"top prints what nodes and pods use, and only to those who may read it":         testTop,
-		"a HorizontalPodAutoscaler scales a busy Deployment":                            testAutoscaling,
-		"a metrics-server of the cluster's users replaces ours for as long as it is":    testOwnMetricsServer,
+		"nodes that are deleted do not come back":                                       testDeletedNodes,
+		"limits of memory":                     testLimits,
+		"limits of disk space":                 testDiskLimit,
+		"a volume of a CSI driver is attached": testAttachment,
+		"a limit of processes":                 testProcessLimit,
+		"images that cannot be pulled say why in the events of their pods":           testBadImages,
+		"a registry in the cluster":                                                  testClusterRegistry,
+		"top prints what nodes and pods use, and only to those who may read it":      testTop,
+		"a HorizontalPodAutoscaler scales a busy Deployment":                         testAutoscaling,
+		"a metrics-server of the cluster's users replaces ours for as long as it is": testOwnMetricsServer,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c.of(t)) })
 	}
@@ -148,6 +149,22 @@ spec:
 	c.kubectl("wait", "pod/intolerant", "--for=delete", "--timeout=3m")
 	c.kubectl("taint", "node", node, "test-")
 	c.kubectl("rollout", "status", "deployment/web", "--timeout=3m")
+}
+
+// testDeletedNodes creates nodes and deletes them while the controllers of the cluster label the first of them.
+func testDeletedNodes(t *testing.T, c *cluster) {
+	var manifest strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&manifest, "apiVersion: v1\nkind: Node\nmetadata: {name: short-lived-%d, labels: {short-lived: yes}}\n---\n", i)
+	}
+	for range 3 {
+		c.apply(strings.ReplaceAll(manifest.String(), "yes", `"yes"`))
+		c.kubectl("delete", "nodes", "-l", "short-lived=yes", "--wait=false")
+	}
+	time.Sleep(3 * time.Second) // what labels nodes has acted by then
+	if out := c.kubectl("get", "nodes", "-o", "name"); strings.Contains(out, "short-lived") {
+		t.Errorf("nodes that were deleted exist: %s", out)
+	}
 }
 
 func testAPIFromPod(t *testing.T, c *cluster) {

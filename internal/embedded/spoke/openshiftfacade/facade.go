@@ -138,7 +138,11 @@ func (m *facade) applyNodeObjects(ctx context.Context, node *corev1.Node) (time.
 		role = master
 	}
 	nodes := m.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})
-	if _, err := nodes.Apply(ctx, node.Name, newNodeRoleLabels(node.Name, role), applyOptions); err != nil {
+	_, err := nodes.Apply(ctx, node.Name, newNodeRoleLabels(node, role), applyOptions)
+	if apierrors.IsConflict(err) { // the node was deleted; if it was created again, the informer reports it
+		return 0, nil
+	}
+	if err != nil {
 		return 0, fmt.Errorf("labelling node %s: %w", node.Name, err)
 	}
 	client := m.dynamic.Resource(machineKind.groupVersionResource()).Namespace(machineNamespace)

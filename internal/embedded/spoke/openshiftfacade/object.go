@@ -21,8 +21,9 @@ var operatorNames = []string{"authentication", "etcd", "kube-apiserver", "kube-c
 type status = map[string]any
 
 // newNodeRoleLabels returns the apply configuration that gives the node its role. A node must not
-// be able to set its own role, because it could make itself a master.
-func newNodeRoleLabels(name, role string) *unstructured.Unstructured {
+// be able to set its own role, because it could make itself a master. With the UID, the API server refuses to create a
+// node that was deleted in the meantime.
+func newNodeRoleLabels(node *corev1.Node, role string) *unstructured.Unstructured {
 	labels := map[string]any{"node-role.kubernetes.io/" + role: ""}
 	if role == master {
 		labels["node-role.kubernetes.io/control-plane"] = ""
@@ -30,7 +31,7 @@ func newNodeRoleLabels(name, role string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "Node",
-		"metadata":   map[string]any{"name": name, "labels": labels},
+		"metadata":   map[string]any{"name": node.Name, "uid": string(node.UID), "labels": labels},
 	}}
 }
 

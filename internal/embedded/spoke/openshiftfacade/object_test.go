@@ -39,8 +39,9 @@ func TestRoles(t *testing.T) {
 		worker: {"node-role.kubernetes.io/worker": ""},
 		master: {"node-role.kubernetes.io/master": "", "node-role.kubernetes.io/control-plane": ""},
 	} {
-		if diff := cmp.Diff(want, newNodeRoleLabels("n", role).GetLabels()); diff != "" {
-			t.Error(diff)
+		labels := newNodeRoleLabels(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}}, role)
+		if diff := cmp.Diff(want, labels.GetLabels()); diff != "" || labels.GetUID() != "u" {
+			t.Errorf("for UID %q: %s", labels.GetUID(), diff)
 		}
 	}
 }
