@@ -94,6 +94,7 @@ func makeKubernetesImages(t *testing.T) []string {
 		{"e2e-test-images/busybox:1.37.0-1", tools, map[string]any{"Cmd": []string{"sh"}}},
 		{"e2e-test-images/glibc-dns-testing:2.0.0", tools, map[string]any{"Cmd": []string{"sleep", "100000"}}},
 		{"e2e-test-images/agnhost:2.63.0", withAgnhost, map[string]any{"Entrypoint": []string{"/agnhost"}, "Cmd": []string{"pause"}}},
+		{"e2e-test-images/agnhost:2.55", withAgnhost, map[string]any{"Entrypoint": []string{"/agnhost"}, "Cmd": []string{"pause"}}},
 		{"e2e-test-images/kitten:1.8", withKitten, map[string]any{"Cmd": []string{"sh"}}},
 	} {
 		image.settings["Env"] = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -131,7 +132,8 @@ func moduleFolder(t *testing.T) string {
 func toolFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
-		"bin/busybox": "/bin/busybox", "bin/bash": "/bin/bash", "bin/nc": "/bin/nc.openbsd", "usr/bin/getent": "/usr/bin/getent",
+		// busybox's own shell prefers its own nc, and drops variables whose names are not valid in a shell.
+		"bin/busybox": "/bin/busybox", "bin/bash": "/bin/bash", "bin/sh": "/bin/bash", "bin/nc": "/bin/nc.openbsd", "usr/bin/getent": "/usr/bin/getent",
 		"usr/bin/curl": "/usr/bin/curl", "usr/bin/dig": "/usr/bin/dig", "sbin/ip": "/sbin/ip", "sbin/ss": "/bin/ss",
 	}
 	library := regexp.MustCompile(`/\S+\.so\S*`)

@@ -65,6 +65,7 @@ var containerControllers = []string{
 	"resourcequota-controller",
 	"taint-eviction-controller",
 	"ttl-after-finished-controller",
+	"volumeattributesclass-protection-controller",
 }
 
 // idleGCPercent keeps a control plane small after its start: many share a computer and are mostly
