@@ -94,22 +94,8 @@ spec:
     image: hotspare.test/testpod:1
     command: [sh, -c, "dd if=/dev/zero of=/file bs=1M count=64; exec testpod wait"]
     resources: {limits: {ephemeral-storage: 16Mi}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: filler}
-spec:
-  restartPolicy: Never
-  containers:
-  - name: main
-    image: hotspare.test/testpod:1
-    command: [sh, -c, "dd if=/dev/zero of=/work/file bs=1M count=64; exec testpod wait"]
-    volumeMounts: [{name: work, mountPath: /work}]
-  volumes: [{name: work, emptyDir: {sizeLimit: 16Mi}}]
 `)
-	for _, name := range []string{"writer", "filler"} {
-		c.eventually(3*time.Minute, "Evicted", "get", "pod", name, "-o", "jsonpath={.status.reason}")
-	}
+	c.eventually(3*time.Minute, "Evicted", "get", "pod", "writer", "-o", "jsonpath={.status.reason}")
 	if out := c.kubectl("get", "pod", "writer", "-o", "jsonpath={.status.message}"); !strings.Contains(out, "ephemeral") {
 		t.Errorf("the message of the pod is %q", out)
 	}

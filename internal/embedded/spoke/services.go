@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -28,7 +29,9 @@ const serviceInterval = 10 * time.Second
 // maintainServices maintains the Services whose servers are not pods but the gateway of the network
 // of pods, until ctx ends: the API and DNS.
 func maintainServices(ctx context.Context, root *rest.Config) error {
-	client, err := kubernetes.NewForConfig(root)
+	config := rest.CopyConfig(root)
+	config.WarningHandler = rest.NoWarnings{} // Endpoints are deprecated
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a client of the API: %w", err)
 	}
@@ -52,6 +55,34 @@ func ensureServices(ctx context.Context, client kubernetes.Interface) error {
 		if err := ensureSlice(ctx, client, slice); err != nil {
 			return err
 		}
+	}
+	return ensureAPIEndpoints(ctx, client)
+}
+
+// ensureAPIEndpoints creates or replaces the Endpoints of the API, which older programs read, and each conformant cluster has.
+func ensureAPIEndpoints(ctx context.Context, client kubernetes.Interface) error {
+	const name = "kubernetes"
+	wanted := &corev1.Endpoints{ //nolint:staticcheck // as older programs expect
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}}, // there is a slice
+		Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // as above
+			Addresses: []corev1.EndpointAddress{{IP: machine.Gateway.String()}},
+			Ports:     []corev1.EndpointPort{{Name: "https", Port: machine.GatewayAPIPort, Protocol: corev1.ProtocolTCP}},
+		}},
+	}
+	endpoints := client.CoreV1().Endpoints(metav1.NamespaceDefault)
+	old, err := endpoints.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = endpoints.Create(ctx, wanted, metav1.CreateOptions{})
+		return ignoreAlreadyExists(err, "endpoints", name)
+	case err != nil:
+		return fmt.Errorf("getting endpoints %s: %w", name, err)
+	case equality.Semantic.DeepEqual(old.Subsets, wanted.Subsets):
+		return nil
+	}
+	wanted.ResourceVersion = old.ResourceVersion
+	if _, err := endpoints.Update(ctx, wanted, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("updating endpoints %s: %w", name, err)
 	}
 	return nil
 }
