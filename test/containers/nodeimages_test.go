@@ -92,7 +92,7 @@ spec:
   containers:
   - name: main
     image: hotspare.test/testpod:1
-    command: [sh, -c, "dd if=/dev/zero of=/file bs=1M count=64; exec testpod wait"]
+    command: [sh, -c, "dd if=/dev/zero of=/file bs=1M count=64; exec sleep 100000"] # a program that ends well after SIGTERM has succeeded
     resources: {limits: {ephemeral-storage: 16Mi}}
 `)
 	c.eventually(3*time.Minute, "Evicted", "get", "pod", "writer", "-o", "jsonpath={.status.reason}")
