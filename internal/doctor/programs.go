@@ -153,7 +153,7 @@ func (f Facts) checkPacketFilter() result {
 	obstacle := f.nftObstacle(nft)
 	switch {
 	case hasTables && tables.Err == "" && (tables.Lacks == "" || tables.missingFeature(IPTables).Only != ""):
-		return tables.newUsableFilter(check)
+		return f.newUsableFilter(check, tables)
 	case hasNFT && obstacle == "":
 		return newResult(check, Containers, OK, "%s %s", NFT, nft.describe())
 	case hasTables && tables.Err != "":
@@ -170,11 +170,12 @@ func (f Facts) checkPacketFilter() result {
 }
 
 // newUsableFilter returns the result about an iptables that Services can use.
-func (p Program) newUsableFilter(check string) result {
+func (f Facts) newUsableFilter(check string, p Program) result {
 	if p.Lacks == "" {
 		return newResult(check, Containers, OK, "%s %s", IPTables, p.describe())
 	}
-	return newResult(check, Containers, Note, "%s %s cannot use %s of the kernel: %s do not work", IPTables, p.describe(), p.Lacks, p.missingFeature(IPTables).Only)
+	return newResult(check, Containers, Note, "%s %s cannot use %s of the kernel: %s do not work, unless you run %q", IPTables, p.describe(), p.Lacks,
+		p.missingFeature(IPTables).Only, f.asRoot("modprobe "+findModules(p)))
 }
 
 // newWithoutFeature returns the result about an iptables that cannot use a feature of the kernel; nftObstacle is why nft

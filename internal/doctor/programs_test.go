@@ -112,7 +112,7 @@ func TestFindingsAboutPrograms(t *testing.T) {
 		"iptables without the match for session affinity": {
 			change: both(without(NFT), lacks(IPTables, "the match recent", "exit status 1")),
 			want: []string{"Note Packet filter: iptables 1.8.9 (/usr/sbin/iptables) cannot use the match recent of the kernel: " +
-				"Services with session affinity do not work"},
+				`Services with session affinity do not work, unless you run "modprobe xt_recent"`},
 		},
 		"neither iptables nor nft with the table nat": {
 			change: both(lacksNAT(NFT, "exit status 1"), lacksNAT(IPTables, "exit status 4")),

@@ -201,13 +201,14 @@ func (w poolWorker) isIdleTooLong(now time.Time) bool {
 	return w.node != nil && w.node.Pods == 0 && !w.node.EmptySince.IsZero() && now.Sub(w.node.EmptySince) >= IdleTimeout
 }
 
-// hasJoinTimedOut reports whether the machine has exceeded JoinTimeout without joining.
+// hasJoinTimedOut reports whether the machine has exceeded JoinTimeout without joining, and nobody knows why: a new machine would
+// meet the same obstacle.
 func (w WorkerSnapshot) hasJoinTimedOut(m poolWorker, now time.Time) bool {
 	since := m.machine.Created
 	if w.Up.After(since) {
 		since = w.Up
 	}
-	return m.node == nil && m.machine.Problem == "" && !since.IsZero() && now.Sub(since) >= JoinTimeout
+	return m.node == nil && m.machine.Problem == "" && m.machine.Obstacle == "" && !since.IsZero() && now.Sub(since) >= JoinTimeout
 }
 
 // planRemovals returns the steps that remove workers: first those that never joined, then the

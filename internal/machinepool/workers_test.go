@@ -149,7 +149,11 @@ func TestWhatWorkersAreAwaited(t *testing.T) {
 		edit func(*WorkerSnapshot)
 		want string
 	}{
-		"nothing":          {func(*WorkerSnapshot) {}, ""},
+		"nothing": {func(*WorkerSnapshot) {}, ""},
+		"its images": {func(c *WorkerSnapshot) {
+			c.Nodes, c.Machines[0].Created = nil, now.Add(-2*JoinTimeout)
+			c.Machines[0].Obstacle = "the image a could not be pulled: no such host"
+		}, "machine c-p-0 has not joined yet: the image a could not be pulled: no such host"},
 		"its node":         {func(c *WorkerSnapshot) { c.Nodes = nil; c.Machines[0].Created = now }, "machine c-p-0 has not joined yet"},
 		"its readiness":    {func(c *WorkerSnapshot) { c.Nodes[0].Ready = false }, "node c-p-0 is not ready"},
 		"a better machine": {func(c *WorkerSnapshot) { c.Machines[0].Problem = "no disk" }, "machine c-p-0 does not run: no disk"},

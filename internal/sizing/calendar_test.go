@@ -125,3 +125,62 @@ func TestTheSilenceOfAHolidayIsExpected(t *testing.T) {
 		t.Errorf("after a week of holidays, %.1f claims are missing, and %.1f were before", l.Silence, silence)
 	}
 }
+
+// TestClaimsAtTheEndOfAnEntryAreExpected has an entry without demand each night, and a burst five seconds after its end. The counts of the
+// day are those of a pool without the entry.
+func TestClaimsAtTheEndOfAnEntryAreExpected(t *testing.T) {
+	none := 0.0
+	nights, err := calendar.Parse([]calendar.Item{{Name: "night", Start: "2025-01-01T18:00", End: "2025-01-02T08:00", Rule: "FREQ=DAILY", Demand: &none}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[*calendar.Calendar]int{}
+	durations := given().Durations
+	durations.Resume = 5*time.Minute + 20*time.Second // the forecast of a claim is more than a resume older
+	for _, c := range []*calendar.Calendar{nil, nights} {
+		l := NewLearned(monday.AddDate(0, 0, -42), "")
+		l.SetCalendar(c)
+		l.SetLeads(given().Objective, durations)
+		for at := l.At; at.Before(monday); at = at.Add(time.Minute) {
+			l.Advance(at)
+			switch {
+			case at.Hour() == 8 && at.Minute() == 0:
+				for range 3 {
+					l.AddClaim(at.Add(5*time.Second), true)
+				}
+			case at.Hour() > 8 && at.Hour() < 18 && at.Minute()%10 == 0:
+				l.AddClaim(at, true)
+			}
+		}
+		l.Advance(monday)
+		s := given()
+		s.Calendar, s.Current, s.Learned, s.Durations = c, Setting{}, l, durations
+		s.Now = monday.Add(12 * time.Hour)
+		l.SkipUnobserved(s.Now)
+		if impossible := l.Running.Counts[0]; impossible > 0 {
+			t.Errorf("%.1f claims are scored as if none were expected", impossible)
+		}
+		counts[c] = Decide(s).Running.Count
+	}
+	if counts[nights] > counts[nil]+1 || counts[nights] < 1 {
+		t.Errorf("%d clusters run at noon, and %d without the entry", counts[nights], counts[nil])
+	}
+}
+
+func TestMissesOnAHolidaySayNothing(t *testing.T) {
+	l, _, _ := learnEvent(t, nil, 1)
+	s := given()
+	s.Learned, s.Current = l, Setting{}
+	if p := Decide(s); !p.FollowsForecast() {
+		t.Errorf("on a usual day, the count does not follow the forecast: %+v", p)
+	}
+	none := 0.0
+	c, err := calendar.Parse([]calendar.Item{{Name: "holiday", Start: monday.Format(time.DateOnly), Demand: &none}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Calendar = c
+	if p := Decide(s); p.FollowsForecast() || p.Running.Count > 0 {
+		t.Errorf("on a holiday, the count follows the forecast: %+v", p)
+	}
+}

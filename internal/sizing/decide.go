@@ -11,14 +11,14 @@ import (
 // Decide returns the setting that the pool should have. The guards apply in this order, and a later
 // one wins: calendar, steps down, waiting claims, minimum, budget, maximum, size.
 func Decide(s Snapshot) Plan {
-	p := Plan{Coverage: s.coverage()}
 	entry := s.Calendar.At(s.Now)
+	p := Plan{Coverage: s.coverage(), ExpectsNone: entry.DemandFactor() <= 0}
 	beforeResume := s.Calendar.Highest(s.Now, s.Now.Add(max(s.Durations.Resume-s.Objective.MaxWait, 0)))
 	beforeInstall := s.Calendar.Highest(s.Now, s.Now.Add(max(s.Durations.Install-s.Objective.MaxWait, 0)))
 	if p.Fallback = s.fallbackReason(); p.Fallback == "" {
 		p.Computed = true
 		p.Running, p.ExpectedClaims = s.runningForDemand(entry, beforeResume)
-		p.Size = s.sizeForDemand(beforeInstall)
+		p.Size = s.sizeForDemand(s.Calendar.Highest(s.Now, s.Now.Add(s.Learned.Size.Lead)))
 		s.raiseToStatic(&p)
 	} else {
 		kept, whose := s.Static, "your setting: "
@@ -62,7 +62,7 @@ func (s Snapshot) fallbackReason() string {
 		return fmt.Sprintf("the objective of %g %% is not above 0 and below 100", 100*s.Objective.Share)
 	case !l.isWarm():
 		return fmt.Sprintf("the record has %s in %.1f days, and needs %g in %g days",
-			formatClaims(l.watchedClaims()), l.watchedHours()/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
+			formatClaims(l.WatchedClaims), l.WatchedHours/hoursOfDay, warmUpClaims, warmUpHours/hoursOfDay)
 	case s.Now.Sub(s.RecordedSince).Hours() < warmUpHours:
 		return fmt.Sprintf("claims are recorded since %s, and %g days are needed: of the claims before, only those that still existed are known",
 			s.RecordedSince.In(l.location()).Format("Mon 2 Jan 15:04"), warmUpHours/hoursOfDay)

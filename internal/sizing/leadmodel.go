@@ -101,22 +101,23 @@ func (lm *leadModel) noteForecast(l *Learned, now time.Time, mean func(time.Dura
 	for len(lm.Forecasts) > 1 && !lm.Forecasts[1].At.After(now.Add(-lm.Lead)) {
 		lm.Forecasts = lm.Forecasts[1:]
 	}
-	factor := l.calendar.Highest(now, now.Add(lm.Lead)).DemandFactor() // as in Decide
-	f := forecast{At: now, Mean: factor * mean(lm.Lead)}
+	f := forecast{At: now, Mean: mean(lm.Lead)}
 	hour := hourOfWeek(now.Add(lm.Lead).In(l.zone)) % hoursOfDay
 	f.Dispersion = lm.dispersionAt(hour, l.Method)
 	lm.Forecasts = append(lm.Forecasts, f)
 }
 
 // expectScores records which scores the last forecast expects. They are those of scoreOf.
-func (lm *leadModel) expectScores(now time.Time) {
+func (lm *leadModel) expectScores(l *Learned) {
+	now := l.At
 	span := now.Sub(lm.ExpectedAt)
 	if len(lm.Forecasts) == 0 || !lm.ExpectedAt.IsZero() && span < expectInterval {
 		return
 	}
 	if !lm.ExpectedAt.IsZero() {
 		f := lm.Forecasts[len(lm.Forecasts)-1]
-		claims{f.Mean, f.Dispersion, lm.Lead.Hours()}.eachScore(func(score, perHour float64) {
+		factor := l.calendar.Highest(f.At, f.At.Add(lm.Lead)).DemandFactor()
+		claims{factor * f.Mean, f.Dispersion, lm.Lead.Hours()}.eachScore(func(score, perHour float64) {
 			lm.expect(score, perHour*min(span, maxExpected).Hours())
 		})
 	}
@@ -125,7 +126,8 @@ func (lm *leadModel) expectScores(now time.Time) {
 
 // addClaim scores a claim: a cluster runs for it if the count that was decided one lead ago exceeds
 // the number of claims since. Counts reports whether the score is one to learn from.
-func (lm *leadModel) addClaim(now time.Time, hour int, scoreOf func(c claims, rank int) float64, counts func(score float64) bool) {
+func (lm *leadModel) addClaim(l *Learned, scoreOf func(c claims, rank int) float64, counts func(score float64) bool) {
+	now, hour := l.At, l.hour%hoursOfDay
 	if lm.Lead <= 0 {
 		return
 	}
@@ -141,11 +143,12 @@ func (lm *leadModel) addClaim(now time.Time, hour int, scoreOf func(c claims, ra
 		return
 	}
 	f := lm.Forecasts[0]
-	score := scoreOf(claims{f.Mean, f.Dispersion, lm.Lead.Hours()}, rank)
+	mean := f.Mean * l.calendar.Highest(f.At, now).DemandFactor() // counts follow the highest factor until the claim
+	score := scoreOf(claims{mean, f.Dispersion, lm.Lead.Hours()}, rank)
 	if !counts(score) {
 		return
 	}
 	lm.add(score)
 	lm.RankSum[hour] += float64(rank)
-	lm.MeanSum[hour] += f.Mean
+	lm.MeanSum[hour] += mean
 }

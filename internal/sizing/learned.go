@@ -72,8 +72,11 @@ type Learned struct {
 	// Outcomes are those of the last claims.
 	Outcomes Outcomes `json:"outcomes,omitzero"`
 
-	// calendar has the days on which demand differs; nil if there is none.
-	calendar *calendar.Calendar
+	// calendar has the days on which demand differs; nil if there is none. factor is its factor from factorFrom to
+	// factorEnds, which is zero if nothing follows.
+	calendar               *calendar.Calendar
+	factor                 float64
+	factorFrom, factorEnds time.Time
 	// zone caches Zone; hourEnds the end of the current hour of the week, hour.
 	zone     *time.Location
 	hour     int
@@ -117,10 +120,33 @@ func NewLearned(at time.Time, zone string) *Learned {
 
 // SetCalendar sets the calendar, which is not stored. Call it before Advance and AddClaim. What happens while an entry multiplies the demand
 // counts in proportion, so that a busy release week is not expected again in the next week. Claims while the factor is 0 say nothing.
-func (l *Learned) SetCalendar(c *calendar.Calendar) { l.calendar = c }
+func (l *Learned) SetCalendar(c *calendar.Calendar) {
+	if c != l.calendar {
+		l.calendar, l.factorFrom = c, time.Time{}
+	}
+}
 
-// demandFactor returns by what the calendar multiplies the demand at l.At.
-func (l *Learned) demandFactor() float64 { return l.calendar.At(l.At).DemandFactor() }
+// What is learned depends on factors within these limits, except for 0: a factor is a guess, and one claim that comes while it is
+// 0.01 would count as a hundred.
+const (
+	leastFactor = 0.1
+	mostFactor  = 10.0
+)
+
+// demandFactor returns by what the calendar multiplies the demand at l.At, within limits.
+func (l *Learned) demandFactor() float64 {
+	if l.calendar == nil {
+		return 1
+	}
+	if l.factorFrom.IsZero() || l.At.Before(l.factorFrom) || !l.factorEnds.IsZero() && !l.At.Before(l.factorEnds) {
+		l.factor = l.calendar.At(l.At).DemandFactor()
+		if l.factor > 0 {
+			l.factor = math.Min(math.Max(l.factor, leastFactor), mostFactor)
+		}
+		l.factorFrom, l.factorEnds = l.At, l.calendar.NextChange(l.At)
+	}
+	return l.factor
+}
 
 // SetLeads sets the objective's share, and how long claims can be served from what is there: how long a resume takes,
 // less what a claim may wait, and how long an install takes. Call it before Advance and AddClaim. Scores stay valid when
@@ -158,6 +184,9 @@ func (l *Learned) Advance(now time.Time) {
 		if l.hourEnds.Before(until) {
 			until = l.hourEnds
 		}
+		if l.demandFactor(); !l.factorEnds.IsZero() && l.factorEnds.Before(until) {
+			until = l.factorEnds
+		}
 		l.advanceTo(until)
 	}
 	if l.At.Sub(l.BusiestFrom) >= time.Hour {
@@ -165,7 +194,7 @@ func (l *Learned) Advance(now time.Time) {
 	}
 	for _, a := range l.runningLeadModels() {
 		a.noteForecast(l, l.At, l.expectedAhead)
-		a.expectScores(l.At)
+		a.expectScores(l)
 	}
 	l.Size.noteForecast(l, l.At, l.expectedPeak)
 }
@@ -262,11 +291,11 @@ func (l *Learned) AddArrival(at time.Time) {
 	l.Claims++
 	l.WeekClaims[l.hour]++
 	l.Recent += 1 / factor / recentHours
-	l.Running.addClaim(l.At, l.hour%hoursOfDay, scoreOf, l.countsInBurst)
+	l.Running.addClaim(l, scoreOf, l.countsInBurst)
 	for _, depth := range ShallowDepths() {
-		l.Shallow.Of(depth).addClaim(l.At, l.hour%hoursOfDay, scoreOf, always)
+		l.Shallow.Of(depth).addClaim(l, scoreOf, always)
 	}
-	l.Size.addClaim(l.At, l.hour%hoursOfDay, scoreOfSize, always)
+	l.Size.addClaim(l, scoreOfSize, always)
 }
 
 // burstMemoryDays is the age at which the length of a burst is 1/e of what it was.
@@ -507,10 +536,5 @@ func (l *Learned) profileClaims(from time.Time, span time.Duration) float64 {
 
 // isWarm reports whether enough was seen to compute counts. It does not become false with time: a demand that has stopped was seen.
 func (l *Learned) isWarm() bool {
-	return l.watchedHours() >= warmUpHours && l.watchedClaims() >= warmUpClaims
+	return l.WatchedHours >= warmUpHours && l.WatchedClaims >= warmUpClaims
 }
-
-// watchedHours and watchedClaims are WatchedHours and WatchedClaims, at least what is left of those that were learned before they
-// were counted.
-func (l *Learned) watchedHours() float64  { return max(l.WatchedHours, l.Hours) }
-func (l *Learned) watchedClaims() float64 { return max(l.WatchedClaims, l.Claims) }

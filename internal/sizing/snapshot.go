@@ -142,18 +142,20 @@ type Plan struct {
 	Computed bool `json:"computed"`
 	// ExpectedClaims is the number of claims that is expected within the next hour.
 	ExpectedClaims float64 `json:"expectedClaims"`
+	// ExpectsNone is set while an entry of the calendar multiplies the demand by 0.
+	ExpectsNone bool `json:"expectsNone,omitempty"`
 	// Coverage compares what was promised with what was seen.
 	Coverage Coverage `json:"coverage"`
 }
 
 // FollowsForecast reports whether the forecast, or distrust in it, set the running count, and no limit or calendar entry of the owner
-// did.
+// did, also none that expects no claims.
 func (p Plan) FollowsForecast() bool {
 	cause := p.Running.Cause
 	if cause == BySize {
 		cause = p.Size.Cause
 	}
-	return p.Computed && !slices.Contains([]Cause{ByMinimum, ByMaximum, ByBudget, ByCalendar}, cause)
+	return p.Computed && !p.ExpectsNone && !slices.Contains([]Cause{ByMinimum, ByMaximum, ByBudget, ByCalendar}, cause)
 }
 
 // Setting returns the counts of the plan.

@@ -64,7 +64,9 @@ func (r *Reconciler) observePolicy(ctx context.Context, p *v1alpha1.PoolPolicy, 
 	if err != nil {
 		return nil, err
 	}
-	s.record.tracker.Calendar = parsed.Calendar
+	if parsed.Objective != (sizing.Objective{}) { // the record keeps the calendar that it has while the policy is not valid
+		s.record.tracker.Calendar = parsed.Calendar
+	}
 	s.record.tracker.Observe(objects, parsed.Objective, parsed.Zone.String())
 	s.snapshot = newSnapshot(p, s, objects)
 	return s, nil

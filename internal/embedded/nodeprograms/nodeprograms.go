@@ -26,7 +26,7 @@ var Required = []string{Containerd, ContainerdShim, CTR, Runc}
 type KernelFeature struct {
 	// Name is the name in a sentence: the match recent.
 	Name string
-	// Modules are the arguments of modprobe that load the modules of the kernel with the feature.
+	// Modules are the arguments of modprobe that load the modules of the kernel with the feature of IPTables.
 	Modules string
 	// Only is what does not work without the feature; empty if no Service works.
 	Only string
@@ -56,9 +56,9 @@ var KernelFeatures = map[string][]KernelFeature{
 		affinity(newRule("the match recent", "xt_recent", "-A OUTPUT -m recent --name hotspare --rcheck --seconds 10 --reap")),
 	},
 	NFT: {
-		{Name: NAT, Modules: "nft_chain_nat", Trial: checkRules("add chain ip hotspare nat { type nat hook postrouting priority 100; }")},
-		{Name: "the expressions for NAT", Modules: "-a nft_chain_nat nft_masq nft_nat nft_ct", Trial: checkRules(natRules...)},
-		{Name: "the expressions for Services", Modules: "-a nft_fib_ipv4 nft_numgen nft_reject_ipv4", Trial: checkRules(serviceRules...)},
+		{Name: NAT, Trial: checkRules("add chain ip hotspare nat { type nat hook postrouting priority 100; }")},
+		{Name: "the expressions for NAT", Trial: checkRules(natRules...)},
+		{Name: "the expressions for Services", Trial: checkRules(serviceRules...)},
 	},
 }
 

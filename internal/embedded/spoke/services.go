@@ -77,7 +77,7 @@ func ensureAPIEndpoints(ctx context.Context, client kubernetes.Interface) error 
 		return ignoreAlreadyExists(err, "endpoints", name)
 	case err != nil:
 		return fmt.Errorf("getting endpoints %s: %w", name, err)
-	case equality.Semantic.DeepEqual(old.Subsets, wanted.Subsets):
+	case equality.Semantic.DeepEqual(old.Subsets, wanted.Subsets) && old.Labels[discoveryv1.LabelSkipMirror] == "true":
 		return nil
 	}
 	wanted.ResourceVersion = old.ResourceVersion

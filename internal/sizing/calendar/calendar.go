@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // the machine may have no time zone database, as in an image built from scratch
@@ -313,6 +315,53 @@ func (e *entry) nextStart(now time.Time) time.Time {
 		return next
 	}
 	return time.Date(next.Year(), next.Month(), next.Day(), next.Hour(), next.Minute(), next.Second(), 0, e.wall)
+}
+
+// NextChange returns the first moment after a time at which an entry that multiplies the demand begins or ends; zero if
+// there is none.
+func (c *Calendar) NextChange(after time.Time) time.Time {
+	var first time.Time
+	if c == nil {
+		return first
+	}
+	for _, e := range c.entries {
+		if e.Demand == nil {
+			continue
+		}
+		for _, at := range []time.Time{e.nextStart(after), e.endAfter(after)} {
+			if !at.IsZero() && at.After(after) && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
+// endAfter returns when the occurrence of a moment ends; zero if there is none.
+func (e *entry) endAfter(now time.Time) time.Time {
+	shown := wallTime(now.In(e.wall))
+	start := e.occurrenceAt(shown).start
+	end := start.Add(e.length)
+	if start.IsZero() || !end.After(shown) {
+		return time.Time{}
+	}
+	return time.Date(end.Year(), end.Month(), end.Day(), end.Hour(), end.Minute(), end.Second(), 0, e.wall)
+}
+
+// Equal reports whether two calendars have the same entries.
+func (c *Calendar) Equal(other *Calendar) bool {
+	return slices.EqualFunc(c.items(), other.items(), func(a, b Item) bool { return reflect.DeepEqual(a, b) })
+}
+
+func (c *Calendar) items() []Item {
+	if c == nil {
+		return nil
+	}
+	items := make([]Item, len(c.entries))
+	for i, e := range c.entries {
+		items[i] = e.Item
+	}
+	return items
 }
 
 func (e *entry) contains(now time.Time) bool {

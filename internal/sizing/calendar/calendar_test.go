@@ -214,3 +214,51 @@ func lookUpWithoutPanic(t *testing.T, rule string, cal *Calendar, at time.Time) 
 	}()
 	cal.Highest(at, at.Add(time.Hour))
 }
+
+func TestNextChange(t *testing.T) {
+	double, count := 2.0, 3
+	items := []Item{
+		{Name: "night", Start: "2026-01-01T18:00", End: "2026-01-02T08:00", Rule: "FREQ=DAILY", TimeZone: "Europe/Berlin", Demand: &double},
+		{Name: "release", Start: "2026-03-28", Demand: &double},
+		{Name: "counts", Start: "2026-03-28T12:00", Running: &count},
+	}
+	c, err := Parse(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(text string) time.Time {
+		parsed, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	// Berlin is an hour ahead of UTC, and two from 29 March on.
+	for from, want := range map[string]string{
+		"2025-01-01T00:00:00Z": "2026-01-01T17:00:00Z",
+		"2026-01-01T17:00:00Z": "2026-01-02T07:00:00Z",
+		"2026-01-02T07:00:00Z": "2026-01-02T17:00:00Z",
+		"2026-03-27T17:30:00Z": "2026-03-28T00:00:00Z",
+		"2026-03-28T10:00:00Z": "2026-03-28T17:00:00Z",
+		"2026-03-28T17:00:00Z": "2026-03-29T00:00:00Z",
+		"2026-03-29T00:30:00Z": "2026-03-29T06:00:00Z",
+	} {
+		if got := c.NextChange(at(from)); !got.Equal(at(want)) {
+			t.Errorf("after %s: %s, want %s", from, got.UTC().Format(time.RFC3339), want)
+		}
+		if before, change := c.At(at(want).Add(-time.Second)).DemandFactor(), c.At(at(want)).DemandFactor(); before == change && from != "2026-03-28T10:00:00Z" && from != "2026-03-28T17:00:00Z" && from != "2026-03-27T17:30:00Z" {
+			t.Errorf("nothing changes at %s: %g", want, change)
+		}
+	}
+	if got := (*Calendar)(nil).NextChange(at("2026-01-01T00:00:00Z")); !got.IsZero() {
+		t.Errorf("without a calendar: %s", got)
+	}
+	same, err := Parse(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Parse(items[1:])
+	if err != nil || !c.Equal(same) || c.Equal(other) || c.Equal(nil) || !(*Calendar)(nil).Equal(nil) {
+		t.Errorf("calendars are compared wrongly: %v", err)
+	}
+}

@@ -82,6 +82,8 @@ type Tracker struct {
 
 	objective sizing.Objective
 	zone      string
+	// learnedCalendar is the Calendar that Learned was learned with.
+	learnedCalendar *calendar.Calendar
 	// claims are the claims that exist, by ID; began is set after the first Observe.
 	claims map[string]*tracked
 	began  bool
@@ -139,7 +141,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 	t.addRefusals(o.Clusters)
 	t.addHours(from, o)
 	t.addQuarters(from, o)
-	if !t.began || t.zone != zone || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
+	if !t.began || t.zone != zone || !t.Calendar.Equal(t.learnedCalendar) || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
 		t.addClaims(o, from, nil)
 		t.Learned = sizing.Relearn(&t.Demand, t.Since, objective, t.Measured(), zone, t.Calendar, o.Now)
 		t.recallOutcomes()
@@ -150,7 +152,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 		t.addClaims(o, from, t.Learned)
 		t.Learned.Advance(o.Now)
 	}
-	t.began, t.zone = true, zone
+	t.began, t.zone, t.learnedCalendar = true, zone, t.Calendar
 	if o.Now.After(t.Until) {
 		t.Until = o.Now
 	}

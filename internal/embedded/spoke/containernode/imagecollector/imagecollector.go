@@ -8,6 +8,7 @@ package imagecollector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -70,9 +71,11 @@ func (c *Collector) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, image := range unused {
 		if _, err := c.Images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image.GetId()}}); err != nil {
-			return fmt.Errorf("deleting an image: %w", err)
+			errs = append(errs, fmt.Errorf("deleting image %s: %w", nameOf(image), err))
+			continue
 		}
 		klog.FromContext(ctx).Info("deleted an image that no container uses, because the disk is nearly full", "image", nameOf(image), "free", free)
 		if free, err = c.MeasureFree(); err != nil {
@@ -82,7 +85,7 @@ func (c *Collector) collect(ctx context.Context) error {
 			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func nameOf(image *runtimeapi.Image) string {

@@ -27,6 +27,7 @@ type fakeRuntime struct {
 	lost       map[string]bool   // containers that are deleted after they were listed
 	free       int64
 	deleted    []string
+	stuck      string // an image that cannot be deleted
 	err        error
 }
 
@@ -50,6 +51,9 @@ func (r *fakeRuntime) ContainerStatus(_ context.Context, q *runtimeapi.Container
 }
 
 func (r *fakeRuntime) RemoveImage(_ context.Context, q *runtimeapi.RemoveImageRequest, _ ...grpc.CallOption) (*runtimeapi.RemoveImageResponse, error) {
+	if q.GetImage().GetImage() == r.stuck {
+		return nil, status.Error(codes.Internal, "it cannot be deleted")
+	}
 	for i, image := range r.images {
 		if image.GetId() == q.GetImage().GetImage() {
 			r.free += int64(image.GetSize())
@@ -141,6 +145,16 @@ func TestImagesThatAreUsedOrKeptStay(t *testing.T) {
 }
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func TestAnImageThatCannotBeDeletedDoesNotKeepTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRuntime{images: []*runtimeapi.Image{newImage("a", 2), newImage("b", 1)}, stuck: "sha256:a"}
+		r.runFor(t, minUnused+interval/2)
+		if diff := cmp.Diff([]string{"sha256:b"}, r.deleted); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
 
 func TestAnErrorOfTheRuntimeDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
