@@ -20,8 +20,10 @@ const goal = "To run real pods, "
 const (
 	usualInotifyInstances = 128
 	usualInotifyWatches   = 8192
-	// manyInotifyInstances is enough for many pods with cgroups of version 2, where containerd takes an instance for each container
-	// of a root worker.
+	// clusterInotifyInstances is how many instances a cluster with one worker takes: its control plane 8, its worker 6, containerd 1.
+	clusterInotifyInstances = 15
+	// manyInotifyInstances is enough for many clusters, and for many pods with cgroups of version 2, where containerd takes an
+	// instance for each container of a root worker.
 	manyInotifyInstances = 1024
 )
 
@@ -237,10 +239,14 @@ func (f Facts) checkInotify() result {
 				withRemedy(remedy.New("To run many real pods, raise the limit.", command), "", "")
 		}
 	}
-	if f.UserID == 0 && f.Cgroups.Version == 2 && f.InotifyInstances.Value < manyInotifyInstances {
+	if f.InotifyInstances.Value < manyInotifyInstances {
 		command := f.asRoot(fmt.Sprintf("sysctl -w fs.inotify.max_user_instances=%d", manyInotifyInstances))
-		return newResult(check, Containers, Note, "max_user_instances is %d, and with cgroups of version 2 each container takes one", f.InotifyInstances.Value).
-			withRemedy(remedy.New("To run more real pods than that, raise the limit.", command), "", "")
+		uses := fmt.Sprintf("a cluster with one worker takes about %d", clusterInotifyInstances)
+		if f.UserID == 0 && f.Cgroups.Version == 2 {
+			uses += ", and with cgroups of version 2 each container takes one"
+		}
+		return newResult(check, Containers, Note, "max_user_instances is %d: %s", f.InotifyInstances.Value, uses).
+			withRemedy(remedy.New("To run many clusters with real pods, raise the limit.", command), "", "")
 	}
 	return newResult(check, Containers, OK, "%d instances, %d watches", f.InotifyInstances.Value, f.InotifyWatches.Value)
 }

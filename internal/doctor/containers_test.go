@@ -152,9 +152,18 @@ func TestFindingsAboutContainers(t *testing.T) {
 			change: func(f *Facts) { f.InotifyInstances.Value = 127 },
 			want:   []string{`Note inotify: max_user_instances is 127: containers may report "too many open files"`},
 		},
+		"the usual instances of inotify": {
+			change: both(asUser, func(f *Facts) { f.InotifyInstances.Value = 128 }),
+			want: []string{
+				"Note User: user you: pods have no limits of memory, CPU and processes",
+				"Note inotify: max_user_instances is 128: a cluster with one worker takes about 15",
+			},
+		},
 		"the usual instances of inotify with cgroups of version 2": {
 			change: func(f *Facts) { f.Cgroups.Version, f.InotifyInstances.Value = 2, 128 },
-			want:   []string{"Note inotify: max_user_instances is 128, and with cgroups of version 2 each container takes one"},
+			want: []string{
+				"Note inotify: max_user_instances is 128: a cluster with one worker takes about 15, and with cgroups of version 2 each container takes one",
+			},
 		},
 		"many instances of inotify with cgroups of version 2": {change: func(f *Facts) { f.Cgroups.Version, f.InotifyInstances.Value = 2, 1024 }},
 		"few watches of inotify": {
