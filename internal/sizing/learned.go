@@ -126,8 +126,8 @@ func (l *Learned) SetCalendar(c *calendar.Calendar) {
 	}
 }
 
-// What is learned depends on factors within these limits, except for 0: a factor is a guess, and one claim that comes while it is
-// 0.01 would count as a hundred.
+// Factors for learning are limited to this range, except for 0. A factor is a guess: without a limit, one claim during an entry with
+// factor 0.01 would count as a hundred claims.
 const (
 	leastFactor = 0.1
 	mostFactor  = 10.0

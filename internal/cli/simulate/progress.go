@@ -34,8 +34,8 @@ func (p *progress) beginStep(step string) {
 	}
 }
 
-// note records that a replay has come to a time of the trace. Only a terminal shows the time.
-func (p *progress) note(at time.Time) {
+// noteTime records that a replay has come to a time of the trace. Only a terminal shows the time.
+func (p *progress) noteTime(at time.Time) {
 	if p.minutes++; p.minutes%progressInterval != 0 || p.app.Clock.Since(p.since) < progressDelay {
 		return
 	}
@@ -49,8 +49,8 @@ func (p *progress) note(at time.Time) {
 	p.view.ShowState(p.step)
 }
 
-// close removes the progress from the terminal.
-func (p *progress) close() {
+// closeView removes the progress from the terminal.
+func (p *progress) closeView() {
 	if p.view != nil {
 		p.view.Close()
 	}

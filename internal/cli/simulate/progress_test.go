@@ -17,7 +17,7 @@ func TestASimulationThatTakesLongShowsItsProgress(t *testing.T) {
 	a := base.NewApp(base.Options{Stderr: &out, Clock: now, IsTerminal: func(any) bool { return isTerminal }})
 	replay := func(p *progress, day int) {
 		for range progressInterval {
-			p.note(time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC))
+			p.noteTime(time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC))
 		}
 	}
 	p := newProgress(a)
@@ -31,7 +31,7 @@ func TestASimulationThatTakesLongShowsItsProgress(t *testing.T) {
 	replay(p, 3)
 	p.beginStep("static:3")
 	replay(p, 1)
-	p.close()
+	p.closeView()
 	if want := "simulating: auto\nsimulating: static:3\n"; out.String() != want {
 		t.Errorf("it prints %q, want %q", out.String(), want)
 	}
@@ -41,7 +41,7 @@ func TestASimulationThatTakesLongShowsItsProgress(t *testing.T) {
 	p.beginStep("auto")
 	now.Step(progressDelay)
 	replay(p, 2)
-	p.close()
+	p.closeView()
 	if want := base.EraseLine + "simulating: auto, 2026-03-02, 0s" + base.EraseLine; out.String() != want {
 		t.Errorf("on a terminal, it prints %q, want %q", out.String(), want)
 	}

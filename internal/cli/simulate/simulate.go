@@ -132,9 +132,9 @@ func (a commands) run(q *options, read func() (simulate.Trace, error)) error {
 		return base.NewUsageError(err)
 	}
 	s.progress = newProgress(a.App)
-	s.options.Progress = s.progress.note
+	s.options.Progress = s.progress.noteTime
 	report, err := s.replay(q)
-	s.progress.close()
+	s.progress.closeView()
 	if err != nil {
 		return err
 	}

@@ -350,10 +350,10 @@ func (e *entry) endAfter(now time.Time) time.Time {
 
 // Equal reports whether two calendars have the same entries.
 func (c *Calendar) Equal(other *Calendar) bool {
-	return slices.EqualFunc(c.items(), other.items(), func(a, b Item) bool { return reflect.DeepEqual(a, b) })
+	return slices.EqualFunc(c.listItems(), other.listItems(), func(a, b Item) bool { return reflect.DeepEqual(a, b) })
 }
 
-func (c *Calendar) items() []Item {
+func (c *Calendar) listItems() []Item {
 	if c == nil {
 		return nil
 	}

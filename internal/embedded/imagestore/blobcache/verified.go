@@ -68,7 +68,7 @@ func (b *VerifiedBlob) Read(p []byte) (int, error) {
 	}
 	b.offset += int64(n)
 	if n > 0 && b.hashed >= b.size {
-		b.damage = b.verify()
+		b.damage = b.verifyDigest()
 	}
 	if b.damage != nil {
 		return 0, b.damage
@@ -76,8 +76,8 @@ func (b *VerifiedBlob) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify returns an error if the content, which was read to its end, is wrong, and deletes it from the cache.
-func (b *VerifiedBlob) verify() error {
+// verifyDigest returns an error if the content, which was read to its end, is wrong, and deletes it from the cache.
+func (b *VerifiedBlob) verifyDigest() error {
 	if hex.EncodeToString(b.hash.Sum(nil)) == b.digest.Hex {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (p *problems) setRuntime(ctx context.Context, problem string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runtime = problem
-	p.write(ctx)
+	p.writeFirst(ctx)
 }
 
 // setImages sets why an image that the node needs cannot be pulled; "" if it can.
@@ -34,10 +34,11 @@ func (p *problems) setImages(ctx context.Context, problem string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.images = problem
-	p.write(ctx)
+	p.writeFirst(ctx)
 }
 
-func (p *problems) write(ctx context.Context) {
+// writeFirst writes the problem of containerd, or else that of the images.
+func (p *problems) writeFirst(ctx context.Context) {
 	problem := cmp.Or(p.runtime, p.images)
 	if err := machine.WriteProblem(p.dir, problem); err != nil {
 		klog.FromContext(ctx).Error(err, "the problem is only in this log", "problem", problem)

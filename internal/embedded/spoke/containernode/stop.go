@@ -4,11 +4,11 @@ package containernode
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
 )
@@ -25,19 +25,21 @@ const (
 func stopContainers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
-	conn, err := grpc.NewClient("unix://"+containerdSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	err := withRuntime(func(connection *grpc.ClientConn) error {
+		return stopAll(ctx, runtimeapi.NewRuntimeServiceClient(connection))
+	})
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "containers are killed")
-		return
 	}
-	defer conn.Close() //nolint:errcheck // nothing is written
-	client := runtimeapi.NewRuntimeServiceClient(conn)
+}
+
+// stopAll stops the containers that run, at the same time.
+func stopAll(ctx context.Context, client runtimeapi.RuntimeServiceClient) error {
 	running, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}})
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "containers are killed")
-		return
+		return fmt.Errorf("listing containers: %w", err)
 	}
 	var stops sync.WaitGroup
 	for _, c := range running.GetContainers() {
@@ -49,4 +51,5 @@ func stopContainers(ctx context.Context) {
 		})
 	}
 	stops.Wait()
+	return nil
 }

@@ -46,7 +46,7 @@ type Collector struct {
 // Run deletes images until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	for {
-		if err := c.collect(ctx); err != nil && ctx.Err() == nil { // containerd may be starting
+		if err := c.collectOnce(ctx); err != nil && ctx.Err() == nil { // containerd may be starting
 			klog.FromContext(ctx).Error(err, "the disk is nearly full, and images that no container uses stay")
 		}
 		select {
@@ -57,8 +57,8 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// collect deletes images if the disk is nearly full.
-func (c *Collector) collect(ctx context.Context) error {
+// collectOnce deletes images if the disk is nearly full.
+func (c *Collector) collectOnce(ctx context.Context) error {
 	free, err := c.MeasureFree()
 	if err != nil {
 		return fmt.Errorf("measuring the free space: %w", err)

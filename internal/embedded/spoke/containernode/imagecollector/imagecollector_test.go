@@ -114,7 +114,7 @@ func TestAnImageMustBeUnusedForAWhile(t *testing.T) {
 			r.images = append(r.images, newImage("b", 1))
 			r.containers = []*runtimeapi.Container{{Id: "1", ImageRef: "sha256:a"}}
 		}
-		if err := c.collect(t.Context()); err != nil {
+		if err := c.collectOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, r.deleted); diff != "" {

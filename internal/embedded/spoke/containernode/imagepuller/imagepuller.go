@@ -57,7 +57,7 @@ func (p Puller) Run(ctx context.Context) error {
 // pullOnce pulls each image that the runtime does not have, and returns why the first one could not be pulled.
 func (p Puller) pullOnce(ctx context.Context) (problem string) {
 	for _, image := range p.Images {
-		if err := p.pull(ctx, image); err != nil {
+		if err := p.pullImage(ctx, image); err != nil {
 			problem = cmp.Or(problem, fmt.Sprintf("the image %s could not be pulled: %s", image, status.Convert(err).Message()))
 		}
 	}
@@ -67,8 +67,8 @@ func (p Puller) pullOnce(ctx context.Context) (problem string) {
 // errEmpty reports an answer of a runtime that contradicts its API.
 var errEmpty = errors.New("the container runtime names no image")
 
-// pull pulls an image unless the runtime has it.
-func (p Puller) pull(ctx context.Context, image string) error {
+// pullImage pulls an image unless the runtime has it.
+func (p Puller) pullImage(ctx context.Context, image string) error {
 	spec := &runtimeapi.ImageSpec{Image: image}
 	status, err := p.Service.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec})
 	if err != nil {
