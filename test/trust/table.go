@@ -290,8 +290,8 @@ var table = []section{
 		},
 		{
 			[]string{"LabelDemandRecord"},
-			"the ConfigMap with the record of claims", "users who may write ConfigMaps in that namespace",
-			"A forged record leads to wrong counts within the limits of the policy, which mode Auto needs: `record.Decode` refuses what is not a record, and each value is bounded.",
+			"the ConfigMap with the record of claims", "users who may write ConfigMaps and pools in that namespace",
+			"Policy `demand-record`: only users who may patch the pool can write it. A forged record leads to wrong counts within the limits of the policy, which mode Auto needs: `record.Decode` refuses what is not a record, and each value is bounded.",
 		},
 	}},
 	{"Fleet", []row{
