@@ -32,7 +32,7 @@ func newTrace(bins []demand.Bin, gaps int) (Trace, error) {
 		}
 	}
 	slices.SortStableFunc(out.Claims, func(a, b Claim) int { return int(max(-1, min(1, a.Arrived-b.Arrived))) })
-	out.addNote("the record has quarters of an hour: claims within one were spread")
+	out.addNote("the record has quarters of an hour, and hours of claims older than 28 days: claims within one were spread")
 	if gaps > 0 {
 		out.addNote("%d gaps in which hotspare did not run: they count as times without claims", gaps)
 	}

@@ -13,8 +13,8 @@ import (
 func Decide(s Snapshot) Plan {
 	entry := s.Calendar.At(s.Now)
 	p := Plan{Coverage: s.coverage(), ExpectsNone: entry.DemandFactor() <= 0}
-	beforeResume := s.Calendar.Highest(s.Now, s.Now.Add(max(s.Durations.Resume-s.Objective.MaxWait, 0)))
-	beforeInstall := s.Calendar.Highest(s.Now, s.Now.Add(max(s.Durations.Install-s.Objective.MaxWait, 0)))
+	beforeResume := s.Calendar.Highest(s.Now, s.Now.Add(runningLead(s.Objective, s.Durations)))
+	beforeInstall := s.Calendar.Highest(s.Now, s.Now.Add(sizeLead(s.Objective, s.Durations)))
 	if p.Fallback = s.fallbackReason(); p.Fallback == "" {
 		p.Computed = true
 		p.Running, p.ExpectedClaims = s.runningForDemand(entry, beforeResume)

@@ -106,8 +106,8 @@ func (t *Target) raiseToAtLeast(least int) {
 }
 
 func (t *Target) limitTo(r Range) {
-	if r.Max > 0 && t.Count > r.Max {
-		t.set(r.Max, ByMaximum, cmp.Or(r.MaxReason, fmt.Sprintf("your maximum is %d", r.Max)))
+	if most := max(r.Max, 0); r.Max != 0 && t.Count > most {
+		t.set(most, ByMaximum, cmp.Or(r.MaxReason, fmt.Sprintf("your maximum is %d", most)))
 	}
 }
 

@@ -24,6 +24,9 @@ type Objective struct {
 	MaxWait time.Duration `json:"maxWait,omitempty"`
 }
 
+// None is the Max of a Range that allows only 0.
+const None = -1
+
 // A Range is the owner's limit for a count; a Max of 0 means no upper limit.
 type Range struct {
 	Min int `json:"min,omitempty"`

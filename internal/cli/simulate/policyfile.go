@@ -106,7 +106,9 @@ func (s *study) newAuto(f policyFile) (simulate.Policy, error) {
 		s.notes = append(s.notes, "spec.sleep of the policy is left out: set the ladder of depths with --sleep")
 	}
 	if most := s.options.MaxSize; most != nil && (p.Limits.Size.Max == 0 || *most < p.Limits.Size.Max) {
-		p.Limits.Size.Max = max(*most, 1) // 0 would be no limit
+		if p.Limits.Size.Max = *most; *most <= 0 {
+			p.Limits.Size.Max = sizing.None
+		}
 	}
 	a := &simulate.Auto{Zone: p.Zone.String(), Method: f.Method, Given: sizing.Snapshot{
 		Objective: p.Objective, Calendar: p.Calendar, Limits: p.Limits,

@@ -3,6 +3,8 @@ package poolpolicy
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,11 +17,23 @@ import (
 	"hotspare.io/hotspare/internal/sizing/counts"
 )
 
+// refusals are why the API server refuses what a pass writes to the pool; empty if it does not.
+type refusals struct{ counts, ladder string }
+
+func (r refusals) String() string {
+	return strings.Join(slices.DeleteFunc([]string{r.counts, r.ladder}, func(text string) bool { return text == "" }), " ")
+}
+
+// isRefusal reports whether the API server will not accept a write as long as nobody changes its rules.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
 // act carries out a plan. It returns why the API server refuses the counts; empty if it does not.
 func (r *Reconciler) act(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan) (refusal string, err error) {
 	if plan.Apply != nil {
 		err := r.setCounts(ctx, p, s, plan)
-		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		if isRefusal(err) {
 			return fmt.Sprintf("The API server refuses to set spec.runningCount to %d and spec.size to %d: %s",
 				plan.Apply.Running, plan.Apply.Size, fault.OneLine(err)), nil
 		}

@@ -99,10 +99,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.obstacle != nil {
 		return fault.Requeue(0, errors.Join(r.reportObstacle(ctx, &p, s), r.closeRecord(ctx, req.NamespacedName)))
 	}
-	if err := r.applyLadder(ctx, &p, s, rungs.String(), ""); err != nil {
+	refusal, err := r.applyLadder(ctx, &p, s, rungs.String(), "")
+	if err != nil {
 		return fault.Requeue(0, err)
 	}
-	return r.decideAndAct(ctx, &p, s)
+	return r.decideAndAct(ctx, &p, s, refusal)
 }
 
 // recordOnly records claims while the specification is not valid, and reports what is wrong with it: no count is set, but
@@ -114,30 +115,33 @@ func (r *Reconciler) recordOnly(ctx context.Context, p *v1alpha1.PoolPolicy, par
 		return fault.Requeue(0, errors.Join(err, r.reportInvalid(ctx, p, parsed.Estimate, nil, faults)))
 	}
 	if s.obstacle != nil {
-		return fault.Requeue(0, errors.Join(r.reportInvalid(ctx, p, parsed.Estimate, nil, faults), r.closeRecord(ctx, client.ObjectKeyFromObject(p))))
+		recorded := isFalse(v1alpha1.PolicyRecordUsable, s.obstacle.reason, s.obstacle.message)
+		return fault.Requeue(0, errors.Join(r.reportInvalid(ctx, p, parsed.Estimate, &recorded, faults), r.closeRecord(ctx, client.ObjectKeyFromObject(p))))
 	}
 	s.record.refusal = r.saveRecord(ctx, s.record, s.pool)
-	return fault.Requeue(maxRequeueDelay, r.reportInvalid(ctx, p, parsed.Estimate, s.record, faults))
+	recorded := describeRecord(s.record, r.Clock.Now())
+	return fault.Requeue(maxRequeueDelay, r.reportInvalid(ctx, p, parsed.Estimate, &recorded, faults))
 }
 
-// decideAndAct does the rest of a pass over a policy that has a pool.
-func (r *Reconciler) decideAndAct(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation) (ctrl.Result, error) {
+// decideAndAct does the rest of a pass over a policy that has a pool. The refusal is why the API server refuses the ladder of the
+// specification; empty if it does not.
+func (r *Reconciler) decideAndAct(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, refusal string) (ctrl.Result, error) {
 	plan, err := r.decide(ctx, s)
 	if err != nil {
 		return fault.Requeue(0, err)
 	}
-	refusal, err := r.act(ctx, p, s, plan)
-	if err != nil {
+	refused := refusals{ladder: refusal}
+	if refused.counts, err = r.act(ctx, p, s, plan); err != nil {
 		return fault.Requeue(0, err)
 	}
 	if s.ladder = decideLadder(p.Spec, s, plan); s.ladder != nil {
-		if err := r.applyLadder(ctx, p, s, s.ladder.String(), s.ladder.Reason); err != nil {
+		if refused.ladder, err = r.applyLadder(ctx, p, s, s.ladder.String(), s.ladder.Reason); err != nil {
 			return fault.Requeue(0, err)
 		}
 	}
 	noteDecision(s, plan)
 	s.record.refusal = r.saveRecord(ctx, s.record, s.pool)
-	err = r.reportStatus(ctx, p, s, plan, refusal)
+	err = r.reportStatus(ctx, p, s, plan, refused)
 	next := maxRequeueDelay
 	if m := plan.Manual; m != nil {
 		next = max(min(next, m.Until.Sub(r.Clock.Now())), time.Second)

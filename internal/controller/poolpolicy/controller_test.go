@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -220,6 +221,32 @@ func TestARefusedWriteIsReported(t *testing.T) {
 	want(t, "the pool", h.counts(), "3 of 20")
 }
 
+func TestARefusedLadderStopsNothing(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, newPool(3, 30), newPolicy(ladder(rung("freeze", 1))), newCluster("a"))
+	h.refuse = func(o client.Object) error {
+		if pool, is := o.(*hivev1.ClusterPool); is && pool.Annotations[hivev1.AnnotationSleepLadder] != "" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterpools"}, key.Name, nil)
+		}
+		return nil
+	}
+	h.claim(true)
+	h.run(5 * time.Minute)
+	want(t, "the pool", h.counts(), "3 of 20")
+	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "False Refused")
+	if says := h.message(v1alpha1.PolicyApplied); !strings.Contains(says, "The API server refuses to set annotation hotspare.io/sleep-ladder to freeze:1: ") {
+		t.Error(says)
+	}
+	want(t, "claims", h.policy().Status.Record.Claims, 1)
+	if h.record() == nil {
+		t.Error("the claims were not saved")
+	}
+	h.refuse = func(client.Object) error { return nil }
+	h.pass()
+	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "True Applied")
+	want(t, "the ladder", h.ladder(), "freeze:1")
+}
+
 func TestARecordSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, newPool(3, 8), newPolicy(recommend), newCluster("a"))
@@ -254,6 +281,16 @@ func TestClaimsAreRecordedWhileThePolicyIsNotValid(t *testing.T) {
 	h.work(1)
 	want(t, "Valid", h.says(v1alpha1.PolicyValid), "False InvalidTimeZone")
 	want(t, "RecordUsable", h.says(v1alpha1.PolicyRecordUsable), "True Recorded")
+	var pool hivev1.ClusterPool
+	if err := h.Get(h.Context(), key, &pool); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Delete(h.Context(), &pool); err != nil {
+		t.Fatal(err)
+	}
+	h.pass()
+	want(t, "RecordUsable without a pool", h.says(v1alpha1.PolicyRecordUsable), "False PoolNotFound")
+	h.create(newPool(3, 8))
 	h.restart()
 	h.edit(func(p *v1alpha1.PoolPolicy) { p.Spec.TimeZone = "UTC" })
 	h.run(time.Minute)
@@ -356,6 +393,11 @@ func TestADeletedPolicyLeavesTheCountsAndTheRecord(t *testing.T) {
 	if err := h.Delete(h.Context(), h.policy()); err != nil {
 		t.Fatal(err)
 	}
+	h.refuse = func(client.Object) error { return apierrors.NewServiceUnavailable("for a moment") }
+	if _, err := h.r.Reconcile(h.Context(), ctrl.Request{NamespacedName: key}); err == nil {
+		t.Error("the record was not saved, and nobody tries again")
+	}
+	h.refuse = func(client.Object) error { return nil }
 	h.pass()
 	want(t, "the pool", h.counts(), "3 of 20")
 	cm := h.record()
@@ -373,6 +415,15 @@ func TestTheLimitOfThePoolIsALimit(t *testing.T) {
 	h := newHub(t, pool, newPolicy(), newCluster("a"))
 	h.pass()
 	want(t, "the pool", h.counts(), "3 of 5")
+}
+
+func TestAPoolThatMayHaveNoClusters(t *testing.T) {
+	pool := newPool(3, 8)
+	pool.Spec.MaxSize = new(int32)
+	h := newHub(t, pool, newPolicy(), newCluster("a"))
+	h.pass()
+	want(t, "the pool", h.counts(), "0 of 0")
+	want(t, "the reason", h.policy().Status.Recommended.Size.Cause, "maximum")
 }
 
 func TestAMinimumAboveTheLimitOfThePoolIsExplained(t *testing.T) {

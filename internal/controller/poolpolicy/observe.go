@@ -77,7 +77,9 @@ func newSnapshot(p *v1alpha1.PoolPolicy, s *observation, objects record.Objects)
 	limits := s.policy.Limits
 	limits.Budget.Spent = t.Spent(limits.Prices, objects.Now)
 	if most := s.pool.Spec.MaxSize; most != nil && (limits.Size.Max == 0 || int(*most) < limits.Size.Max) {
-		limits.Size.Max = max(int(*most), 1) // 0 would be no limit
+		if limits.Size.Max = int(*most); *most <= 0 {
+			limits.Size.Max = sizing.None
+		}
 		limits.Size.MaxReason = fmt.Sprintf("maxSize of the pool is %d", *most)
 		if least := limits.Size.Min; least > int(*most) {
 			limits.Size.MaxReason += fmt.Sprintf(", which is below your minimum of %d: raise the one or lower the other", least)

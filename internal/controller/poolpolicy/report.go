@@ -38,10 +38,10 @@ func isFalse(typ, reason, message string) conditionValue {
 	return conditionValue{typ, reason, message, metav1.ConditionFalse}
 }
 
-// reportInvalid reports which fields of the specification cannot be used, and whether claims are recorded; record is nil if
-// nothing can be recorded. hotspare changes no counts then.
+// reportInvalid reports which fields of the specification cannot be used, and whether claims are recorded; recorded is nil if
+// that is not known. hotspare changes no counts then.
 func (r *Reconciler) reportInvalid(
-	ctx context.Context, p *v1alpha1.PoolPolicy, estimate *v1alpha1.EstimatedPrices, record *storedRecord, faults []policy.FieldError,
+	ctx context.Context, p *v1alpha1.PoolPolicy, estimate *v1alpha1.EstimatedPrices, recorded *conditionValue, faults []policy.FieldError,
 ) error {
 	var all []string
 	for _, f := range faults {
@@ -56,8 +56,8 @@ func (r *Reconciler) reportInvalid(
 		isFalse(v1alpha1.PolicyValid, faults[0].Reason, message),
 		isFalse(v1alpha1.PolicyReady, v1alpha1.ReasonPolicyInvalid, idle), isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonPolicyInvalid, idle),
 	}
-	if record != nil {
-		conditions = append(conditions, describeRecord(record, r.Clock.Now()))
+	if recorded != nil {
+		conditions = append(conditions, *recorded)
 	}
 	return r.patchStatus(ctx, p, &v1alpha1.PoolPolicyStatus{CountsSetBy: v1alpha1.CountsSetByUser, EstimatedPrices: estimate}, conditions...)
 }
@@ -73,10 +73,10 @@ func (r *Reconciler) reportObstacle(ctx context.Context, p *v1alpha1.PoolPolicy,
 var understood = isTrue(v1alpha1.PolicyValid, v1alpha1.ReasonUnderstood, "The specification is valid")
 
 // reportStatus writes what was decided, and what it is based on.
-func (r *Reconciler) reportStatus(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, refusal string) error {
+func (r *Reconciler) reportStatus(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, refused refusals) error {
 	known := p.Status.ManualChange
-	st := newStatus(s, plan, refusal == "")
-	applied := describeApplied(p, s, plan, refusal)
+	st := newStatus(s, plan, refused.counts == "")
+	applied := describeApplied(p, s, plan, refused.String())
 	if applied.status == metav1.ConditionTrue {
 		st.CountsSetBy = v1alpha1.CountsSetByPolicy
 	}

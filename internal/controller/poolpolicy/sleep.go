@@ -12,6 +12,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/sizing"
@@ -47,15 +48,19 @@ func parseLadder(spec v1alpha1.PoolPolicySpec) (pool.Ladder, []policy.FieldError
 }
 
 // applyLadder writes a ladder into its pool if the policy is in mode Auto. The reason may be empty. A policy without a
-// ladder leaves the pool's own alone.
-func (r *Reconciler) applyLadder(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, text, reason string) error {
+// ladder leaves the pool's own alone. It returns why the API server refuses the ladder; empty if it does not.
+func (r *Reconciler) applyLadder(ctx context.Context, p *v1alpha1.PoolPolicy, s *observation, text, reason string) (refusal string, err error) {
 	if !s.policy.Auto || text == "" || s.pool.Annotations[hivev1.AnnotationSleepLadder] == text {
-		return nil
+		return "", nil
 	}
 	after := s.pool.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, hivev1.AnnotationSleepLadder, text)
-	if _, err := patch.Object(ctx, client.WithFieldOwner(r.Client, FieldManager), s.pool, after); err != nil {
-		return fmt.Errorf("setting the ladder of depths of pool %s: %w", client.ObjectKeyFromObject(s.pool), err)
+	_, err = patch.Object(ctx, client.WithFieldOwner(r.Client, FieldManager), s.pool, after)
+	if isRefusal(err) {
+		return fmt.Sprintf("The API server refuses to set annotation %s to %s: %s", hivev1.AnnotationSleepLadder, text, fault.OneLine(err)), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("setting the ladder of depths of pool %s: %w", client.ObjectKeyFromObject(s.pool), err)
 	}
 	change := text
 	if reason != "" {
@@ -64,7 +69,7 @@ func (r *Reconciler) applyLadder(ctx context.Context, p *v1alpha1.PoolPolicy, s 
 	r.Events.Eventf(after, p, corev1.EventTypeNormal, "SleepLadder", "SetSleepLadder", "PoolPolicy %s: spare clusters sleep at the depths %s", p.Name, change)
 	ctrl.LoggerFrom(ctx).Info("set the ladder of depths of a pool", "change", change)
 	s.pool = after
-	return nil
+	return "", nil
 }
 
 // decideLadder returns the ladder that hotspare chooses; nil if spec.sleep does not have mode Auto.

@@ -219,7 +219,16 @@ func (r *Reconciler) closeRecord(ctx context.Context, pool types.NamespacedName)
 	if s == nil {
 		return nil
 	}
+	if err := r.saveBeforeClose(ctx, pool, s); err != nil {
+		return fmt.Errorf("saving the record of claims of pool %s: %w", pool, err)
+	}
 	delete(r.records, pool)
+	return nil
+}
+
+// saveBeforeClose saves what is not saved of a record. If somebody else has written or deleted the ConfigMap, or the API server refuses
+// to change it, what they have left stays.
+func (r *Reconciler) saveBeforeClose(ctx context.Context, pool types.NamespacedName, s *storedRecord) error {
 	if !s.isWritable(r.Clock.Now()) {
 		return nil
 	}
@@ -227,10 +236,12 @@ func (r *Reconciler) closeRecord(ctx context.Context, pool types.NamespacedName)
 	if err := r.Client.Get(ctx, pool, &owner); err != nil || owner.UID != s.owner.UID || owner.DeletionTimestamp != nil {
 		return client.IgnoreNotFound(err) // the record goes with its pool
 	}
-	if err := r.writeRecord(ctx, s); err != nil {
-		return fmt.Errorf("saving the record of claims of pool %s: %w", pool, err)
+	err := r.writeRecord(ctx, s)
+	if isRefusal(err) || apierrors.IsAlreadyExists(err) || fault.KindOf(err) == fault.Conflict || fault.KindOf(err) == fault.Gone {
+		ctrl.LoggerFrom(ctx).Info("did not save the last claims of a record whose policy or pool is gone", "pool", pool.String(), "reason", err.Error())
+		return nil
 	}
-	return nil
+	return err
 }
 
 // isWritable reports whether there is something to save, and a place for it.

@@ -39,7 +39,8 @@ func NewObjects(pool types.NamespacedName, clusters []hivev1.ClusterDeployment, 
 			continue
 		}
 		if c.Spec.Namespace == "" && facts.IsHeld(c, false) {
-			continue // a limit of a ClaimPolicy makes it wait, and more clusters would not help
+			out.Held = append(out.Held, string(c.UID))
+			continue
 		}
 		if c.Spec.Namespace == "" && c.DeletionTimestamp == nil {
 			out.Waiting++
@@ -96,7 +97,7 @@ func wasRunning(cd *hivev1.ClusterDeployment, arrived metav1.Time) bool {
 // describeCluster returns what a record keeps of a cluster.
 func describeCluster(cd *hivev1.ClusterDeployment, now time.Time) record.Cluster {
 	m := facts.ReadMember(cd, now)
-	out := record.Cluster{Name: cd.Name, State: stateOf(cd, m), Depth: cloud.Depth(m.Depth), ResumedFrom: cloud.Depth(m.ResumedFrom)}
+	out := record.Cluster{Name: cd.Name, Created: cd.CreationTimestamp.Time, State: stateOf(cd, m), Depth: cloud.Depth(m.Depth), ResumedFrom: cloud.Depth(m.ResumedFrom)}
 	if t := cd.Status.PowerTransition; m.Depth != "" && t.FinishedAt != nil && m.WantedDepth != "" {
 		out.WantedDepth, out.AsleepSince = cloud.Depth(m.WantedDepth), t.FinishedAt.Time
 	}

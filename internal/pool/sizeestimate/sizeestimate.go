@@ -37,13 +37,16 @@ type Recommendation struct {
 	// 0 if it is unknown how long claims last.
 	MaxConcurrent int `json:"maxConcurrent"`
 	MaxSize       int `json:"maxSize,omitempty"`
-	// AtOnce and Spare are the resulting shares.
+	// AtOnce and Spare are the resulting shares. A claim that finds no spare cluster gets none at once either.
 	AtOnce float64 `json:"atOnce"`
 	Spare  float64 `json:"spare"`
 }
 
 // limitQuantile is the share of moments in which the recommended limits suffice.
 const limitQuantile = 0.99
+
+// spareOfLate is the least share of the claims which get no cluster at once that find one all the same, and wait for a resume.
+const spareOfLate = 0.5
 
 // maxExpectedClaims is the maximum number of claims within an install; no pool is meant for more.
 const maxExpectedClaims = 100_000
@@ -66,9 +69,11 @@ func RecommendSize(d Demand) (Recommendation, error) {
 		return Recommendation{}, ErrMany
 	}
 	resumes, installs := d.expectedClaims(d.Resume), d.expectedClaims(d.Install)
-	a := Recommendation{RunningCount: poissonQuantile(resumes, d.AtOnce) + 1, Size: poissonQuantile(installs, d.Spare) + 1}
+	a := Recommendation{Size: poissonQuantile(installs, max(d.Spare, d.AtOnce+spareOfLate*(1-d.AtOnce))) + 1}
+	a.RunningCount = poissonQuantile(resumes, d.AtOnce+1-poissonAtMost(installs, a.Size-1)) + 1
 	a.Size = max(a.Size, a.RunningCount)
-	a.AtOnce, a.Spare = poissonAtMost(resumes, a.RunningCount-1), poissonAtMost(installs, a.Size-1)
+	a.Spare = poissonAtMost(installs, a.Size-1)
+	a.AtOnce = poissonAtMost(resumes, a.RunningCount-1) + a.Spare - 1
 	a.MaxConcurrent = max(1, poissonQuantile(d.expectedClaims(d.Install+d.Destroy), limitQuantile))
 	if d.Held > 0 {
 		a.MaxSize = a.Size + poissonQuantile(d.expectedClaims(d.Held+d.Destroy), limitQuantile)

@@ -95,7 +95,7 @@ type Plan struct {
 	Manual *Manual
 	// Apply is what is to be written to the pool, with the counts; nil if nothing is.
 	Apply *Applied
-	// EndResume is set if the request of a person to end a change was carried out by Apply.
+	// EndResume is set if the request of a person to end a change was carried out by Apply, or if the policy sets no counts.
 	EndResume bool
 }
 
@@ -127,6 +127,7 @@ func Decide(s Snapshot) Plan {
 	in.Unpaced = !s.Auto || p.Manual != nil
 	p.Recommended = sizing.Decide(in)
 	if in.Unpaced {
+		p.EndResume = s.Resume && !s.Auto // there is no change to end, and the request must not end one of another day
 		return p
 	}
 	p.EndResume = s.Resume

@@ -74,7 +74,7 @@ func TestWhoSetsTheCounts(t *testing.T) {
 		"one beyond the limits, the next day":         {func(s *Snapshot) { s.Pool = setting(5, 50); s.Changed = &Change{At: noon.AddDate(0, 0, -1)} }, "static 5/50, sets 5/20"},
 		"a person ends it":                            {func(s *Snapshot) { byHand(s); s.Resume = true }, "static 5/6, sets 5/6, ends the request"},
 		"a person ends nothing":                       {func(s *Snapshot) { s.Pool, s.Applied.Setting = setting(3, 8), setting(3, 8); s.Resume = true }, "static 3/8, ends the request"},
-		"a request without a right to set":            {func(s *Snapshot) { s.Auto = false; s.Resume = true }, "static 3/8"},
+		"a request without a right to set":            {func(s *Snapshot) { s.Auto = false; s.Resume = true }, "static 3/8, ends the request"},
 		"more are to run than exist: they do not":     {func(s *Snapshot) { s.Applied, s.Pool = nil, setting(9, 4) }, "static 9/4, sets 4/4"},
 		"the counts are set back to what was applied": {func(s *Snapshot) { s.Manual = &Manual{Setting: setting(5, 6), Since: noon} }, "static 3/8, sets 3/8"},
 	} {

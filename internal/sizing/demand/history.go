@@ -18,6 +18,8 @@ const (
 	// maxSeen limits the claims that are recognized when they are added again, maxGaps the gaps.
 	maxSeen = 4096
 	maxGaps = 200
+	// firstQuarter is the first quarter of an hour of 2000: no claim is older.
+	firstQuarter = 946_684_800 / quarter
 	// maxAhead is how far in the future a claim may seem to be: clocks differ.
 	maxAhead = time.Hour
 )
@@ -192,10 +194,16 @@ func (h *History) AddGap(from, to time.Time) {
 
 // Compact turns old bins into hours, and drops the oldest and those that are in the future by more
 // than an hour; it cuts gaps in the same way. Call it before the record is stored and after it was read: a forged record
-// may contain any times.
+// may contain any times. Ages are relative to the newest bin: a clock that was years ahead for a minute
+// drops no claims.
 func (h *History) Compact(now time.Time) {
+	newest := now.Add(maxAhead).Unix() / quarter
+	h.cutGaps(now.AddDate(0, 0, -keepDays).UTC(), now.Add(maxAhead).UTC())
+	if begin := h.newestBefore(newest); begin.Before(now) {
+		now = begin
+	}
 	wideBefore := now.AddDate(0, 0, -fineDays).Unix() / quarter / hourBins * hourBins
-	oldest, newest := now.AddDate(0, 0, -keepDays).Unix()/quarter, now.Add(maxAhead).Unix()/quarter
+	oldest := max(now.AddDate(0, 0, -keepDays).Unix()/quarter, firstQuarter)
 	var out []Bin
 	for _, b := range h.bins {
 		if b.Start < oldest || b.Start > newest {
@@ -211,7 +219,16 @@ func (h *History) Compact(now time.Time) {
 		out = append(out, b)
 	}
 	h.bins = out
-	h.cutGaps(now.AddDate(0, 0, -keepDays).UTC(), now.Add(maxAhead).UTC())
+}
+
+// newestBefore returns when the newest bin begins that begins at or before a quarter of an hour; zero if none does.
+func (h *History) newestBefore(start int64) time.Time {
+	for _, b := range slices.Backward(h.bins) {
+		if b.Start <= start {
+			return b.Begin()
+		}
+	}
+	return time.Time{}
 }
 
 // cutGaps keeps the parts of the gaps that lie between two times.

@@ -35,6 +35,8 @@ const (
 	maxAhead = time.Hour
 	// maxDuration is the longest duration that counts.
 	maxDuration = 30 * 24 * time.Hour
+	// maxMonthHours limits the cluster-hours of a month.
+	maxMonthHours = 31 * 24 * maxClusters
 )
 
 // ConfigMapName returns the name of the ConfigMap with the record of a pool. A name of a pool has no dot, so
@@ -302,15 +304,20 @@ func (d *Details) check() error {
 	switch {
 	case d.Since.IsZero() || d.Until.Before(d.Since):
 		return fmt.Errorf("until %s is before since %s", d.Until.UTC().Format(time.RFC3339), d.Since.UTC().Format(time.RFC3339))
-	case d.RunningHours < 0 || d.HibernatingHours < 0 || math.IsNaN(hours) || math.IsInf(hours, 0):
-		return fmt.Errorf("its hours are not numbers of at least 0")
+	case d.RunningHours < 0 || d.HibernatingHours < 0 || math.IsNaN(hours) || hours > maxMonthHours:
+		return fmt.Errorf("its hours of the month are not numbers from 0 to %d", maxMonthHours)
 	}
 	if !isPart(d.ShallowHours, d.HibernatingHours) {
 		d.ShallowHours = sizing.PerShallowDepth[float64]{} // they cost what they cost at stop
 	}
 	for _, all := range []Durations{d.Resumes, d.Installs, d.ShallowResumes.Freeze, d.ShallowResumes.Suspend} {
-		if err := all.check(); err != nil {
+		if err := all.check(d.Until); err != nil {
 			return err
+		}
+	}
+	for _, depth := range sizing.ShallowDepths() {
+		if at := d.RefusedDepths.Of(depth); at.After(d.Until.Add(maxGap)) {
+			*at = time.Time{} // as if it had not been refused
 		}
 	}
 	return nil
@@ -322,13 +329,17 @@ func isPart(shallow sizing.PerShallowDepth[float64], all float64) bool {
 	return shallow.Freeze >= 0 && shallow.Suspend >= 0 && sum <= all*(1+1e-9)
 }
 
-func (d Durations) check() error {
+// check refuses durations that a record until a moment cannot have.
+func (d Durations) check(until time.Time) error {
 	if len(d) > keptDurations {
 		return fmt.Errorf("it has more than %d durations", keptDurations)
 	}
 	for _, one := range d {
 		if one.Seconds < 0 || one.Seconds > int64(maxDuration/time.Second) || !one.Failed && one.Seconds == 0 {
 			return fmt.Errorf("%d seconds of cluster %q is not a duration", one.Seconds, one.Cluster)
+		}
+		if one.At.After(until.Add(maxGap)) {
+			return fmt.Errorf("a duration of cluster %q is from %s, after the end of the record", one.Cluster, one.At.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil

@@ -28,6 +28,7 @@ type hub struct {
 	claims   []Claim
 	clusters []Cluster
 	made     int
+	held     []string
 }
 
 func newHub(t *testing.T) *hub { return &hub{T: t, t: NewTracker(nil), now: noon} }
@@ -35,7 +36,7 @@ func newHub(t *testing.T) *hub { return &hub{T: t, t: NewTracker(nil), now: noon
 // pass lets time pass, and observes.
 func (h *hub) pass(after time.Duration) {
 	h.now = h.now.Add(after)
-	h.t.Observe(Objects{Now: h.now, Claims: h.claims, Clusters: h.clusters, Waiting: h.waiting()}, promise, "UTC")
+	h.t.Observe(Objects{Now: h.now, Claims: h.claims, Clusters: h.clusters, Waiting: h.waiting(), Held: h.held}, promise, "UTC")
 }
 
 // waiting returns how many claims have no cluster.
@@ -262,6 +263,41 @@ func TestAClaimThatIsWithdrawnSaysNothing(t *testing.T) {
 	}
 }
 
+// A ClaimPolicy may hold a claim after the record has seen it. It is no demand while it is held, and the same claim afterwards.
+func TestAClaimThatIsHeldLaterCountsOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		admitted bool
+		want     float64 // outcomes
+	}{"admitted": {true, 1}, "deleted while it is held": {false, 0}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.pass(0)
+			h.claim(false)
+			h.pass(time.Second)
+			h.held, h.claims = []string{"claim-1"}, nil
+			h.pass(time.Hour)
+			if h.held = nil; tc.admitted {
+				h.claims = []Claim{{ID: "claim-1", Created: h.now, Running: h.now, AtOnce: true}}
+			}
+			h.pass(time.Minute)
+			h.wantClaims(1)
+			if got := h.t.Learned.Outcomes.All; got.Claims != tc.want || got.Served != tc.want {
+				t.Errorf("outcomes %+v, want %g, all served", got, tc.want)
+			}
+			for _, b := range h.t.Demand.Bins() {
+				if b.Claims == 0 || b.Late > 0 {
+					t.Errorf("%+v", b)
+				}
+			}
+			for _, q := range h.t.Quarters {
+				if q.Unserved > 0 {
+					t.Errorf("%d unserved", q.Unserved)
+				}
+			}
+		})
+	}
+}
+
 func TestDurationsAreMeasured(t *testing.T) {
 	h := newHub(t)
 	install := &Duration{Cluster: "a", At: noon, Seconds: 2400}
@@ -406,6 +442,23 @@ func TestHoursOfAMonthAreCounted(t *testing.T) {
 	}
 }
 
+// A pool had one cluster, and nobody looked for two weeks. Nineteen others are an hour old now: they have not cost two weeks.
+func TestClustersOfAGapCountFromTheirCreation(t *testing.T) {
+	h := newHub(t)
+	h.now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	h.clusters = []Cluster{{Name: "a", Created: h.now}}
+	h.pass(0)
+	h.pass(time.Hour)
+	h.now = h.now.AddDate(0, 0, 14)
+	for i := range 19 {
+		h.clusters = append(h.clusters, Cluster{Name: fmt.Sprint(i), Created: h.now.Add(-time.Hour)})
+	}
+	h.pass(0)
+	if want := 1 + 14*24 + 19.0; h.t.RunningHours != want {
+		t.Errorf("%g hours, want %g", h.t.RunningHours, want)
+	}
+}
+
 func TestARecordIsSavedNowAndThen(t *testing.T) {
 	h := newHub(t)
 	saves := 0
@@ -537,6 +590,39 @@ func TestForgedRecordsDoNoHarm(t *testing.T) {
 	}
 	if read < 20 {
 		t.Errorf("only %d of 500 were read: the test checks too little", read)
+	}
+}
+
+// What a record of this package cannot contain would last: a budget that is spent, and durations that no later one replaces.
+func TestForgedDetails(t *testing.T) {
+	h := newHub(t)
+	h.pass(0)
+	for name, tc := range map[string]struct {
+		forge   func(*Details)
+		refused string
+	}{
+		"hours of a month": {func(d *Details) { d.RunningHours = 1e300 }, "its hours of the month are not numbers from 0 to 744000000"},
+		"a resume of another century": {func(d *Details) {
+			d.Resumes = Durations{{Cluster: "a", At: h.now.AddDate(200, 0, 0), Seconds: 1}}
+		}, `a duration of cluster "a" is from 22`},
+		"a refused depth": {func(d *Details) { d.RefusedDepths.Freeze = h.now.AddDate(200, 0, 0) }, ""},
+	} {
+		forged := h.t.Record
+		tc.forge(&forged.Details)
+		claims, details, err := forged.Encode(h.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := Decode(claims, details, h.now)
+		if tc.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.refused) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || !rec.RefusedDepths.Freeze.IsZero() {
+			t.Errorf("%s: %v, %+v", name, err, rec)
+		}
 	}
 }
 

@@ -39,7 +39,8 @@ type Claim struct {
 
 // A Cluster is what is known about a cluster of a pool at a moment.
 type Cluster struct {
-	Name string
+	Name    string
+	Created time.Time
 	// State says what it costs, and Depth the depth at which it sleeps if it hibernates; "" is stop.
 	State State
 	Depth cloud.Depth
@@ -71,6 +72,8 @@ type Objects struct {
 	Clusters []Cluster
 	// Waiting is how many claims wait for a cluster.
 	Waiting int
+	// Held are the IDs of claims that a ClaimPolicy makes wait. More clusters would not help, so they are no demand.
+	Held []string
 }
 
 // A Tracker keeps a record, and what was learned from it, up to date.
@@ -101,6 +104,8 @@ type tracked struct {
 	created time.Time
 	// settled is set once it is known whether it was served in time, or if that will not be counted.
 	settled bool
+	// isHeld is set while a ClaimPolicy makes it wait, although it was recorded before.
+	isHeld bool
 	// byForecast is set if the pool had the running count of the forecast when the claim arrived.
 	byForecast bool
 }
@@ -167,22 +172,28 @@ func (t *Tracker) addClaims(o Objects, from time.Time, learned *sizing.Learned) 
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	exist := make(map[string]bool, len(claims))
+	for _, id := range o.Held {
+		if k := t.claims[id]; k != nil {
+			exist[id], k.isHeld = true, true
+		}
+	}
 	for _, c := range claims {
 		exist[c.ID] = true
 		if t.claims[c.ID] == nil {
 			t.claims[c.ID] = t.addClaim(c, from, o.Now, learned)
 		}
+		t.claims[c.ID].isHeld = false
 		if k := t.claims[c.ID]; !k.settled && !c.Running.IsZero() {
 			k.settled = true
 			t.addWait(c)
-			t.addOutcome(c.Created, t.isServed(c), k.byForecast, learned)
+			t.addOutcome(k.created, t.isServed(c), k.byForecast, learned)
 		}
 	}
 	for id, k := range t.claims {
 		if exist[id] {
 			continue
 		}
-		if !k.settled && o.Now.Sub(k.created) > max(t.objective.MaxWait, withdrawal) {
+		if !k.settled && !k.isHeld && o.Now.Sub(k.created) > max(t.objective.MaxWait, withdrawal) {
 			t.addOutcome(k.created, false, k.byForecast, learned)
 			if q := t.Quarters.at(k.created); q != nil {
 				q.Unserved = min(q.Unserved+1, maxClusters)
@@ -294,7 +305,8 @@ func (d Duration) isPlausible(until time.Time) bool {
 	return !d.At.After(until.Add(maxGap)) && d.Seconds <= int64(maxDuration/time.Second) && (d.Failed || d.Seconds > 0)
 }
 
-// addHours adds what the unclaimed clusters have cost since a moment.
+// addHours adds what the unclaimed clusters have cost since a moment. If nobody looked in between, each counts from its creation, in the
+// state that it has now.
 func (t *Tracker) addHours(from time.Time, o Objects) {
 	if month := monthOf(o.Now); t.Month != month {
 		t.Month, t.RunningHours, t.HibernatingHours, t.Compared = month, 0, 0, nil
@@ -303,8 +315,13 @@ func (t *Tracker) addHours(from time.Time, o Objects) {
 			from = begin
 		}
 	}
-	hours := max(o.Now.Sub(from), 0).Hours()
+	isGap := o.Now.Sub(from) > maxGap
 	for _, c := range o.Clusters {
+		since := from
+		if isGap && c.Created.After(from) {
+			since = c.Created
+		}
+		hours := max(o.Now.Sub(since), 0).Hours()
 		switch c.State {
 		case Claimed:
 		case Hibernating:

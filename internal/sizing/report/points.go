@@ -40,7 +40,7 @@ func NewPoints(r *record.Record, from, to time.Time, step time.Duration) []Point
 	for i := range out {
 		out[i].At = from.Add(time.Duration(i) * step)
 	}
-	seen := newSeenClaims(r)
+	seen := newSeenClaims(r, from)
 	for i := range r.Quarters {
 		q := &r.Quarters[i]
 		k := int(q.Begin().Sub(from) / step)

@@ -195,8 +195,11 @@ func newCosts(h Hours, p sizing.Prices) *Costs {
 
 // CompareForecasts compares each forecast between two times whose hour has ended; nil if there is none.
 func CompareForecasts(r *record.Record, from, to time.Time) *Forecast {
+	if len(r.Quarters) == 0 {
+		return nil
+	}
 	out := &Forecast{}
-	seen := newSeenClaims(r)
+	seen := newSeenClaims(r, r.Quarters[0].Begin())
 	for i := range r.Quarters {
 		q := &r.Quarters[i]
 		begin := q.Begin()
@@ -230,14 +233,11 @@ const quartersOfHour = int64(time.Hour / record.QuarterLength)
 // seenClaims has the number of claims by quarter of an hour.
 type seenClaims map[int64]int
 
-// newSeenClaims returns the claims of the time of the quarters of a record.
-func newSeenClaims(r *record.Record) seenClaims {
+// newSeenClaims returns the claims of a record from a moment on. Those of an hour without quarters count in its first one.
+func newSeenClaims(r *record.Record, from time.Time) seenClaims {
 	out := seenClaims{}
-	if len(r.Quarters) == 0 {
-		return out
-	}
 	for _, b := range r.Demand.Bins() {
-		if b.Start >= r.Quarters[0].Start {
+		if !b.Begin().Before(from) {
 			out[b.Start] = int(b.Claims)
 		}
 	}
