@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,18 +40,26 @@ func ReadRecord(ctx context.Context, h *Hub, pool types.NamespacedName, now time
 	return r, nil
 }
 
-// ParsePrices parses the prices of cluster-hours, such as running=1.2,hibernating=0.1,frozen=0.4. An empty text sets none.
+// ParsePrices parses the prices of cluster-hours, such as running=1.2,hibernating=0.1,frozen=0.4. An empty text sets none; any other
+// has a price of running clusters, above 0.
 func ParsePrices(text string) (p sizing.Prices, set bool, err error) {
 	if text == "" {
 		return p, false, nil
 	}
+	const example = "write running=1.2,hibernating=0.1"
+	known := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(part, "=")
-		var price float64
-		if _, err := fmt.Sscan(value, &price); err != nil || !(price >= 0) || price > 1e9 {
-			return p, false, fmt.Errorf("--prices: %q has no price from 0 to 1000000000: write running=1.2,hibernating=0.1", part)
+		name = strings.TrimSpace(name)
+		price, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || !(price >= 0) || price > 1e9 {
+			return p, false, fmt.Errorf("--prices: %q has no price from 0 to 1000000000: %s", part, example)
 		}
-		switch strings.TrimSpace(name) {
+		if known[name] {
+			return p, false, fmt.Errorf("--prices: %s has two prices: keep one", name)
+		}
+		known[name] = true
+		switch name {
 		case "running":
 			p.Running = price
 		case "hibernating":
@@ -62,8 +71,11 @@ func ParsePrices(text string) (p sizing.Prices, set bool, err error) {
 		case "stopped":
 			p.Stopped = &price
 		default:
-			return p, false, fmt.Errorf("--prices: %q is not running, hibernating, frozen, suspended or stopped: write running=1.2,hibernating=0.1", name)
+			return p, false, fmt.Errorf("--prices: %q is not running, hibernating, frozen, suspended or stopped: %s", name, example)
 		}
+	}
+	if p.Running <= 0 {
+		return p, false, fmt.Errorf("--prices: %q has no price of running clusters above 0: %s", text, example)
 	}
 	return p, true, nil
 }

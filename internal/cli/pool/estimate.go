@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/pool/sizeestimate"
 )
@@ -96,7 +97,7 @@ func (a commands) measureDurations(ctx context.Context, h *base.Hub, name string
 		if m.InstallTook > 0 {
 			installs = append(installs, m.InstallTook)
 		}
-		if m.ResumeTook > 0 {
+		if m.ResumeTook > 0 && !cloud.DepthStop.IsDeeperThan(cloud.Depth(m.ResumedFrom)) { // a shallow depth has room for few clusters
 			resumes = append(resumes, m.ResumeTook)
 		}
 	}

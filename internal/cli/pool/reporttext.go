@@ -78,8 +78,12 @@ func describeSpan(r *PoolReport) string {
 
 func describeClaims(c report.Claims) string {
 	text := fmt.Sprintf("%d", c.Total)
-	if c.Served+c.Unserved == 0 {
+	known := c.Served + c.Unserved
+	if known == 0 {
 		return text
+	}
+	if known < c.Total {
+		text += fmt.Sprintf(", of which the waits of %d are known", known)
 	}
 	text += fmt.Sprintf(": %d at once (%s), %d waited", c.AtOnce, poolcharts.FormatShare(c.AtOnceShare), c.Served-c.AtOnce)
 	if c.Unserved > 0 {

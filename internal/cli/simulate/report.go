@@ -125,6 +125,12 @@ func (s *study) addHindsight(r *Report) {
 		{Policy: fmt.Sprintf("static:%d in hindsight", setting.Running), Result: static},
 		{Policy: "weekly in hindsight", Result: scheduled},
 	}
+	for _, row := range r.Hindsight {
+		if row.Within < s.share {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s serves fewer claims than the objective: %s. With these limits, durations and failures no such setting serves more",
+				row.Policy, formatShare(row.Within)))
+		}
+	}
 	for h, n := range weekly.Running {
 		r.Schedule = append(r.Schedule, ScheduleEntry{Day: time.Weekday(h / 24).String()[:3], Hour: h % 24, Running: n})
 	}
