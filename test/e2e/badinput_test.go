@@ -100,7 +100,7 @@ func TestBadManifestsAreRefusedWithARemedy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			refused(t, h.apply(t, tt.manifest, tt.flags...), tt.says...)
 		})
 	}
@@ -152,7 +152,7 @@ func TestAPoolSaysWhatIsMissingAndHealsWhenItAppears(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			pool := localPool(ns, tt.pool, 0, 0)
 			tt.spec(&pool.Spec)
 			h.create(t, pool)
@@ -164,7 +164,7 @@ func TestAPoolSaysWhatIsMissingAndHealsWhenItAppears(t *testing.T) {
 		})
 	}
 	t.Run("other pools are none the worse", func(t *testing.T) {
-		t.Parallel()
+		parallelSubtest(t)
 		broken := localPool(ns, "broken", 3, 0)
 		broken.Spec.ImageSetRef.Name = "e2e-never"
 		h.create(t, broken)
@@ -216,13 +216,13 @@ func TestWhatIsSetForGoodCannotBeChanged(t *testing.T) {
 		"the base domain of a cluster": {`{"spec":{"baseDomain":"other.example"}}`, []string{"spec.baseDomain", "baseDomain cannot be changed", "create another"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			r := h.run(t, "", "kubectl", "patch", "cd", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", tt.patch)
 			refused(t, r, append(tt.says, cd.Name)...)
 		})
 	}
 	t.Run("the cluster of a claim", func(t *testing.T) {
-		t.Parallel()
+		parallelSubtest(t)
 		refused(t, h.run(t, "", "kubectl", "patch", "clusterclaim", claim.Name, "-n", claim.Namespace, "--type=merge", "-p", `{"spec":{"namespace":"other"}}`),
 			"spec.namespace", `"other"`, "remove it")
 	})

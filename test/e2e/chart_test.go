@@ -208,7 +208,7 @@ func (r *replica) wasRefusedNothing(t *testing.T, token string) {
 
 // The kustomization is made of the chart's sources and of what it renders.
 func TestTheChartAndTheKustomizationInstallTheSame(t *testing.T) {
-	t.Parallel()
+	inParallel(t, 0)
 	h := &hub{dir: t.TempDir()}
 	plain := objectsIn(t, h.kubectl(t, "kustomize", manifests))
 	delete(plain, "Namespace /"+system) // helm makes it, if it is told to

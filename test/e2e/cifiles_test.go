@@ -114,7 +114,7 @@ func TestAJobOfGitLabGetsACluster(t *testing.T) {
 	get(t, h, claim)
 	killed := time.Now()
 	lost.kill(t)
-	h.gone(t, claim)
+	idle(func() { h.gone(t, claim) })
 	t.Logf("the claim is gone %s after the runner", time.Since(killed).Round(time.Second))
 }
 

@@ -59,6 +59,7 @@ func TestTooFewFilesAreNamed(t *testing.T) {
 
 // A hub that starts can be told to stop at any time.
 func TestAStartThatIsToldToStopEnds(t *testing.T) {
+	inParallel(t, 1)
 	for _, after := range []time.Duration{200 * time.Millisecond, time.Second, 2 * time.Second} {
 		up := exec.Command(binary, "up", "--data-dir", filepath.Join(t.TempDir(), "data"))
 		if err := up.Start(); err != nil {

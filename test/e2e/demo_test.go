@@ -67,7 +67,8 @@ func named(text []byte, pattern string) string {
 
 // A demo that starts a hub of its own takes that away again when it is interrupted, and
 // when it is killed, at least its processes.
-func TestADemoThatIsCutShortLeavesNothing(t *testing.T) {
+func TestADemoThatIsCutShortLeavesNothing(t *testing.T) { //nolint:tparallel // its hubs start one after the other
+	inParallel(t, 1)
 	for name, c := range map[string]struct {
 		signal syscall.Signal
 		code   int

@@ -85,15 +85,17 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 	h.kubectl(t, "annotate", "clusterdeployment", spare.Name, "-n", spare.Namespace, hivev1.AnnotationProtectedDelete+"=true") // until the bundle is read
 
 	t.Log("the condition names the bundle")
-	eventually(t, "the cluster has a bundle", func(ctx context.Context) error {
-		if err := h.Get(ctx, client.ObjectKeyFromObject(spare), spare); err != nil {
-			return err
-		}
-		c := condition.Find(spare.Status.Conditions, hivev1.ClusterDiagnosed)
-		if c == nil || c.Reason != hivev1.ReasonBundleWritten {
-			return fmt.Errorf("the condition is %+v", c)
-		}
-		return nil
+	idle(func() {
+		eventually(t, "the cluster has a bundle", func(ctx context.Context) error {
+			if err := h.Get(ctx, client.ObjectKeyFromObject(spare), spare); err != nil {
+				return err
+			}
+			c := condition.Find(spare.Status.Conditions, hivev1.ClusterDiagnosed)
+			if c == nil || c.Reason != hivev1.ReasonBundleWritten {
+				return fmt.Errorf("the condition is %+v", c)
+			}
+			return nil
+		})
 	})
 	uid, _, _ := strings.Cut(string(spare.UID), "-")
 	found, err := filepath.Glob(filepath.Join(folder, spare.Name+"-gate-*-"+uid+".tar.gz"))
@@ -136,7 +138,7 @@ func TestABrokenSpareLeavesABundle(t *testing.T) {
 
 	t.Log("the pool replaces the cluster, and the bundle remains")
 	h.kubectl(t, "annotate", "clusterdeployment", spare.Name, "-n", spare.Namespace, hivev1.AnnotationProtectedDelete+"-")
-	h.gone(t, spare)
+	idle(func() { h.gone(t, spare) })
 	if _, err := os.Stat(found[0]); err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -29,23 +30,24 @@ var onlyPages = flag.String("docs.pages", "", "run the commands of pages that ma
 // begins what is run before the first block below that heading. testdata/docs/notrun.txt
 // lists the commands that are not run, with the reason. The YAML blocks of a page are
 // there as files: PAGE-1.yaml and so on.
-//
-// It does not run in parallel with other tests, so that its groups, which take the longest, begin
-// first.
-func TestTheCommandsOfTheDocsRun(t *testing.T) { //nolint:tparallel // see above
+func TestTheCommandsOfTheDocsRun(t *testing.T) { //nolint:tparallel // it is, once it has announced its groups
 	only, err := regexp.Compile(*onlyPages)
 	if err != nil {
 		t.Fatal(err)
 	}
 	spared := readSpared(t)
 	var ran atomic.Int64
-	for name, group := range inGroups(t) {
-		group = slices.DeleteFunc(group, func(p pages.Page) bool { return !only.MatchString(p.Name) })
-		if len(group) == 0 {
-			continue
-		}
+	groups := inGroups(t)
+	for name, group := range groups {
+		groups[name] = slices.DeleteFunc(group, func(p pages.Page) bool { return !only.MatchString(p.Name) })
+	}
+	maps.DeleteFunc(groups, func(_ string, group []pages.Page) bool { return len(group) == 0 })
+	turns.announce(len(groups))
+	t.Parallel()
+	for name, group := range groups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			turns.arrive(t, 1)
 			d := newDesk(t)
 			for _, p := range group {
 				n, ok := d.typePage(t, p, spared)

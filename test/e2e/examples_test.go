@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,19 +43,25 @@ func TestManifestsFromTheFieldAreTakenAsTheyAre(t *testing.T) {
 			t.Errorf("%s is to be refused but does not exist", name)
 		}
 	}
-	for _, side := range []string{"client", "server"} {
-		for _, name := range files {
+	for side, flag := range map[string]string{"client": "--server-side=false", "server": "--server-side=true"} {
+		apply := func(t *testing.T, names ...string) result {
+			args := []string{"kubectl", "apply", "--dry-run=server", flag}
+			for _, name := range names {
+				args = append(args, "-f", filepath.Join(root, name))
+			}
+			return h.run(t, "", args...)
+		}
+		t.Run(side+"-side apply", func(t *testing.T) {
+			parallelSubtest(t)
+			accepted := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return refusals[name] != "" })
+			if r := apply(t, accepted...); r.code != 0 {
+				t.Errorf("some were refused:\n%s", r.all())
+			}
+		})
+		for name, why := range refusals {
 			t.Run(side+"-side apply of "+name, func(t *testing.T) {
-				t.Parallel()
-				r := h.run(t, "", "kubectl", "apply", "--dry-run=server", "--server-side="+map[string]string{"client": "false", "server": "true"}[side],
-					"-f", filepath.Join(root, name))
-				if why := refusals[name]; why != "" {
-					refused(t, r, why)
-					return
-				}
-				if r.code != 0 {
-					t.Errorf("it was refused:\n%s", r.all())
-				}
+				parallelSubtest(t)
+				refused(t, apply(t, name), why)
 			})
 		}
 	}

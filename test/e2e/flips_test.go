@@ -48,7 +48,7 @@ func TestFlips(t *testing.T) {
 		claim := claimOn(pool, fmt.Sprintf("flipped-%d", i))
 		h.create(t, claim)
 		t.Run(claim.Name, func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			f := &flipper{hub: h, Rand: rand.New(rand.NewPCG(*flipSeed, uint64(i))), cd: h.served(t, claim)}
 			var watching sync.WaitGroup
 			watching.Go(func() { f.watch(t) })

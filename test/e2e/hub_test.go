@@ -38,28 +38,25 @@ type hub struct {
 	said *transcript
 }
 
-// ownHubs bounds how many tests with a hub of their own run at a time: a hub that starts
-// keeps a processor busy for some seconds.
-var ownHubs = make(chan struct{}, 3)
-
-// takeHub waits until there is room for another hub, and takes it until t ends.
-func takeHub(t *testing.T) {
-	t.Helper()
-	ownHubs <- struct{}{}
-	t.Cleanup(func() { <-ownHubs })
-}
-
 // own starts a hub for one test, which runs in parallel with others.
 func own(t *testing.T, flags ...string) *hub {
 	t.Helper()
+	turns.announce(1)
 	t.Parallel()
-	return another(t, flags...)
+	turns.arrive(t, 1)
+	return startOwn(t, flags...)
 }
 
 // another starts one more hub for a test that runs in parallel with others.
 func another(t *testing.T, flags ...string) *hub {
 	t.Helper()
-	takeHub(t)
+	turns.takeHub(t)
+	return startOwn(t, flags...)
+}
+
+// startOwn starts a hub for which there is room, until t ends.
+func startOwn(t *testing.T, flags ...string) *hub {
+	t.Helper()
 	h, err := start(filepath.Join(t.TempDir(), "data"), flags...)
 	if err != nil {
 		t.Fatalf("starting a hub: %v", err)

@@ -164,8 +164,11 @@ func (h *hub) startWatch(t *testing.T, flags ...string) *exec.Cmd {
 // staysAwake checks for a while that nothing puts a cluster to sleep.
 func (h *hub) staysAwake(t *testing.T, cd *hivev1.ClusterDeployment, span time.Duration) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, span, true, func(context.Context) (bool, error) {
-		return get(t, h, cluster(cd.Name)).Spec.PowerState == hivev1.PowerHibernating, nil
+	var err error
+	idle(func() {
+		err = wait.PollUntilContextTimeout(t.Context(), time.Second, span, true, func(context.Context) (bool, error) {
+			return get(t, h, cluster(cd.Name)).Spec.PowerState == hivev1.PowerHibernating, nil
+		})
 	})
 	if err == nil {
 		t.Error("it sleeps while it is used")

@@ -52,7 +52,7 @@ func TestBadInventoriesAreRefusedWithARemedy(t *testing.T) {
 		"[" + strings.Repeat("{name: some-name-of-a-host},", 600) + "]": {"spec.inventory: it lists 600 names", "list fewer"},
 	} {
 		t.Run(fmt.Sprintf("%.60s", inventory), func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			refused(t, h.apply(t, poolManifest(ns, "bad", onAWS, one, "inventory: "+inventory)), append(parts, `"bad"`)...)
 		})
 	}
@@ -77,7 +77,7 @@ func TestBadPatchesAreRefusedWithARemedy(t *testing.T) {
 		"installConfigPatches: [" + strings.Repeat("{op: remove, path: /a},", 129) + "]":                                     {"spec.installConfigPatches", "at most 128 items"},
 	} {
 		t.Run(fmt.Sprintf("%.80s", spec), func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			r := h.apply(t, customizationManifest(ns, "bad", spec))
 			refused(t, r, append(parts, `"bad"`)...)
 			if strings.Contains(r.all(), "my-password") {
@@ -115,7 +115,7 @@ func TestAnInventoryIsStoredAsAListHoweverItIsWritten(t *testing.T) {
 	} {
 		for side, flag := range map[string]string{"client": "--server-side=false", "server": "--server-side"} {
 			t.Run(name+" applied by the "+side, func(t *testing.T) {
-				t.Parallel()
+				parallelSubtest(t)
 				pool := fakePool(ns, name+"-"+side, 0, 0)
 				manifest := poolManifest(ns, pool.Name, onAWS, "size: 0", paper)
 				for range 2 { // the second time what is stored is of the other form

@@ -112,7 +112,7 @@ func TestEachStatusOfAnInventoryIsReached(t *testing.T) {
 	}
 	for _, status := range statuses {
 		t.Run(string(status), func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			row, ok := rows[status]
 			if !ok {
 				t.Fatal("nobody knows how to reach it")

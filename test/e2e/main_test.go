@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -16,17 +14,13 @@ import (
 	"hotspare.io/hotspare/internal/install/job/installertest"
 )
 
-// together is how many tests run at a time: they wait for machines and clocks most of
-// the time.
-const together = 6
-
 func TestMain(m *testing.M) {
 	if os.Getenv(curlVariable) != "" {
 		os.Exit(fetchLikeCurl())
 	}
 	flag.Parse()
-	log.SetLogger(logr.Discard()) // the client would print a stack of a test with the first warning of an API server
-	if err := flag.Set("test.parallel", strconv.Itoa(max(together, runtime.GOMAXPROCS(0)))); err != nil {
+	log.SetLogger(logr.Discard())                             // the client would print a stack of a test with the first warning of an API server
+	if err := flag.Set("test.parallel", "1000"); err != nil { // see turnQueue
 		panic(err) // it is testing's own
 	}
 	if err := findBinary(); err != nil {
@@ -74,7 +68,9 @@ type sharedHub struct {
 // shared lets t run in parallel with others on the shared hub.
 func shared(t *testing.T) *hub {
 	t.Helper()
+	turns.announce(1)
 	t.Parallel()
+	turns.arrive(t, 0)
 	common.once.Do(common.begin)
 	if common.err != nil {
 		t.Fatalf("starting the shared hub: %v", common.err)

@@ -149,31 +149,31 @@ func TestScriptsOfCIReadPoolsAndClusters(t *testing.T) {
 		"the console: requirements are met":       {its, `{.status.conditions[?(@.type=="RequirementsMet")].status}`, "True"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			if got := jsonpath(tt.path, tt.args...); got != tt.want {
 				t.Errorf("%s of %v is %q, want %q", tt.path, tt.args, got, tt.want)
 			}
 		})
 	}
 	t.Run("must-gather takes all objects", func(t *testing.T) {
-		t.Parallel()
+		parallelSubtest(t)
 		h.kubectl(t, "get", "clusterpools.hive.openshift.io,clusterclaims.hive.openshift.io,clusterdeployments.hive.openshift.io,clusterdeploymentcustomizations.hive.openshift.io", "-A", "-o", "json")
 	})
 	t.Run("Terraform and kubectl read the schema", func(t *testing.T) {
-		t.Parallel()
+		parallelSubtest(t)
 		for _, field := range []string{"clusterpool.spec.hibernationConfig.resumeTimeout", "clusterclaim.spec.lifetime", "clusterdeployment.spec.clusterPoolRef.clusterDeploymentCustomization"} {
 			h.kubectl(t, "explain", field)
 		}
 	})
 	t.Run("cluster-display reads every image set", func(t *testing.T) {
-		t.Parallel()
+		parallelSubtest(t)
 		h.kubectl(t, "label", "clusterimageset", "kubernetes", "visible=true", "--overwrite")
 		if got := jsonpath("{.items[*].spec.releaseImage}", "clusterimagesets", "-l", "visible=true"); got == "" {
 			t.Error("none has a release image")
 		}
 	})
 	t.Run("the finalizers and labels are Hive's", func(t *testing.T) {
-		t.Parallel()
+		parallelSubtest(t)
 		space := get(t, h, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cd.Namespace}})
 		for what, pair := range map[string][2]string{
 			"finalizers of the pool":    {fmt.Sprint(get(t, h, pool.DeepCopy()).Finalizers), "[hive.openshift.io/clusters]"},

@@ -200,7 +200,7 @@ func TestClientsOfHiveFindWhatTheyRead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallelSubtest(t)
 			check(t)
 		})
 	}
