@@ -46,6 +46,15 @@ type Ref struct {
 	RefusedDepths []Depth
 }
 
+// clockSkew is how far the clock of a platform may be behind that of the hub.
+const clockSkew = 2 * time.Minute
+
+// IsSince reports whether something happened, by the clock of the platform, in the hibernation that the hub began at since: not
+// before it by more than clocks differ. It is false if since is zero, because nothing was requested yet.
+func IsSince(at, since time.Time) bool {
+	return !since.IsZero() && !at.Before(since.Add(-clockSkew))
+}
+
 // State is the state of a machine, as reported by its platform.
 type State string
 

@@ -100,6 +100,15 @@ func (m *Member) sleepDepth() string {
 	return m.Depth
 }
 
+// wakeDepth returns the depth from which m would wake now: some platforms cannot move a machine that sleeps to a deeper depth that is
+// wanted.
+func (m *Member) wakeDepth() string {
+	if m.Depth != "" {
+		return m.Depth
+	}
+	return m.sleepDepth()
+}
+
 // isAsleep reports whether m sleeps or is about to.
 func (m *Member) isAsleep() bool { return m.Wanted == Hibernating }
 
@@ -155,7 +164,7 @@ func sortByWake(list []*Member) []*Member {
 		case !m.isAsleep():
 			return -1
 		default:
-			return rankDepth(m.sleepDepth())
+			return rankDepth(m.wakeDepth())
 		}
 	}
 	out := slices.Clone(list)

@@ -79,6 +79,7 @@ func TestTheLadderOfDepths(t *testing.T) {
 		"a ladder that ends lets the rest stop":                     {"freeze:1", "run run", 0, 0, "hibernate a at depth freeze; hibernate b at depth stop"},
 		"an empty rung takes nobody":                                {"freeze:0,stop", "run freeze", 0, 0, "hibernate a at depth stop; hibernate b at depth stop"},
 		"a claim wakes the one that sleeps least deeply":            {"freeze:1,stop", "stop stop freeze", 0, 1, "start c"},
+		"one that could not be moved deeper wakes as it sleeps":     {"", "stop stop>suspend", 0, 1, "start b"},
 		"a place among the running ones is filled from there, too":  {"freeze:1,stop", "stop stop freeze", 1, 0, "start c"},
 		"one that runs stays, whatever sleeps beside it":            {"freeze:1,stop", "stop freeze run", 1, 0, ""},
 		"without a ladder, depths are left alone":                   {"", "freeze freeze run", 0, 0, "hibernate c"},

@@ -68,7 +68,7 @@ func (d *draft) expectedReadyTimes() []time.Time {
 		case !m.ResumingSince.IsZero():
 			add(m.ResumingSince, d.medianResume(m.ResumedFrom))
 		case m.Wanted == Running || started[m.Name]:
-			add(d.Now, d.medianResume(m.sleepDepth()))
+			add(d.Now, d.medianResume(m.wakeDepth()))
 		}
 	}
 	for _, m := range d.buckets[Installing] {

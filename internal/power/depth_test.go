@@ -143,4 +143,13 @@ func TestTheDepthIsRecorded(t *testing.T) {
 	if d := Decide(s, now); d.Record.Target != hivev1.PowerRunning || d.Record.Depth != "freeze" {
 		t.Errorf("the resume records %+v", d.Record)
 	}
+	s.Record.FinishedAt = nil // it was about to sleep more deeply
+	s.Record.Depth, s.WantedDepth = "", cloud.DepthStop
+	if d := Decide(s, now); d.Record.Target != hivev1.PowerRunning || d.Record.Depth != "freeze" {
+		t.Errorf("before a deeper sleep, the resume records %+v", d.Record)
+	}
+	s.WantedDepth, s.Machines[1].State, s.Machines[1].Depth = cloud.DepthFreeze, cloud.Running, ""
+	if d := Decide(s, now); d.Record.Target != hivev1.PowerRunning || d.Record.Depth != "freeze" {
+		t.Errorf("in the middle of a freeze, the resume records %+v", d.Record)
+	}
 }

@@ -2,6 +2,7 @@ package power
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,7 @@ func (s Snapshot) currentRecord(target hivev1.PowerState, act Action, now time.T
 	} else {
 		r = record{isNew: true, PowerTransition: hivev1.PowerTransition{Target: target, StartedAt: apiTime(s.transitionStart(target, act, now))}}
 		if s.Record != nil && s.Record.Target == hivev1.PowerHibernating && target == hivev1.PowerRunning {
-			r.Depth = s.Record.Depth // it wakes from there
+			r.Depth = s.wakeDepth()
 		}
 	}
 	r.Deadline = nil
@@ -37,6 +38,20 @@ func (s Snapshot) currentRecord(target hivev1.PowerState, act Action, now time.T
 		r.Deadline = &at
 	}
 	return r
+}
+
+// wakeDepth returns the depth from which a cluster wakes that hibernates, or is about to: then it is the depth of its deepest machine or,
+// if one is awake, the depth that was asked for.
+func (s Snapshot) wakeDepth() string {
+	if s.Record.FinishedAt != nil || len(s.Machines) == 0 {
+		return s.Record.Depth
+	}
+	if slices.ContainsFunc(s.Machines, func(m cloud.Machine) bool { return m.State != cloud.Stopped }) {
+		return string(s.TargetDepth())
+	}
+	var r record
+	s.recordDepth(&r)
+	return r.Depth
 }
 
 func (s Snapshot) continuesRecord(target hivev1.PowerState, act Action) bool {

@@ -1,11 +1,13 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
@@ -39,9 +41,9 @@ func hibernateObstacle(vm *armcompute.VirtualMachine) string {
 
 // addHibernation adds what an instance view says about hibernation.
 func (m *machine) addHibernation(statuses []*armcompute.InstanceViewStatus) {
-	_, doing, why := parseStatusCodes(statuses)
-	if doing == "failed" && strings.HasPrefix(strings.ToLower(why), "vmhibernate") {
-		m.hibernateFailure = why
+	if _, doing, why := parseStatusCodes(statuses); doing == "failed" {
+		m.failure = cmp.Or(why, "Azure gives no reason")
+		m.failedAt = timeOfFailure(statuses)
 	}
 	isHibernated := slices.ContainsFunc(statuses, func(s *armcompute.InstanceViewStatus) bool {
 		return s != nil && s.Code != nil && strings.EqualFold(*s.Code, "HibernationState/Hibernated")
@@ -49,6 +51,22 @@ func (m *machine) addHibernation(statuses []*armcompute.InstanceViewStatus) {
 	if m.State == cloud.Stopped && isHibernated {
 		m.Depth = cloud.DepthSuspend
 	}
+}
+
+// timeOfFailure returns when the last operation has failed; zero if Azure does not say.
+func timeOfFailure(statuses []*armcompute.InstanceViewStatus) time.Time {
+	for _, s := range statuses {
+		if s != nil && s.Code != nil && s.Time != nil && strings.HasPrefix(strings.ToLower(*s.Code), "provisioningstate/") {
+			return *s.Time
+		}
+	}
+	return time.Time{}
+}
+
+// hasFailedToHibernate reports whether the last operation was to hibernate the machine, and has failed in the hibernation that began
+// at since.
+func (m *machine) hasFailedToHibernate(since time.Time) bool {
+	return strings.HasPrefix(strings.ToLower(m.failure), "vmhibernate") && (m.failedAt.IsZero() || cloud.IsSince(m.failedAt, since))
 }
 
 // cloudMachines returns the machines, sorted by name, with the obstacles to the depth in ref.
@@ -71,7 +89,7 @@ func (g *group) putToSleep(ctx context.Context, ref cloud.Ref, name string) erro
 	depth := ref.SelectDepth(func(d cloud.Depth) bool { return d == cloud.DepthSuspend && m.hibernateObstacle == "" })
 	switch {
 	case depth == cloud.DepthSuspend && m.State == cloud.Running:
-		return g.hibernate(ctx, m)
+		return g.hibernate(ctx, ref.Since, m)
 	case depth == cloud.DepthSuspend && m.State == cloud.Starting:
 		return nil // Azure hibernates only running machines: a later call does
 	}
@@ -80,9 +98,9 @@ func (g *group) putToSleep(ctx context.Context, ref cloud.Ref, name string) erro
 	return g.translateOutcome("stopping", name, err)
 }
 
-func (g *group) hibernate(ctx context.Context, m machine) error {
-	if m.hibernateFailure != "" {
-		return cloud.RefuseDepth(cloud.DepthSuspend, m.Name, "the last operation, which was to hibernate it, failed: "+m.hibernateFailure)
+func (g *group) hibernate(ctx context.Context, since time.Time, m machine) error {
+	if m.hasFailedToHibernate(since) {
+		return cloud.RefuseDepth(cloud.DepthSuspend, m.Name, "the last operation, which was to hibernate it, failed: "+m.failure)
 	}
 	at := g.locate(m.Name)
 	_, err := g.api.BeginDeallocate(ctx, at.group, at.name, &armcompute.VirtualMachinesClientBeginDeallocateOptions{Hibernate: to.Ptr(true)})
@@ -91,8 +109,11 @@ func (g *group) hibernate(ctx context.Context, m machine) error {
 		return g.translateOutcome("hibernating", m.Name, err)
 	}
 	words := redact.Text(g.redactCredentials(responseMessage(said)), g.token)
-	if strings.Contains(words, notRunning) {
+	if strings.Contains(words, notRunning) && m.failure == "" {
 		return fault.NewWait(busyDelay, "hibernating virtual machine %s: Azure asks to try again later (%s)", m.Name, words)
+	}
+	if m.failure != "" {
+		words += " (the last operation on it failed: " + m.failure + ")"
 	}
 	return cloud.RefuseDepth(cloud.DepthSuspend, m.Name, "Azure refuses to hibernate it: "+words)
 }

@@ -3,6 +3,10 @@ package azure
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/fault"
@@ -123,6 +127,40 @@ func TestAGuestThatDoesNotHibernateIsDeallocatedInstead(t *testing.T) {
 	}
 	if got := l.takeRequests(); got != "hibernate worker-a, deallocate worker-a" {
 		t.Errorf("asked %s", got)
+	}
+}
+
+// A machine of which another operation has failed runs, and Azure hibernates it only once somebody has repaired it.
+func TestAMachineWhoseLastOperationFailedDoesNotHibernate(t *testing.T) {
+	l, ref := newHibernatingLab(t)
+	m := l.run("worker-a")
+	m.provisioning = "failed/VMExtensionProvisioningError"
+	m.noHibernate = &failure{409, "OperationNotAllowed", "can only be triggered on a VM that is successfully provisioned and is running.", ""}
+	got := l.stop(t, ref)
+	if len(got) != 1 || !strings.Contains(got[0].Reason, "the last operation on it failed: VMExtensionProvisioningError") {
+		t.Errorf("refused: %v", got)
+	}
+}
+
+func TestAFailureOfAnEarlierHibernationDoesNotCount(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	status := func(at *time.Time) []*armcompute.InstanceViewStatus {
+		return []*armcompute.InstanceViewStatus{nil, {Code: to.Ptr("PowerState/running")}, {Code: to.Ptr("ProvisioningState/failed/VMHibernateFailed"), Time: at}}
+	}
+	for name, tc := range map[string]struct {
+		at   *time.Time
+		want bool
+	}{
+		"in this one":             {to.Ptr(began.Add(time.Minute)), true},
+		"in an earlier one":       {to.Ptr(began.Add(-time.Hour)), false},
+		"by a clock that is late": {to.Ptr(began.Add(-time.Minute)), true},
+		"Azure does not say when": {nil, true},
+	} {
+		var m machine
+		m.addHibernation(status(tc.at))
+		if got := m.hasFailedToHibernate(began); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
@@ -41,8 +42,10 @@ type machine struct {
 	cloud.Machine
 	// hibernateObstacle is why it cannot hibernate; "" if it can, as far as Azure's list says.
 	hibernateObstacle string
-	// hibernateFailure is the reason why its last operation, a hibernation, has failed; "" if it has not.
-	hibernateFailure string
+	// failure is the reason why its last operation has failed, such as a hibernation, and failedAt when; "" if it has not, and zero if
+	// that is not known.
+	failure  string
+	failedAt time.Time
 }
 
 // readStates requests the state of each machine, and records the machines that exist.

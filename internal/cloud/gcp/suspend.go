@@ -77,6 +77,9 @@ func (p *project) putToSleep(ctx context.Context, ref cloud.Ref, name string, i 
 
 func (p *project) suspendInstance(ctx context.Context, ref cloud.Ref, name string, i *compute.Instance) error {
 	failure, err := p.findFailedSuspension(ctx, ref.Since, i)
+	if fault.KindOf(err) == fault.Denied {
+		return cloud.RefuseDepth(cloud.DepthSuspend, name, "it is unknown whether Google could suspend it: "+err.Error())
+	}
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func (p *project) findFailedSuspension(ctx context.Context, since time.Time, i *
 	failure := ""
 	for _, op := range got.Items {
 		at, err := time.Parse(time.RFC3339, op.InsertTime)
-		if err != nil || at.Before(since) || at.Before(last) {
+		if err != nil || !cloud.IsSince(at, since) || at.Before(last) {
 			continue
 		}
 		last, failure = at, p.operationErrors(op)
@@ -169,13 +172,19 @@ func (p *project) operationErrors(op *compute.Operation) string {
 }
 
 // isRefusal reports whether err is Google's answer to a request that the instance, as it is, does not
-// allow: neither a missing permission nor a temporary problem.
+// allow, or that the credentials do not allow: those that may not suspend may stop. A temporary problem is neither.
 func isRefusal(err error) bool {
 	var said *googleapi.Error
 	if !errors.As(err, &said) {
 		return false
 	}
-	return (said.Code == http.StatusBadRequest || said.Code == http.StatusNotImplemented) && errorKind(said) != fault.Wait
+	switch said.Code {
+	case http.StatusBadRequest, http.StatusNotImplemented:
+		return errorKind(said) != fault.Wait
+	case http.StatusForbidden:
+		return errorKind(said) == fault.Denied
+	}
+	return false
 }
 
 // isClientError reports whether err is Google's answer to a request that the instance does not allow in

@@ -116,7 +116,7 @@ func TestARefusalToSuspend(t *testing.T) {
 	}{
 		"the kind of instance":           {failure{400, "badRequest", "too much memory", false}, true, fault.Denied},
 		"not implemented":                {failure{501, "notImplemented", "not here", false}, true, fault.Denied},
-		"a missing permission":           {failure{403, "forbidden", "Required 'compute.instances.suspend'", false}, false, fault.Denied},
+		"a missing permission":           {failure{403, "forbidden", "Required 'compute.instances.suspend'", false}, true, fault.Denied},
 		"it is busy":                     {failure{400, "resourceNotReady", "being changed", false}, false, fault.Wait},
 		"too many calls":                 {failure{429, "rateLimitExceeded", "slow down", false}, false, fault.Wait},
 		"a server fails":                 {failure{500, "internalError", "oh", false}, false, fault.Wait},

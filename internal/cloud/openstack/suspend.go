@@ -123,7 +123,7 @@ func (s *session) hasFailed(ctx context.Context, srv *server, action string, sin
 	for _, a := range got.Actions { // the newest first
 		at, err := time.Parse("2006-01-02T15:04:05.000000", a.Start)
 		if err == nil && a.Action == action {
-			return a.Message != "" && !at.Before(since.UTC().Truncate(time.Second)), nil
+			return a.Message != "" && cloud.IsSince(at, since), nil
 		}
 	}
 	return false, nil

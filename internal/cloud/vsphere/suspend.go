@@ -22,10 +22,11 @@ func (*Actuator) ReportDepths(hivev1.Platform) []cloud.DepthSupport {
 	}}
 }
 
-// refusedSuspendFaults mean that vCenter would refuse to suspend the machine again.
+// refusedSuspendFaults mean that vCenter would refuse to suspend the machine again. A user who may not suspend may power off all the
+// same.
 var refusedSuspendFaults = []types.BaseMethodFault{
 	&types.NotSupported{}, &types.VmConfigFault{}, &types.GenericVmConfigFault{}, &types.DeviceNotSupported{}, &types.RawDiskNotSupported{},
-	&types.NoDiskSpace{}, &types.InsufficientStorageSpace{},
+	&types.NoDiskSpace{}, &types.InsufficientStorageSpace{}, &types.NoPermission{},
 }
 
 // suspendMachines suspends machines that are on. A machine whose last suspension has failed since the
@@ -49,7 +50,7 @@ func (c *conn) suspendMachines(ctx context.Context, since time.Time, vms []vm, r
 // suspendFailure returns why the machine's last suspension, since the given time, has failed.
 func (v vm) suspendFailure(since time.Time) string {
 	t := v.lastSuspend
-	if t == nil || t.Error == nil || since.IsZero() || t.QueueTime.Before(since) {
+	if t == nil || t.Error == nil || !cloud.IsSince(t.QueueTime, since) {
 		return ""
 	}
 	return faultMessage(t.Error)

@@ -62,7 +62,7 @@ func TestASuspensionThatIsRefused(t *testing.T) {
 		"it has a device that passes through": {&types.NotSupported{}, true, fault.Denied},
 		"its configuration":                   {&types.GenericVmConfigFault{Reason: "a device"}, true, fault.Denied},
 		"its datastore is full":               {&types.NoDiskSpace{}, true, fault.Denied},
-		"a privilege is missing":              {&types.NoPermission{PrivilegeId: "VirtualMachine.Interact.Suspend"}, false, fault.Denied},
+		"a privilege is missing":              {&types.NoPermission{PrivilegeId: "VirtualMachine.Interact.Suspend"}, true, fault.Denied},
 		"its host does not answer":            {&types.HostCommunication{}, false, fault.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,8 @@ func TestASuspensionThatFailsLaterIsRefusedInTheSameHibernation(t *testing.T) {
 		"no suspension":                         {nil, began, false},
 		"one that failed":                       {task("VirtualMachine.suspend", time.Minute, failed), began, true},
 		"one that succeeded":                    {task("VirtualMachine.suspend", time.Minute, nil), began, false},
-		"one that failed before":                {task("VirtualMachine.suspend", -time.Minute, failed), began, false},
+		"one that failed before":                {task("VirtualMachine.suspend", -time.Hour, failed), began, false},
+		"one by a clock that is behind":         {task("VirtualMachine.suspend", -time.Minute, failed), began, true},
 		"one that failed, and this just begins": {task("VirtualMachine.suspend", time.Minute, failed), time.Time{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

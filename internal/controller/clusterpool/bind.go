@@ -30,6 +30,9 @@ func (t *execution) bindCluster(ctx context.Context, st pool.Step) error {
 		cd.Spec.ClusterPoolRef.ClaimName = claim.Name
 		cd.Spec.ClusterPoolRef.ClaimedTimestamp = &now
 		cd.Spec.PowerState = hivev1.PowerRunning
+		if t.pool.Annotations[hivev1.AnnotationSleepLadder] != "" {
+			delete(cd.Annotations, hivev1.AnnotationSleepDepth) // a rung of spares, and no wish of who claims
+		}
 		syncTemplate(t.pool, cd)
 		if err := t.patchCluster(ctx, cd); err != nil {
 			return fmt.Errorf("binding cluster %s to claim %s: %w", cd.Name, claim.Name, err)

@@ -367,6 +367,30 @@ func TestResumesAreMeasuredByDepth(t *testing.T) {
 	}
 }
 
+// Whether the platform has refused a depth is seen when a spare goes to sleep: later, its processes may have ended, somebody may have
+// claimed it, or wished another depth.
+func TestRefusedDepthsAreThoseOfNewSleeps(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Cluster)
+		want   bool
+	}{
+		"refused":                    {func(*Cluster) {}, true},
+		"it sleeps as it should":     {func(c *Cluster) { c.Depth = cloud.DepthFreeze }, false},
+		"it went to sleep long ago":  {func(c *Cluster) { c.AsleepSince = noon.Add(-time.Hour) }, false},
+		"somebody has claimed it":    {func(c *Cluster) { c.State = Claimed }, false},
+		"a depth that nobody wanted": {func(c *Cluster) { c.WantedDepth = cloud.DepthStop }, false},
+	} {
+		h := newHub(t)
+		c := Cluster{Name: "a", State: Hibernating, Depth: cloud.DepthStop, WantedDepth: cloud.DepthFreeze, AsleepSince: noon.Add(-time.Minute)}
+		tc.change(&c)
+		h.clusters = []Cluster{c}
+		h.pass(0)
+		if got := h.t.RecentlyRefused(h.now); got.Freeze != tc.want || got.Suspend != tc.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestHoursAreCountedByDepth(t *testing.T) {
 	h := newHub(t)
 	h.clusters = []Cluster{

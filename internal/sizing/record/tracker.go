@@ -143,7 +143,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 		}
 	}
 	t.addDurations(o.Clusters)
-	t.addRefusals(o.Clusters)
+	t.addRefusals(o)
 	t.addHours(from, o)
 	t.addQuarters(from, o)
 	if !t.began || t.zone != zone || !t.Calendar.Equal(t.learnedCalendar) || t.Learned == nil || !t.Learned.FitsLeads(objective, t.Measured()) {
@@ -285,10 +285,14 @@ func (t *Tracker) addDurations(clusters []Cluster) {
 	}
 }
 
-// addRefusals records at which depths clusters should sleep and do not.
-func (t *Tracker) addRefusals(clusters []Cluster) {
-	for _, c := range clusters {
-		if c.AsleepSince.IsZero() || c.AsleepSince.After(t.Until.Add(maxGap)) {
+// refusalWindow is how soon after a cluster went to sleep its depth says what the platform refused. Later, a cluster may be deeper
+// because its processes ended, or the computer restarted, or may have got another wish.
+const refusalWindow = 3 * time.Minute
+
+// addRefusals records at which depths spare clusters should sleep and do not.
+func (t *Tracker) addRefusals(o Objects) {
+	for _, c := range o.Clusters {
+		if c.AsleepSince.IsZero() || c.State == Claimed || o.Now.Sub(c.AsleepSince) > refusalWindow || c.AsleepSince.After(t.Until.Add(maxGap)) {
 			continue
 		}
 		for _, depth := range sizing.ShallowDepths() {
