@@ -312,17 +312,25 @@ var tickSteps = []struct {
 	{14 * day, "2 Jan"},
 }
 
+const hoursOfNoon = 12
+
 // ticksEvery returns the times at which a clock in the zone shows a multiple of a duration since midnight, or
-// a multiple of days.
+// a multiple of days. A time that the clock skips has no tick, and midnight has one at the first time of the day.
 func (a Axis) ticksEvery(every time.Duration, format string, zone *time.Location) []Tick {
 	var out []Tick
 	span := a.Step * time.Duration(a.Steps)
 	local := a.Begin.In(zone)
-	midnight := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, zone)
 	days, hours := max(int(every/day), 1), int(every/time.Hour)
 	for n := 0; n <= int(span/day)+days; n += days {
 		for h := 0; h < int(day/time.Hour); h += hours {
-			at := time.Date(midnight.Year(), midnight.Month(), midnight.Day()+n, h, 0, 0, 0, zone)
+			at := time.Date(local.Year(), local.Month(), local.Day()+n, h, 0, 0, 0, zone)
+			switch {
+			case at.Hour() == h:
+			case h > 0:
+				continue
+			case at.Hour() > hoursOfNoon: // the last hour of the day before
+				at = at.Add(time.Hour)
+			}
 			if x := float64(at.Sub(a.Begin)) / float64(span); x >= 0 && x < 1 {
 				out = append(out, Tick{x, at.Format(format)})
 			}

@@ -192,10 +192,16 @@ func TestTimesAreLabeledByTheClockOfTheZone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	santiago, err := time.LoadLocation("America/Santiago")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		axis Axis
 		want string
 	}{
+		"a day that begins at one":    {Axis{time.Date(2026, 9, 4, 4, 0, 0, 0, time.UTC), time.Hour, 168, santiago}, "Fri 4,Sat 5,Sun 6,Mon 7,Tue 8,Wed 9,Thu 10,Fri 11"},
+		"an hour that is skipped":     {Axis{time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC), 15 * time.Minute, 20, berlin}, "01:00 03:00 04:00 05:00 06:00"},
 		"a day":                       {Axis{monday.Add(90 * time.Minute), 15 * time.Minute, 96, nil}, "03:00 06:00 09:00 12:00 15:00 18:00 21:00 00:00"},
 		"a week":                      {Axis{monday.Add(5 * time.Hour), time.Hour, 168, nil}, "Tue 3,Wed 4,Thu 5,Fri 6,Sat 7,Sun 8,Mon 9"},
 		"a day on which clocks go on": {Axis{time.Date(2026, 3, 28, 23, 0, 0, 0, time.UTC), time.Hour, 23, berlin}, "00:00 03:00 06:00 09:00 12:00 15:00 18:00 21:00"},

@@ -13,12 +13,10 @@ func NewChart(samples []Sample) plot.Chart {
 	running := plot.Layer{Name: "running without a claim", Kind: plot.Stack, Color: plot.Running, Values: make([]float64, n)}
 	wanted := plot.Layer{Name: "wanted", Kind: plot.Line, Color: plot.Wanted, Values: make([]float64, n)}
 	claims := plot.Layer{Name: "claims", Kind: plot.Bars, Color: plot.Claims, Values: make([]float64, n)}
-	waiting := plot.Layer{Name: "claims while others wait", Kind: plot.Bars, Color: plot.Waiting, Values: make([]float64, n)}
+	waiting := plot.Layer{Name: "that waited", Kind: plot.Bars, Color: plot.Waiting, Values: make([]float64, n)}
 	for i, s := range samples {
-		running.Values[i], wanted.Values[i], claims.Values[i] = float64(s.Running), float64(s.Wanted), float64(s.Claims)
-		if s.Waiting > 0 {
-			waiting.Values[i] = float64(s.Claims)
-		}
+		running.Values[i], wanted.Values[i] = float64(s.Running), float64(s.Wanted)
+		claims.Values[i], waiting.Values[i] = float64(s.Claims), float64(s.Waited)
 	}
 	out := plot.Chart{Panels: []plot.Panel{
 		{Title: "Clusters", Layers: []plot.Layer{running, wanted}},

@@ -103,9 +103,8 @@ type Sample struct {
 	Running  int
 	Resuming int
 	Wanted   int
-	Waiting  int
-	// Claims is the number of claims since the sample before.
-	Claims int
+	// Claims is the number of claims from At to the next sample, Waited that of those that got no running cluster at once.
+	Claims, Waited int
 }
 
 // recorder counts what happens between From and To.
@@ -130,7 +129,6 @@ type recorder struct {
 	samples      []Sample
 	nextSample   int64
 	sampleEvery  int64
-	sampleClaims int
 	wanted       int
 }
 
@@ -159,9 +157,8 @@ func (r *recorder) advanceTo(now int64) {
 	for r.sampleEvery > 0 && r.nextSample <= now && r.nextSample < r.to {
 		r.samples = append(r.samples, Sample{
 			At: time.Unix(r.nextSample, 0).UTC(), Running: r.state.running, Resuming: r.state.resuming,
-			Wanted: r.wanted, Waiting: r.state.waiting, Claims: r.sampleClaims,
+			Wanted: r.wanted,
 		})
-		r.sampleClaims = 0
 		r.nextSample += r.sampleEvery
 	}
 	begin, end := max(r.last, r.from), min(now, r.to)
@@ -204,9 +201,14 @@ func (r *recorder) addClaim(now int64, immediate bool) {
 		return
 	}
 	r.claims++
-	r.sampleClaims++
 	if immediate {
 		r.immediate++
+	}
+	if n := len(r.samples); n > 0 {
+		r.samples[n-1].Claims++
+		if !immediate {
+			r.samples[n-1].Waited++
+		}
 	}
 }
 

@@ -300,7 +300,7 @@ func (a commands) plotReport(q *reportOptions, r *PoolReport) error {
 		return fmt.Errorf("there is nothing to draw: %s", strings.Join(r.Missing, "; "))
 	}
 	step := plotStep(r.To.Sub(r.From))
-	points := report.NewPoints(r.record, r.From, r.To, step)
+	points := report.NewPoints(r.record, r.From, r.To, step, r.zone)
 	c := plot.Chart{Title: "Pool " + r.Namespace + "/" + r.Pool, Axis: plot.Axis{Step: step, Steps: len(points), Zone: r.zone}}
 	if len(points) > 0 {
 		c.Begin = points[0].At

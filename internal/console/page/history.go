@@ -78,7 +78,7 @@ func NewHistory(r *record.Record, o HistoryOptions, now time.Time) History {
 	to := r.Until
 	from := to.Add(-span.length).Truncate(span.step)
 	out.Figures = historyFigures(r, report.New(r, report.Options{From: from, To: to, Prices: o.Prices, Promised: o.Promised}), o, now)
-	points := report.NewPoints(r, from, to, span.step)
+	points := report.NewPoints(r, from, to, span.step, o.Zone)
 	axis := plot.Axis{Step: span.step, Steps: len(points), Zone: o.Zone}
 	if len(points) > 0 {
 		axis.Begin = points[0].At

@@ -104,14 +104,26 @@ func newClaimChart(points []report.Point) Chart {
 	c := Chart{ID: "claims", Panel: plot.Panel{Title: "Claims"}}
 	all := plot.Layer{Name: "claims", Kind: plot.Bars, Color: plot.Claims, Values: make([]float64, len(points))}
 	waited := plot.Layer{Name: "that waited", Kind: plot.Bars, Color: plot.Waiting, Values: make([]float64, len(points))}
-	claims, late := 0, 0
+	waiting := plot.Layer{Name: "waiting at the same time", Kind: plot.Line, Color: plot.Wanted, Values: make([]float64, len(points))}
+	claims, known, late, most := 0, 0, 0, 0
 	for i, p := range points {
-		all.Values[i], waited.Values[i] = float64(p.Claims), float64(min(p.Waited, p.Claims))
+		all.Values[i], waited.Values[i], waiting.Values[i] = float64(p.Claims), math.NaN(), math.NaN()
 		claims += p.Claims
-		late += p.Waited
+		if p.Known {
+			waited.Values[i], waiting.Values[i] = float64(min(p.Waited, p.Claims)), float64(p.Waiting)
+			known, late, most = known+p.Claims, late+p.Waited, max(most, p.Waiting)
+		}
 	}
 	c.Layers = []plot.Layer{all, waited}
-	c.Summary = fmt.Sprintf("%s, %d of them waited for a running cluster.", humanize.FormatCount(claims, "claim"), min(late, claims))
+	c.Summary = humanize.FormatCount(claims, "claim")
+	if known < claims {
+		c.Summary += fmt.Sprintf(". The waits of %d are known", known)
+	}
+	c.Summary += fmt.Sprintf(", %d of them waited for a running cluster.", min(late, known))
+	if most > 0 {
+		c.Layers = append(c.Layers, waiting)
+		c.Summary += fmt.Sprintf(" At most %d waited at the same time.", most)
+	}
 	return c
 }
 
@@ -177,7 +189,7 @@ func newTable(p plot.Panel, points []report.Point, zone *time.Location) Table {
 		for _, l := range p.Layers {
 			switch {
 			case l.Kind == plot.Band:
-				row = append(row, formatBand(l, i))
+				row = append(row, formatBand(l, i, until))
 			case l.Kind == plot.Bars && strings.HasPrefix(l.Name, "longest"):
 				row = append(row, formatCell(largest(l.Values[i:until])))
 			case l.Kind == plot.Bars:
@@ -191,11 +203,13 @@ func newTable(p plot.Panel, points []report.Point, zone *time.Location) Table {
 	return t
 }
 
-func formatBand(l plot.Layer, i int) string {
-	if math.IsNaN(l.Values[i]) {
+// formatBand writes the average band of some points.
+func formatBand(l plot.Layer, from, until int) string {
+	high := average(l.Values[from:until])
+	if math.IsNaN(high) {
 		return "–"
 	}
-	return formatCell(l.Low[i]) + "–" + formatCell(l.Values[i])
+	return formatCell(average(l.Low[from:until])) + "–" + formatCell(high)
 }
 
 func formatCell(v float64) string {
@@ -205,10 +219,16 @@ func formatCell(v float64) string {
 	return plot.FormatValue(v)
 }
 
+// sum returns the sum of the known values; NaN if there is none.
 func sum(values []float64) float64 {
-	total := 0.0
+	total, known := 0.0, false
 	for _, v := range values {
-		total += v
+		if !math.IsNaN(v) {
+			total, known = total+v, true
+		}
+	}
+	if !known {
+		return math.NaN()
 	}
 	return total
 }

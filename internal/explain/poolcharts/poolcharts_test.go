@@ -76,8 +76,29 @@ func TestEachChartHasWordsAndATable(t *testing.T) {
 	if diff := cmp.Diff([]string{"Mon 2 Mar 05:00", "4", "1"}, charts[1].Table.Rows[2]); diff != "" {
 		t.Errorf("the sum: %s", diff)
 	}
+	if diff := cmp.Diff([]string{"Mon 2 Mar 05:00", "0–2", "1.5", "2"}, charts[3].Table.Rows[2]); diff != "" {
+		t.Errorf("the average band: %s", diff)
+	}
 	if !math.IsNaN(charts[0].Layers[0].Values[0]) || charts[0].Layers[0].Kind != plot.Stack {
 		t.Error("a time in which nobody looked is not a gap")
+	}
+}
+
+// Claims wait, and none was served yet: that is to be seen. Of a claim from before the record, nobody knows whether it waited.
+func TestClaimsThatWaitNow(t *testing.T) {
+	points := newPoints()
+	points[0].Claims = 5
+	points[40].Waiting = 3
+	c := New(points, time.UTC)[1]
+	const want = "99 claims. The waits of 94 are known, 1 of them waited for a running cluster. At most 3 waited at the same time."
+	if c.Summary != want {
+		t.Errorf("%s\nwant %s", c.Summary, want)
+	}
+	if n := len(c.Layers); n != 3 || c.Layers[2].Name != "waiting at the same time" || c.Layers[2].Values[40] != 3 || !math.IsNaN(c.Layers[1].Values[0]) {
+		t.Errorf("%d layers: %+v", n, c.Layers)
+	}
+	if got := c.Table.Rows[0]; got[1] != "7" || got[2] != "0" {
+		t.Errorf("the first row: %v", got)
 	}
 }
 

@@ -29,26 +29,27 @@ type Point struct {
 	Compared bool
 }
 
-// NewPoints returns the points of a time, one for each step, which is a multiple of a quarter of an hour. A
-// point whose time nobody has looked at is not Known.
-func NewPoints(r *record.Record, from, to time.Time, step time.Duration) []Point {
+// NewPoints returns the points of a time, one for each step, which is a multiple of a quarter of an hour, and begins at a full hour, or
+// at midnight, of the zone. A point whose time nobody has looked at is not Known. Points of more than an hour have no forecasts.
+func NewPoints(r *record.Record, from, to time.Time, step time.Duration, zone *time.Location) []Point {
 	const most = 1000
-	from = from.Truncate(step).UTC()
+	first := quarterOf(from)
+	from = truncateIn(zone, from, min(step, day))
 	n := int(min(max((to.Sub(from)+step-1)/step, 0), most))
 	out := make([]Point, n)
 	seconds := make([]int64, n)
 	for i := range out {
 		out[i].At = from.Add(time.Duration(i) * step)
 	}
-	seen := newSeenClaims(r, from)
+	seen := newSeenClaims(r, first)
 	for i := range r.Quarters {
 		q := &r.Quarters[i]
 		k := int(q.Begin().Sub(from) / step)
-		if q.Begin().Before(from) || k >= n {
+		if q.Begin().Before(first) || k >= n {
 			continue
 		}
 		out[k].add(q, &seconds[k])
-		if f := q.Forecast; f != nil && q.Begin().Equal(out[k].At) {
+		if f := q.Forecast; f != nil && step <= time.Hour && q.Begin().Equal(out[k].At) {
 			out[k].Forecast, out[k].Seen = f, seen.within(q.Start, quartersOfHour)
 			out[k].Compared = hasWholeHour(r.Quarters, i) && !out[k].At.Add(time.Hour).After(r.Until)
 		}
@@ -65,6 +66,15 @@ func NewPoints(r *record.Record, from, to time.Time, step time.Duration) []Point
 		}
 	}
 	return out
+}
+
+const day = 24 * time.Hour
+
+// truncateIn returns the last multiple of a step, by the clock of a zone, up to a moment.
+func truncateIn(zone *time.Location, at time.Time, step time.Duration) time.Time {
+	_, seconds := at.In(zone).Zone()
+	offset := time.Duration(seconds) * time.Second
+	return at.Add(offset).Truncate(step).Add(-offset).UTC()
 }
 
 // add adds a quarter to a point, whose clusters are cluster-seconds until all were added.

@@ -111,7 +111,7 @@ func TestCostsByDepthOfSleep(t *testing.T) {
 
 func TestPointsOfAChart(t *testing.T) {
 	r := newRecord()
-	p := NewPoints(r, noon.Add(-time.Hour), noon.AddDate(0, 0, 2), time.Hour)
+	p := NewPoints(r, noon.Add(-time.Hour), noon.AddDate(0, 0, 2), time.Hour, time.UTC)
 	if len(p) != 49 {
 		t.Fatalf("%d points", len(p))
 	}
@@ -126,15 +126,31 @@ func TestPointsOfAChart(t *testing.T) {
 	if last := p[48]; !last.Known || last.Waited != 0 {
 		t.Errorf("the last hour: %+v", last)
 	}
-	for _, one := range NewPoints(r, noon, noon.Add(2*time.Hour), record.QuarterLength) {
+	for _, one := range NewPoints(r, noon, noon.Add(2*time.Hour), record.QuarterLength, time.UTC) {
 		if (one.Claims == 1) != (one.At.Minute() == 15) {
 			t.Errorf("%s has %d claims", one.At, one.Claims)
 		}
 	}
-	if got := NewPoints(r, noon, noon.AddDate(0, 0, -1), time.Hour); len(got) != 0 {
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	daily := NewPoints(r, noon.AddDate(0, 0, -2), noon.AddDate(0, 0, 2), 24*time.Hour, newYork)
+	claims := 0
+	for _, one := range daily {
+		claims += one.Claims
+		if one.At.In(newYork).Hour() != 0 || one.Forecast != nil {
+			t.Errorf("a day: %+v", one)
+		}
+	}
+	total := New(r, Options{From: noon.AddDate(0, 0, -2), To: noon.AddDate(0, 0, 2)}).Claims.Total
+	if len(daily) != 5 || claims != total {
+		t.Errorf("%d days with %d claims, and the report has %d", len(daily), claims, total)
+	}
+	if got := NewPoints(r, noon, noon.AddDate(0, 0, -1), time.Hour, time.UTC); len(got) != 0 {
 		t.Errorf("a time that ends before it begins: %d points", len(got))
 	}
-	if got := NewPoints(r, noon, noon.AddDate(9, 0, 0), time.Hour); len(got) != 1000 {
+	if got := NewPoints(r, noon, noon.AddDate(9, 0, 0), time.Hour, time.UTC); len(got) != 1000 {
 		t.Errorf("nine years: %d points", len(got))
 	}
 }
