@@ -15,6 +15,8 @@ LDFLAGS       := -s -w -X hotspare.io/hotspare/internal/version.version=$(VERSIO
 export CGO_ENABLED := 0
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
 RACE_TEST := $(if $(RACE),CGO_ENABLED=1) go test -vet=off $(RACE)
+# Many tests wait for programs and clocks: four packages at a time keep two processors busy.
+TOGETHER := -p $(shell expr $$(nproc) \* 2)
 BUILD := go build -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help
@@ -53,8 +55,8 @@ LINKING := ./cmd/... ./internal/cloud/aws/... ./internal/cloud/azure ./internal/
 # test/e2e comes last and alone: its clusters keep two processors busy.
 .PHONY: test
 test: build bin/helm ## Run all tests, those of packages with goroutines under the race detector.
-	go test -vet=off -shuffle=on $(COMPUTING) $(LINKING) $$(go list ./... | grep -vxFf <($(CONCURRENT)))
-	$(RACE_TEST) -shuffle=on -timeout 30m $$(go list ./recipes ./... | grep -xFf <($(CONCURRENT)) | grep -vxFf <(go list $(COMPUTING) $(LINKING) ./test/e2e))
+	go test $(TOGETHER) -vet=off -shuffle=on $(COMPUTING) $(LINKING) $$(go list ./... | grep -vxFf <($(CONCURRENT)))
+	$(RACE_TEST) $(TOGETHER) -shuffle=on -timeout 30m $$(go list ./recipes ./... | grep -xFf <($(CONCURRENT)) | grep -vxFf <(go list $(COMPUTING) $(LINKING) ./test/e2e))
 	$(RACE_TEST) -shuffle=on -timeout 120m ./test/e2e
 	@$(MAKE) --no-print-directory test-hivetypes
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
-	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/pool/sizeestimate"
 )
@@ -97,7 +97,7 @@ func (a commands) measureDurations(ctx context.Context, h *base.Hub, name string
 		if m.InstallTook > 0 {
 			installs = append(installs, m.InstallTook)
 		}
-		if m.ResumeTook > 0 && !cloud.DepthStop.IsDeeperThan(cloud.Depth(m.ResumedFrom)) { // a shallow depth has room for few clusters
+		if m.ResumeTook > 0 && cmp.Or(m.ResumedFrom, hivev1.DepthStop) == hivev1.DepthStop { // a shallow depth has room for few clusters
 			resumes = append(resumes, m.ResumeTook)
 		}
 	}
