@@ -69,6 +69,14 @@ func (h *History) Bins() []Bin { return slices.Clone(h.bins) }
 // Gaps returns the times during which nobody looked, oldest first.
 func (h *History) Gaps() []Gap { return slices.Clone(h.gaps) }
 
+// Newest returns when the newest bin begins; zero if there is none.
+func (h *History) Newest() time.Time {
+	if len(h.bins) == 0 {
+		return time.Time{}
+	}
+	return h.bins[len(h.bins)-1].Begin()
+}
+
 // Claims returns the number of recorded claims.
 func (h *History) Claims() int {
 	n := 0

@@ -533,6 +533,42 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
+// A clock is nine hours ahead for a while, as that of a computer that keeps local time, and is then corrected. Nothing waits nine hours.
+func TestAClockThatWasAhead(t *testing.T) {
+	for name, restarted := range map[string]bool{"in the same process": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			for range 300 {
+				h.claim(true)
+				h.pass(time.Minute)
+			}
+			right := h.now
+			for range 5 {
+				h.now = right.Add(9 * time.Hour)
+				h.pass(time.Minute)
+				h.t.Note(Note{}, h.now)
+			}
+			h.now = right.Add(10 * time.Minute)
+			if restarted {
+				h.restart(true)
+			}
+			if h.t.IsAhead(h.now) {
+				t.Fatal("the record waits for the wrong time")
+			}
+			h.pass(time.Minute)
+			h.claim(true)
+			h.pass(time.Minute)
+			h.wantClaims(301)
+			if at := h.t.Learned.At; at.After(h.now.Add(time.Hour)) {
+				t.Errorf("learned until %s", at)
+			}
+			if !h.t.Until.Equal(h.now) {
+				t.Errorf("recorded until %s, want %s", h.t.Until, h.now)
+			}
+		})
+	}
+}
+
 func TestWhatIsNoRecordIsRefused(t *testing.T) {
 	h := newHub(t)
 	h.clusters = []Cluster{{Name: "a", Install: &Duration{Cluster: "a", At: noon, Seconds: 60}}}

@@ -120,11 +120,14 @@ func NewTracker(r *Record) *Tracker {
 	return t
 }
 
-// Observe records what has happened since the last call. It ignores a moment before the last one: the
-// clock was set back, and it waits until the clock is there again. The zero objective stands for the last one.
+// Observe records what has happened since the last call. It ignores a moment before the last claim: the
+// clock was set back, and it waits until the clock is there again. If there is no claim from later, a clock was ahead. The zero objective stands for the last one.
 func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 	if t.IsAhead(o.Now) {
 		return
+	}
+	if t.rewind(o.Now) {
+		t.Learned, t.notedAt, t.changed = nil, time.Time{}, true
 	}
 	if objective == (sizing.Objective{}) {
 		objective = t.lastObjective()
@@ -162,9 +165,6 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 		t.Until = o.Now
 	}
 }
-
-// IsAhead reports whether the record ends after a moment by more than clocks differ.
-func (t *Tracker) IsAhead(now time.Time) bool { return t.Until.After(now.Add(maxAhead)) }
 
 // addClaims records new claims, and outcomes of the others. It adds them to learned unless that is nil.
 func (t *Tracker) addClaims(o Objects, from time.Time, learned *sizing.Learned) {
