@@ -51,12 +51,15 @@ LINKING := ./cmd/... ./internal/cloud/aws/... ./internal/cloud/azure ./internal/
 	./internal/embedded/controlplane/etcddata ./internal/embedded/controlplane/lazyopenapi ./internal/embedded/controlplane/resourcemetrics \
 	./internal/embedded/hub ./internal/embedded/spoke ./internal/embedded/spoke/containernode ./internal/embedded/spoke/signer ./internal/manager ./internal/platform ./internal/up
 
-# make verify runs the checks of go vet. recipes comes first: its programs run one after the other, beside the other packages.
+# make verify runs the checks of go vet, so the tests do without. Packages whose tests mostly wait, one after the other, come first, beside the other packages.
+WAITING      := ./test/docs ./internal/embedded/controlplane/etcddata ./internal/embedded/controlplane/etcdclient
+RACE_WAITING := ./recipes ./internal/install/job ./internal/recipe ./internal/install/local
+
 # test/e2e comes last and alone: its clusters keep two processors busy.
 .PHONY: test
 test: build bin/helm ## Run all tests, those of packages with goroutines under the race detector.
-	go test $(TOGETHER) -vet=off -shuffle=on $(COMPUTING) $(LINKING) $$(go list ./... | grep -vxFf <($(CONCURRENT)))
-	$(RACE_TEST) $(TOGETHER) -shuffle=on -timeout 30m $$(go list ./recipes ./... | grep -xFf <($(CONCURRENT)) | grep -vxFf <(go list $(COMPUTING) $(LINKING) ./test/e2e))
+	go test $(TOGETHER) -vet=off -shuffle=on $(WAITING) $(COMPUTING) $(LINKING) $$(go list ./... | grep -vxFf <($(CONCURRENT)))
+	$(RACE_TEST) $(TOGETHER) -shuffle=on -timeout 30m $$(go list $(RACE_WAITING) ./... | grep -xFf <($(CONCURRENT)) | grep -vxFf <(go list $(COMPUTING) $(LINKING) ./test/e2e))
 	$(RACE_TEST) -shuffle=on -timeout 120m ./test/e2e
 	@$(MAKE) --no-print-directory test-hivetypes
 
