@@ -16,7 +16,7 @@ export CGO_ENABLED := 0
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
 RACE_TEST := $(if $(RACE),CGO_ENABLED=1) go test -vet=off $(RACE)
 # Many tests wait for programs and clocks: four packages at a time keep two processors busy.
-TOGETHER := -p $(shell expr $$(nproc) \* 2)
+TOGETHER := -p $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) )))
 BUILD := go build -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help

@@ -29,7 +29,8 @@ func TestWhoMayWriteTheRecordOfAPool(t *testing.T) {
 		"a record that becomes a ConfigMap":     {"dev", "-", []string{other}, refused},
 		"the record of another pool":            {"other", "dev", []string{other}, refused},
 		"the record of two own pools":           {"other", "dev", []string{other, dev}, ""},
-		"the record of no pool":                 {"", "", []string{dev, other}, `of ClusterPool ""`},
+		"the record of a pool that is taken":    {"dev", "other", []string{other}, refused},
+		"a label without a pool":                {"", "", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var old map[string]any

@@ -40,17 +40,19 @@ func (s Snapshot) currentRecord(target hivev1.PowerState, act Action, now time.T
 	return r
 }
 
-// wakeDepth returns the depth from which a cluster wakes that hibernates, or is about to: then it is the depth of its deepest machine or,
-// if one is awake, the depth that was asked for.
+// wakeDepth returns the depth from which a cluster wakes that hibernates, or is about to: then it is the depth of the deepest machine that
+// sleeps already or, if none does, the shallowest one of the platform, because such a resume is short.
 func (s Snapshot) wakeDepth() string {
 	if s.Record.FinishedAt != nil || len(s.Machines) == 0 {
 		return s.Record.Depth
 	}
-	if slices.ContainsFunc(s.Machines, func(m cloud.Machine) bool { return m.State != cloud.Stopped }) {
-		return string(s.TargetDepth())
-	}
 	var r record
-	s.recordDepth(&r)
+	asleep := s
+	asleep.Machines = slices.DeleteFunc(slices.Clone(s.Machines), func(m cloud.Machine) bool { return m.State != cloud.Stopped })
+	if asleep.recordDepth(&r); r.Depth == "" {
+		asleep.WantedDepth = cloud.DepthFreeze
+		r.Depth = string(asleep.TargetDepth())
+	}
 	return r.Depth
 }
 

@@ -622,7 +622,7 @@ func TestABusyRecordIsEnough(t *testing.T) {
 	begin := monday.AddDate(0, 0, -14)
 	for at := begin; at.Before(monday); at = at.Add(30 * time.Second) {
 		for i := range 12 {
-			h.Add(fmt.Sprint(i), at, false, at)
+			h.Add(fmt.Sprint(at, i), at, false, at)
 		}
 	}
 	s := given()

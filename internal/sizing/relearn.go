@@ -1,7 +1,6 @@
 package sizing
 
 import (
-	"slices"
 	"time"
 
 	"hotspare.io/hotspare/internal/sizing/calendar"
@@ -12,12 +11,11 @@ import (
 // imported. The record has no times within a quarter of an hour; Relearn puts as many claims into one
 // minute as the record says, and spreads the others evenly. The calendar is nil if there is none.
 func Relearn(h *demand.History, since time.Time, o Objective, d Durations, zone string, c *calendar.Calendar, now time.Time) *Learned {
-	all := slices.DeleteFunc(h.Bins(), func(b demand.Bin) bool { return b.Begin().Before(now.Add(-maxLearned)) })
-	bins, gaps := newestBins(all), h.Gaps()
-	l := NewLearned(beginOfLearning(bins, since, len(bins) < len(all), now), zone)
+	bins, gaps := newestBins(h.Bins()), h.Gaps()
+	l := NewLearned(beginOfLearning(bins, since, len(bins) < len(h.Bins()), now), zone)
 	l.SetCalendar(c)
 	l.SetLeads(o, d)
-	l.countCutBins(all[:len(all)-len(bins)], bins)
+	l.countCutBins(h.Bins()[:len(h.Bins())-len(bins)], bins)
 	for _, b := range bins {
 		if b.Begin().After(now) {
 			break

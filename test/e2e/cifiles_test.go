@@ -114,8 +114,10 @@ func TestAJobOfGitLabGetsACluster(t *testing.T) {
 	get(t, h, claim)
 	killed := time.Now()
 	lost.kill(t)
-	idle(func() { h.gone(t, claim) })
-	t.Logf("the claim is gone %s after the runner", time.Since(killed).Round(time.Second))
+	idle(func() {
+		h.gone(t, claim)
+		t.Logf("the claim is gone %s after the runner", time.Since(killed).Round(time.Second))
+	})
 }
 
 // The Task of Tekton runs a script with a cluster, ends as the script does, and releases the cluster.

@@ -227,8 +227,10 @@ func TestAJobClaimsWithItsTokenAndIsKilled(t *testing.T) {
 	t.Log("the runner is killed: hotspare releases the claim")
 	killed := time.Now()
 	job.kill(t)
-	idle(func() { h.gone(t, claim) })
-	t.Logf("the claim is gone %s after the runner", time.Since(killed).Round(time.Second))
+	idle(func() {
+		h.gone(t, claim)
+		t.Logf("the claim is gone %s after the runner", time.Since(killed).Round(time.Second))
+	})
 	if strings.Contains(job.output.String(), jobSecret) || strings.Contains(job.output.String(), "eyJ") {
 		t.Errorf("the job printed a secret:\n%s", &job.output)
 	}

@@ -114,8 +114,10 @@ func TestTheClusterOfAKilledClaimRunIsReleased(t *testing.T) {
 	}
 	killed := time.Now()
 	_ = cmd.Wait() // it was killed
-	idle(func() { h.gone(t, claim) })
-	t.Logf("released %s after the kill", time.Since(killed).Round(time.Millisecond))
+	idle(func() {
+		h.gone(t, claim)
+		t.Logf("released %s after the kill", time.Since(killed).Round(time.Millisecond))
+	})
 	h.gone(t, cluster(claim.Spec.Namespace))
 	h.settled(t, pool)
 }

@@ -69,11 +69,12 @@ func inParallel(t *testing.T, hubs int) {
 	turns.arrive(t, hubs)
 }
 
-// announce says that so many calls of arrive follow.
+// announce says that so many more calls of arrive follow, or fewer if n is negative.
 func (q *turnQueue) announce(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.announced += n
+	q.admit()
 }
 
 // arrive waits until it is the turn of t, which was announced. Its place is free again when t and its subtests have ended.
@@ -97,7 +98,8 @@ func (q *turnQueue) takeHub(t *testing.T) {
 	t.Cleanup(func() { q.leave(0, 1) })
 }
 
-// idle runs a function that only waits, and lets another test run meanwhile.
+// idle runs a function that only waits, and lets another test run meanwhile. It returns when there is a place again, so measure times in
+// the function. Do not call it in a parallelSubtest: its parent has the place.
 func idle(wait func()) {
 	turns.leave(1, 0)
 	defer turns.enter(&turn{rank: -1, places: 1})

@@ -20,6 +20,7 @@ import (
 // refusals are why the API server refuses what a pass writes to the pool; empty if it does not.
 type refusals struct{ counts, ladder string }
 
+// String returns the sentences; each begins with a capital letter.
 func (r refusals) String() string {
 	return strings.Join(slices.DeleteFunc([]string{r.counts, r.ladder}, func(text string) bool { return text == "" }), " ")
 }

@@ -234,6 +234,7 @@ func TestARefusedLadderStopsNothing(t *testing.T) {
 	h.run(5 * time.Minute)
 	want(t, "the pool", h.counts(), "3 of 20")
 	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "False Refused")
+	want(t, "the counts are set by", h.policy().Status.CountsSetBy, v1alpha1.CountsSetByPolicy)
 	if says := h.message(v1alpha1.PolicyApplied); !strings.Contains(says, "The API server refuses to set annotation hotspare.io/sleep-ladder to freeze:1: ") {
 		t.Error(says)
 	}

@@ -77,7 +77,7 @@ func (r *Reconciler) reportStatus(ctx context.Context, p *v1alpha1.PoolPolicy, s
 	known := p.Status.ManualChange
 	st := newStatus(s, plan, refused.counts == "")
 	applied := describeApplied(p, s, plan, refused.String())
-	if applied.status == metav1.ConditionTrue {
+	if s.snapshot.Auto && plan.Manual == nil && refused.counts == "" {
 		st.CountsSetBy = v1alpha1.CountsSetByPolicy
 	}
 	if err := r.patchStatus(ctx, p, st, understood, describeReady(plan), applied, describeRecord(s.record, r.Clock.Now())); err != nil {
@@ -233,8 +233,8 @@ func describeApplied(p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, r
 		}
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonManualChange, fmt.Sprintf(
 			"The counts were changed by hand%s, and hotspare keeps them until midnight in %s, %s."+
-				" To end this now, a user who may patch both the policy and the pool can run: kubectl annotate -n %s poolpolicy %s %s=",
-			by, s.policy.Zone, plan.Manual.Until.Format(time.RFC3339), p.Namespace, p.Name, v1alpha1.AnnotationResumeSizing))
+				" To end this now, a user who may patch both the policy and the pool can run: kubectl annotate -n %s poolpolicy %s %s=%s",
+			by, s.policy.Zone, plan.Manual.Until.Format(time.RFC3339), p.Namespace, p.Name, v1alpha1.AnnotationResumeSizing, refusal))
 	case refusal != "":
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonRefused, refusal)
 	default:

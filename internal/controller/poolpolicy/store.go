@@ -115,7 +115,7 @@ func aheadProblem(t *record.Tracker, pool types.NamespacedName, now time.Time) *
 
 func futureProblem(name string) *obstacle {
 	return &obstacle{v1alpha1.ReasonRecordFromFuture, fmt.Sprintf(
-		"The record in ConfigMap %s has claims from the future, so a clock is or was wrong: it is neither used nor changed until then."+
+		"The record of claims in ConfigMap %s ends in the future, so a clock is or was wrong: it is neither used nor changed until then."+
 			" Correct the clock, or delete the ConfigMap to begin a record.", name)}
 }
 

@@ -111,7 +111,7 @@ func newClaimChart(points []report.Point) Chart {
 		claims += p.Claims
 		if p.Known {
 			waited.Values[i], waiting.Values[i] = float64(min(p.Waited, p.Claims)), float64(p.Waiting)
-			known, late, most = known+p.Claims, late+p.Waited, max(most, p.Waiting)
+			known, late, most = known+min(p.Judged, p.Claims), late+p.Waited, max(most, p.Waiting)
 		}
 	}
 	c.Layers = []plot.Layer{all, waited}

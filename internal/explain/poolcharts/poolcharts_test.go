@@ -25,7 +25,7 @@ func newPoints() []report.Point {
 		if i == 0 {
 			continue
 		}
-		p.Known, p.Noted, p.Claims = true, true, 2
+		p.Known, p.Noted, p.Claims, p.Judged = true, true, 2, 2
 		p.Clusters[record.Running], p.Clusters[record.Hibernating], p.Clusters[record.Claimed] = 1, 3, 7
 		p.Recommended = sizing.Setting{Running: 2, Size: 4}
 		p.Forecast, p.Seen, p.Compared = &sizing.Forecast{Mean: 1.5, High: 3 - i%2*2}, 2, i < 47
@@ -88,9 +88,9 @@ func TestEachChartHasWordsAndATable(t *testing.T) {
 func TestClaimsThatWaitNow(t *testing.T) {
 	points := newPoints()
 	points[0].Claims = 5
-	points[40].Waiting = 3
+	points[40].Waiting, points[40].Claims = 3, 5 // three of them wait
 	c := New(points, time.UTC)[1]
-	const want = "99 claims. The waits of 94 are known, 1 of them waited for a running cluster. At most 3 waited at the same time."
+	const want = "102 claims. The waits of 94 are known, 1 of them waited for a running cluster. At most 3 waited at the same time."
 	if c.Summary != want {
 		t.Errorf("%s\nwant %s", c.Summary, want)
 	}

@@ -18,8 +18,6 @@ const (
 	// maxSeen limits the claims that are recognized when they are added again, maxGaps the gaps.
 	maxSeen = 4096
 	maxGaps = 200
-	// firstQuarter is the first quarter of an hour of 2000: no claim is older.
-	firstQuarter = 946_684_800 / quarter
 	// maxAhead is how far in the future a claim may seem to be: clocks differ.
 	maxAhead = time.Hour
 )
@@ -69,14 +67,6 @@ func (h *History) Bins() []Bin { return slices.Clone(h.bins) }
 // Gaps returns the times during which nobody looked, oldest first.
 func (h *History) Gaps() []Gap { return slices.Clone(h.gaps) }
 
-// Newest returns when the newest bin begins; zero if there is none.
-func (h *History) Newest() time.Time {
-	if len(h.bins) == 0 {
-		return time.Time{}
-	}
-	return h.bins[len(h.bins)-1].Begin()
-}
-
 // Claims returns the number of recorded claims.
 func (h *History) Claims() int {
 	n := 0
@@ -93,7 +83,7 @@ func (h *History) Add(id string, at time.Time, late bool, now time.Time) bool {
 	if at.After(now.Add(maxAhead)) || at.Before(now.AddDate(0, 0, -keepDays)) {
 		return false
 	}
-	key := hashClaim(id, at)
+	key := hashClaim(id)
 	if slices.Contains(h.seen, key) {
 		return false
 	}
@@ -135,10 +125,9 @@ func (h *History) ImportedUntil() time.Time {
 	return time.Unix(h.imported*quarter, 0).UTC()
 }
 
-func hashClaim(id string, at time.Time) uint64 {
+func hashClaim(id string) uint64 {
 	f := fnv.New64a()
 	f.Write([]byte(id))
-	f.Write([]byte(at.UTC().Format(time.RFC3339)))
 	return f.Sum64()
 }
 
@@ -160,11 +149,6 @@ func (h *History) AddLate(at time.Time) {
 	if b := h.binAt(at.Unix() / quarter); b.Late < b.Claims {
 		b.Late++
 	}
-}
-
-// Has reports whether a claim was recorded, as far as that is known: of the latest claims only.
-func (h *History) Has(id string, at time.Time) bool {
-	return slices.Contains(h.seen, hashClaim(id, at))
 }
 
 // binAt returns the bin that has a quarter of an hour. It adds one if there is none.
@@ -202,16 +186,10 @@ func (h *History) AddGap(from, to time.Time) {
 
 // Compact turns old bins into hours, and drops the oldest and those that are in the future by more
 // than an hour; it cuts gaps in the same way. Call it before the record is stored and after it was read: a forged record
-// may contain any times. Ages are relative to the newest bin: a clock that was years ahead for a minute
-// drops no claims.
+// may contain any times.
 func (h *History) Compact(now time.Time) {
-	newest := now.Add(maxAhead).Unix() / quarter
-	h.cutGaps(now.AddDate(0, 0, -keepDays).UTC(), now.Add(maxAhead).UTC())
-	if begin := h.newestBefore(newest); begin.Before(now) {
-		now = begin
-	}
 	wideBefore := now.AddDate(0, 0, -fineDays).Unix() / quarter / hourBins * hourBins
-	oldest := max(now.AddDate(0, 0, -keepDays).Unix()/quarter, firstQuarter)
+	oldest, newest := now.AddDate(0, 0, -keepDays).Unix()/quarter, now.Add(maxAhead).Unix()/quarter
 	var out []Bin
 	for _, b := range h.bins {
 		if b.Start < oldest || b.Start > newest {
@@ -227,16 +205,7 @@ func (h *History) Compact(now time.Time) {
 		out = append(out, b)
 	}
 	h.bins = out
-}
-
-// newestBefore returns when the newest bin begins that begins at or before a quarter of an hour; zero if none does.
-func (h *History) newestBefore(start int64) time.Time {
-	for _, b := range slices.Backward(h.bins) {
-		if b.Start <= start {
-			return b.Begin()
-		}
-	}
-	return time.Time{}
+	h.cutGaps(now.AddDate(0, 0, -keepDays).UTC(), now.Add(maxAhead).UTC())
 }
 
 // cutGaps keeps the parts of the gaps that lie between two times.

@@ -64,26 +64,6 @@ func TestWhatIsIgnored(t *testing.T) {
 	}
 }
 
-// A clock is three years ahead when the record is written, and right afterwards.
-func TestAClockThatWasFarAheadDropsNoClaims(t *testing.T) {
-	var h History
-	for day := range 700 {
-		h.Add(fmt.Sprint(day), now.AddDate(0, 0, day-700), false, now)
-	}
-	h.Compact(now)
-	want := h.Bins()
-	h.Compact(now.AddDate(3, 0, 0))
-	h.Compact(now)
-	if diff := cmp.Diff(want, h.Bins()); diff != "" {
-		t.Error(diff)
-	}
-	h.Add("later", now.AddDate(3, 0, 0), false, now.AddDate(3, 0, 0))
-	h.Compact(now.AddDate(3, 0, 0))
-	if n := h.Claims(); n != 1 {
-		t.Errorf("%d claims, three years later", n)
-	}
-}
-
 func TestTwoBusyYearsFitIntoTheLimit(t *testing.T) {
 	var h History
 	for at := now.AddDate(0, 0, -730); at.Before(now); at = at.Add(15 * time.Minute) {

@@ -239,30 +239,6 @@ func (r *Record) Write(now time.Time) (binaryData map[string][]byte, data map[st
 	return map[string][]byte{ClaimsKey: claims, QuartersKey: quarters}, map[string]string{DetailsKey: details}, nil
 }
 
-// IsAhead reports whether the record ends after a moment by more than clocks differ, and has a claim from then: the clock may be behind.
-func (r *Record) IsAhead(now time.Time) bool {
-	limit := now.Add(maxAhead)
-	return r.Until.After(limit) && r.Demand.Newest().After(limit)
-}
-
-// rewind has a record end now that ends later, and has no claim from then: a clock was ahead for a while, and what was
-// recorded meanwhile has no date. It reports whether it did.
-func (r *Record) rewind(now time.Time) bool {
-	if !r.Until.After(now.Add(maxAhead)) {
-		return false
-	}
-	r.Until = now.UTC()
-	if r.Since.After(now) {
-		r.Since = now.UTC()
-	}
-	r.Demand.Compact(now)
-	r.Quarters = slices.DeleteFunc(r.Quarters, func(q Quarter) bool { return q.Begin().After(now) })
-	for _, all := range []*Durations{&r.Resumes, &r.Installs, &r.ShallowResumes.Freeze, &r.ShallowResumes.Suspend} {
-		*all = slices.DeleteFunc(*all, func(d Duration) bool { return d.At.After(now.Add(maxGap)) })
-	}
-	return true
-}
-
 // ErrFuture is the error of a record that ends in the future: the clock of this machine or of the one
 // that wrote it is wrong. The record itself is whole.
 var ErrFuture = errors.New("it ends in the future")
@@ -280,7 +256,6 @@ func Read(binaryData map[string][]byte, data map[string]string, now time.Time) (
 		r.Quarters = nil
 		return r, fmt.Errorf("its key %s: it ends after the record, at %s", QuartersKey, r.Until.UTC().Format(time.RFC3339)), nil
 	}
-	r.rewind(now)
 	r.Quarters.trim(now)
 	return r, nil, nil
 }
@@ -297,7 +272,7 @@ func Decode(claims []byte, details string, now time.Time) (*Record, error) {
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("its key %s: %w", DetailsKey, err)
 	}
-	if r.IsAhead(now) {
+	if r.Until.After(now.Add(maxAhead)) {
 		return nil, fmt.Errorf("%w, at %s", ErrFuture, r.Until.UTC().Format(time.RFC3339))
 	}
 	r.Demand.Compact(now)

@@ -266,9 +266,12 @@ func TestAClaimThatIsWithdrawnSaysNothing(t *testing.T) {
 // A ClaimPolicy may hold a claim after the record has seen it. It is no demand while it is held, and the same claim afterwards.
 func TestAClaimThatIsHeldLaterCountsOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
-		admitted bool
-		want     float64 // outcomes
-	}{"admitted": {true, 1}, "deleted while it is held": {false, 0}} {
+		admitted, restarted bool
+		want                float64 // outcomes
+	}{
+		"admitted": {true, false, 1}, "deleted while it is held": {false, false, 0},
+		"admitted after a restart": {true, true, 0}, // its outcome is not known to the new process
+	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
 			h.pass(0)
@@ -276,6 +279,9 @@ func TestAClaimThatIsHeldLaterCountsOnce(t *testing.T) {
 			h.pass(time.Second)
 			h.held, h.claims = []string{"claim-1"}, nil
 			h.pass(time.Hour)
+			if tc.restarted {
+				h.restart(true)
+			}
 			if h.held = nil; tc.admitted {
 				h.claims = []Claim{{ID: "claim-1", Created: h.now, Running: h.now, AtOnce: true}}
 			}
@@ -533,39 +539,71 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// A clock is nine hours ahead for a while, as that of a computer that keeps local time, and is then corrected. Nothing waits nine hours.
+// A clock is ahead for a while, as that of a computer that keeps local time, and is then corrected. Nothing waits until it gets there again,
+// and nothing of that time counts.
 func TestAClockThatWasAhead(t *testing.T) {
-	for name, restarted := range map[string]bool{"in the same process": false, "after a restart": true} {
+	for name, ahead := range map[string]time.Duration{"nine hours": 9 * time.Hour, "twenty days": 480 * time.Hour, "three years": 3 * 365 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
+			h.clusters = []Cluster{{Name: "a", Created: noon}}
 			for range 300 {
 				h.claim(true)
 				h.pass(time.Minute)
 			}
-			right := h.now
+			h.t.Demand.AddGap(noon.Add(-9*time.Hour), noon.Add(-6*time.Hour))
+			h.t.RefusedDepths.Freeze = noon
+			h.t.MarkSaved(h.now)
+			right, hours, quarters, gaps := h.now, h.t.RunningHours, len(h.t.Quarters), h.t.Demand.Gaps()
+			h.now = h.now.Add(ahead)
+			h.clusters[0].Depth, h.clusters[0].WantedDepth, h.clusters[0].State = cloud.DepthStop, cloud.DepthFreeze, Hibernating
+			h.clusters[0].AsleepSince = h.now
 			for range 5 {
-				h.now = right.Add(9 * time.Hour)
 				h.pass(time.Minute)
 				h.t.Note(Note{}, h.now)
+				if h.t.NeedsSave(h.now) {
+					t.Fatal("the wrong time is saved")
+				}
 			}
-			h.now = right.Add(10 * time.Minute)
-			if restarted {
-				h.restart(true)
-			}
+			h.clusters[0] = Cluster{Name: "a", Created: noon}
+			h.now = right.Add(6 * time.Minute)
 			if h.t.IsAhead(h.now) {
 				t.Fatal("the record waits for the wrong time")
 			}
-			h.pass(time.Minute)
+			h.pass(0)
 			h.claim(true)
 			h.pass(time.Minute)
 			h.wantClaims(301)
-			if at := h.t.Learned.At; at.After(h.now.Add(time.Hour)) {
-				t.Errorf("learned until %s", at)
+			if diff := cmp.Diff(gaps, h.t.Demand.Gaps()); diff != "" {
+				t.Error(diff)
 			}
-			if !h.t.Until.Equal(h.now) {
-				t.Errorf("recorded until %s, want %s", h.t.Until, h.now)
+			if want := hours + 7.0/60; math.Abs(h.t.RunningHours-want) > 1e-9 || h.t.HibernatingHours != 0 {
+				t.Errorf("%g hours, want %g", h.t.RunningHours, want)
+			}
+			if n := len(h.t.Quarters); n < quarters || n > quarters+1 {
+				t.Errorf("%d quarters, want %d", n, quarters)
+			}
+			if !h.t.RefusedDepths.Freeze.Equal(noon) || h.t.Learned.At.After(h.now) || !h.t.Until.Equal(h.now) || !h.t.NeedsSave(h.now.Add(saveInterval)) {
+				t.Errorf("refused at %s, learned until %s, recorded until %s", h.t.RefusedDepths.Freeze, h.t.Learned.At, h.t.Until)
 			}
 		})
+	}
+}
+
+// The record of a quiet time is saved as before once it is clear that the clock is right.
+func TestATimeWithoutAPassIsSavedLater(t *testing.T) {
+	h := newHub(t)
+	h.pass(0)
+	h.t.MarkSaved(h.now)
+	h.pass(5 * time.Hour)
+	minutes := 0
+	for ; !h.t.NeedsSave(h.now) && minutes < 100; minutes++ {
+		h.pass(time.Minute)
+	}
+	if want := int(jumpDelay/time.Minute) + 1; minutes != want {
+		t.Errorf("saved after %d minutes, want %d", minutes, want)
+	}
+	if n := len(h.t.Demand.Gaps()); n != 1 {
+		t.Errorf("%d gaps", n)
 	}
 }
 

@@ -94,6 +94,9 @@ type Tracker struct {
 	// record was saved last.
 	changed bool
 	savedAt time.Time
+	// beforeJump is the record from before the clock has jumped to jumpedAt; nil if it has not, or if that is long ago.
+	beforeJump *saved
+	jumpedAt   time.Time
 	// noted is what was noted last, and when; notedAt is zero before the first Note.
 	noted   Note
 	notedAt time.Time
@@ -120,15 +123,13 @@ func NewTracker(r *Record) *Tracker {
 	return t
 }
 
-// Observe records what has happened since the last call. It ignores a moment before the last claim: the
-// clock was set back, and it waits until the clock is there again. If there is no claim from later, a clock was ahead. The zero objective stands for the last one.
+// Observe records what has happened since the last call. It ignores a moment before the last one: the
+// clock was set back, and it waits until the clock is there again. If the clock was ahead for a while, it forgets that. The zero objective stands for the last one.
 func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 	if t.IsAhead(o.Now) {
 		return
 	}
-	if t.rewind(o.Now) {
-		t.Learned, t.notedAt, t.changed = nil, time.Time{}, true
-	}
+	t.undoJump(o.Now)
 	if objective == (sizing.Objective{}) {
 		objective = t.lastObjective()
 	}
@@ -139,6 +140,7 @@ func (t *Tracker) Observe(o Objects, objective sizing.Objective, zone string) {
 		t.Since, t.Until, from = o.Now, o.Now, o.Now
 		t.changed = true
 	case o.Now.Sub(from) > maxGap:
+		t.keepBeforeJump(o.Now)
 		t.Demand.AddGap(from, o.Now)
 		t.changed = true
 		if t.Learned != nil {
@@ -342,7 +344,7 @@ func (t *Tracker) addHours(from time.Time, o Objects) {
 // NeedsSave reports whether the record should be written now.
 func (t *Tracker) NeedsSave(now time.Time) bool {
 	age := now.Sub(t.savedAt)
-	return !t.IsAhead(now) && (t.savedAt.IsZero() || age < 0 || t.changed && age >= saveInterval || age >= heartbeat)
+	return !t.IsAhead(now) && t.beforeJump == nil && (t.savedAt.IsZero() || age < 0 || t.changed && age >= saveInterval || age >= heartbeat)
 }
 
 // HasUnsaved reports whether something was recorded that was not saved.

@@ -147,6 +147,11 @@ func TestPointsOfAChart(t *testing.T) {
 	if len(daily) != 5 || claims != total {
 		t.Errorf("%d days with %d claims, and the report has %d", len(daily), claims, total)
 	}
+	for _, one := range NewPoints(r, time.Date(2026, 3, 8, 17, 0, 0, 0, time.UTC), noon.AddDate(0, 0, 20), 48*time.Hour, newYork) { // clocks go forward that day
+		if one.At.In(newYork).Format("15:04") != "00:00" {
+			t.Errorf("a day begins at %s", one.At.In(newYork))
+		}
+	}
 	if got := NewPoints(r, noon, noon.AddDate(0, 0, -1), time.Hour, time.UTC); len(got) != 0 {
 		t.Errorf("a time that ends before it begins: %d points", len(got))
 	}
