@@ -97,6 +97,14 @@ func startEtcdServer(ctx context.Context, dir, sockets string, log io.Writer, wo
 	}
 }
 
+// Settings of a store with one member.
+const (
+	// catchUpEntries is how many of the last changes raft keeps in memory; 0 would be the default, 5000.
+	catchUpEntries   = 100
+	tickMilliseconds = 50
+	electionTicks    = 5 // the lowest number that etcd accepts
+)
+
 func newEtcdConfig(dir, sockets string, log io.Writer, words *etcdFatalHook) (*embed.Config, error) {
 	client, err := url.Parse(unixSocketURL(sockets, "etcd.sock"))
 	if err != nil {
@@ -113,6 +121,10 @@ func newEtcdConfig(dir, sockets string, log io.Writer, words *etcdFatalHook) (*e
 	// The advertised URLs keep their defaults: they must be host:port, and they are not used, since
 	// there are no peers.
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	// There are no followers that could be slow: entries of which each has an object stay in memory until then.
+	c.SnapshotCatchUpEntries = catchUpEntries
+	// A start waits for the election of its only member: up to the election timeout. A request may take 5 s and twice that.
+	c.TickMs, c.ElectionMs = tickMilliseconds, electionTicks*tickMilliseconds
 	c.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration // not set by NewConfig: every request would log a warning
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newEtcdLogger(log, words))
 	return c, nil
