@@ -312,7 +312,7 @@ var tickSteps = []struct {
 	{14 * day, "2 Jan"},
 }
 
-const hoursOfNoon = 12
+const noonHour = 12
 
 // ticksEvery returns the times at which a clock in the zone shows a multiple of a duration since midnight, or
 // a multiple of days. A time that the clock skips has no tick, and midnight has one at the first time of the day.
@@ -328,7 +328,7 @@ func (a Axis) ticksEvery(every time.Duration, format string, zone *time.Location
 			case at.Hour() == h:
 			case h > 0:
 				continue
-			case at.Hour() > hoursOfNoon: // the last hour of the day before
+			case at.Hour() > noonHour: // the last hour of the day before
 				at = at.Add(time.Hour)
 			}
 			if x := float64(at.Sub(a.Begin)) / float64(span); x >= 0 && x < 1 {

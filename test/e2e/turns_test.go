@@ -61,7 +61,7 @@ type turn struct {
 	admitted chan struct{}
 }
 
-// inParallel lets t run in parallel with others when it is its turn, with so many hubs of its own.
+// inParallel runs t in parallel with others once it is its turn. It starts that many hubs of its own.
 func inParallel(t *testing.T, hubs int) {
 	t.Helper()
 	turns.announce(1)
@@ -69,7 +69,7 @@ func inParallel(t *testing.T, hubs int) {
 	turns.arrive(t, hubs)
 }
 
-// announce says that so many more calls of arrive follow, or fewer if n is negative.
+// announce adds n, which may be negative, to the calls of arrive that are expected.
 func (q *turnQueue) announce(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,14 +106,14 @@ func idle(wait func()) {
 	wait()
 }
 
-// enter waits until v is let in.
-func (q *turnQueue) enter(v *turn) {
-	v.admitted = make(chan struct{})
+// enter waits until next is let in.
+func (q *turnQueue) enter(next *turn) {
+	next.admitted = make(chan struct{})
 	q.mu.Lock()
-	q.waiting = append(q.waiting, v)
+	q.waiting = append(q.waiting, next)
 	q.admit()
 	q.mu.Unlock()
-	<-v.admitted
+	<-next.admitted
 }
 
 // leave frees places and hubs.
@@ -127,12 +127,12 @@ func (q *turnQueue) leave(places, hubs int) {
 // admit lets in whom there is room for, those of the lowest rank first. It is called with mu held.
 func (q *turnQueue) admit() {
 	slices.SortStableFunc(q.waiting, func(a, b *turn) int { return a.rank - b.rank })
-	q.waiting = slices.DeleteFunc(q.waiting, func(v *turn) bool {
-		if v.isEarly && q.announced > 0 || v.places > q.places || v.hubs > q.hubs {
+	q.waiting = slices.DeleteFunc(q.waiting, func(next *turn) bool {
+		if next.isEarly && q.announced > 0 || next.places > q.places || next.hubs > q.hubs {
 			return false
 		}
-		q.places, q.hubs = q.places-v.places, q.hubs-v.hubs
-		close(v.admitted)
+		q.places, q.hubs = q.places-next.places, q.hubs-next.hubs
+		close(next.admitted)
 		return true
 	})
 }

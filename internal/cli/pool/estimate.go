@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli/base"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/pool/sizeestimate"
 )
@@ -91,21 +91,30 @@ func (a commands) measureDurations(ctx context.Context, h *base.Hub, name string
 	if err != nil {
 		return err
 	}
-	var installs, resumes []time.Duration
+	var members []pool.Member
 	for i := range s.SelectPool(p).Clusters.Items {
-		m := facts.ReadMember(&s.SelectPool(p).Clusters.Items[i], a.Clock.Now())
-		if m.InstallTook > 0 {
-			installs = append(installs, m.InstallTook)
-		}
-		if m.ResumeTook > 0 && cmp.Or(m.ResumedFrom, hivev1.DepthStop) == hivev1.DepthStop { // a shallow depth has room for few clusters
-			resumes = append(resumes, m.ResumeTook)
-		}
+		members = append(members, facts.ReadMember(&s.SelectPool(p).Clusters.Items[i], a.Clock.Now()))
 	}
-	q.Install, q.Resume = cmp.Or(q.Install, medianDuration(installs)), cmp.Or(q.Resume, medianDuration(resumes))
+	install, resume := findMedians(members)
+	q.Install, q.Resume = cmp.Or(q.Install, install), cmp.Or(q.Resume, resume)
 	if q.Install == 0 {
 		return fmt.Errorf("pool %s has no installed cluster yet to measure the duration of an install: specify --install", name)
 	}
 	return nil
+}
+
+// findMedians returns the median durations of installs and of resumes from depth stop, at which most clusters sleep; 0 if there is none.
+func findMedians(members []pool.Member) (install, resume time.Duration) {
+	var installs, resumes []time.Duration
+	for _, m := range members {
+		if m.InstallTook > 0 {
+			installs = append(installs, m.InstallTook)
+		}
+		if m.ResumeTook > 0 && cmp.Or(m.ResumedFrom, pool.DepthStop) == pool.DepthStop {
+			resumes = append(resumes, m.ResumeTook)
+		}
+	}
+	return medianDuration(installs), medianDuration(resumes)
 }
 
 // medianDuration returns the median; 0 for an empty list.

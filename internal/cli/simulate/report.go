@@ -127,7 +127,7 @@ func (s *study) addHindsight(r *Report) {
 	}
 	for _, row := range r.Hindsight {
 		if row.Within < s.share {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s serves fewer claims than the objective: %s. With these limits, durations and failures no such setting serves more",
+			r.Notes = append(r.Notes, fmt.Sprintf("%s serves fewer claims than the objective: %s. No such setting was found that serves more with these limits, durations and failures",
 				row.Policy, formatShare(row.Within)))
 		}
 	}

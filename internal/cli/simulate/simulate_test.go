@@ -175,6 +175,16 @@ func TestUnusualTracesAreReplayedAndReported(t *testing.T) {
 	}
 }
 
+// With room for one cluster, no count serves claims that come a minute after each other.
+func TestSettingsInHindsightThatServeTooFewAreNamed(t *testing.T) {
+	_, stderr, err := call(t, "created\n2026-01-02T00:00:00Z\n2026-01-02T00:01:00Z\n2026-01-02T00:02:00Z\n", "--trace", "-", "--train", "0", "--max-size", "1")
+	for _, want := range []string{"static:3 in hindsight serves fewer claims than the objective: 33.33%", "weekly in hindsight serves fewer claims"} {
+		if err != nil || !strings.Contains(stderr, want) {
+			t.Errorf("%q: %v, notes %q", want, err, stderr)
+		}
+	}
+}
+
 func TestTheChartIsReadableByPeopleAndPrograms(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"chart.svg", "chart.png"} {

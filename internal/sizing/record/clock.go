@@ -3,7 +3,7 @@ package record
 import "time"
 
 // jumpDelay is how long a clock that has jumped may be wrong: that of a computer that starts is corrected within minutes. The record is not
-// written meanwhile.
+// written meanwhile, unless MarkUnsaved asks for it.
 const jumpDelay = 15 * time.Minute
 
 // saved is a record as it is written.

@@ -311,7 +311,7 @@ func (d *Details) check() error {
 		d.ShallowHours = sizing.PerShallowDepth[float64]{} // they cost what they cost at stop
 	}
 	for _, all := range []Durations{d.Resumes, d.Installs, d.ShallowResumes.Freeze, d.ShallowResumes.Suspend} {
-		if err := all.check(d.Until); err != nil {
+		if err := all.checkUntil(d.Until); err != nil {
 			return err
 		}
 	}
@@ -329,8 +329,8 @@ func isPart(shallow sizing.PerShallowDepth[float64], all float64) bool {
 	return shallow.Freeze >= 0 && shallow.Suspend >= 0 && sum <= all*(1+1e-9)
 }
 
-// check refuses durations that a record until a moment cannot have.
-func (d Durations) check(until time.Time) error {
+// checkUntil refuses durations that a record until a moment cannot have.
+func (d Durations) checkUntil(until time.Time) error {
 	if len(d) > keptDurations {
 		return fmt.Errorf("it has more than %d durations", keptDurations)
 	}

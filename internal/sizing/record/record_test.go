@@ -605,6 +605,11 @@ func TestATimeWithoutAPassIsSavedLater(t *testing.T) {
 	if n := len(h.t.Demand.Gaps()); n != 1 {
 		t.Errorf("%d gaps", n)
 	}
+	h.pass(5 * time.Hour)
+	h.t.MarkUnsaved() // its ConfigMap would be deleted with an earlier pool of this name
+	if !h.t.NeedsSave(h.now) {
+		t.Error("a record that must be saved at once is not")
+	}
 }
 
 func TestWhatIsNoRecordIsRefused(t *testing.T) {
@@ -691,7 +696,7 @@ func TestForgedRecordsDoNoHarm(t *testing.T) {
 	}
 }
 
-// What a record of this package cannot contain would last: a budget that is spent, and durations that no later one replaces.
+// A forged record must not keep a budget spent, or have durations that no later one replaces.
 func TestForgedDetails(t *testing.T) {
 	h := newHub(t)
 	h.pass(0)

@@ -344,7 +344,8 @@ func (t *Tracker) addHours(from time.Time, o Objects) {
 // NeedsSave reports whether the record should be written now.
 func (t *Tracker) NeedsSave(now time.Time) bool {
 	age := now.Sub(t.savedAt)
-	return !t.IsAhead(now) && t.beforeJump == nil && (t.savedAt.IsZero() || age < 0 || t.changed && age >= saveInterval || age >= heartbeat)
+	isDue := age < 0 || t.changed && age >= saveInterval || age >= heartbeat
+	return !t.IsAhead(now) && (t.savedAt.IsZero() || t.beforeJump == nil && isDue)
 }
 
 // HasUnsaved reports whether something was recorded that was not saved.
