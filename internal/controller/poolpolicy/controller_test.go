@@ -242,6 +242,14 @@ func TestARefusedLadderStopsNothing(t *testing.T) {
 	if h.record() == nil {
 		t.Error("the claims were not saved")
 	}
+	h.scale(7, 9)
+	h.pass()
+	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "False ManualChange")
+	says := h.message(v1alpha1.PolicyApplied)
+	if !strings.Contains(says, "sleep-ladder to freeze:1: ") || !strings.Contains(says, " The counts were changed by hand") || !strings.HasSuffix(says, "hotspare.io/resume-sizing=") {
+		t.Error(says)
+	}
+	h.edit(func(p *v1alpha1.PoolPolicy) { p.Annotations = map[string]string{v1alpha1.AnnotationResumeSizing: ""} })
 	h.refuse = func(client.Object) error { return nil }
 	h.pass()
 	want(t, "Applied", h.says(v1alpha1.PolicyApplied), "True Applied")

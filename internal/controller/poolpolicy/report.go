@@ -231,10 +231,14 @@ func describeApplied(p *v1alpha1.PoolPolicy, s *observation, plan counts.Plan, r
 		if plan.Manual.By != "" {
 			by = " by " + plan.Manual.By
 		}
+		before := ""
+		if refusal != "" {
+			before = refusal + " "
+		}
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonManualChange, fmt.Sprintf(
-			"The counts were changed by hand%s, and hotspare keeps them until midnight in %s, %s."+
-				" To end this now, a user who may patch both the policy and the pool can run: kubectl annotate -n %s poolpolicy %s %s=%s",
-			by, s.policy.Zone, plan.Manual.Until.Format(time.RFC3339), p.Namespace, p.Name, v1alpha1.AnnotationResumeSizing, refusal))
+			"%sThe counts were changed by hand%s, and hotspare keeps them until midnight in %s, %s."+
+				" To end this now, a user who may patch both the policy and the pool can run: kubectl annotate -n %s poolpolicy %s %s=",
+			before, by, s.policy.Zone, plan.Manual.Until.Format(time.RFC3339), p.Namespace, p.Name, v1alpha1.AnnotationResumeSizing))
 	case refusal != "":
 		return isFalse(v1alpha1.PolicyApplied, v1alpha1.ReasonRefused, refusal)
 	default:

@@ -121,7 +121,7 @@ func newEtcdConfig(dir, sockets string, log io.Writer, words *etcdFatalHook) (*e
 	// The advertised URLs keep their defaults: they must be host:port, and they are not used, since
 	// there are no peers.
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	// There are no followers that could be slow: entries of which each has an object stay in memory until then.
+	// No follower can be slow, so few entries stay in memory. Each has an object.
 	c.SnapshotCatchUpEntries = catchUpEntries
 	// A start waits for the election of its only member: up to the election timeout. A request may take 5 s and twice that.
 	c.TickMs, c.ElectionMs = tickMilliseconds, electionTicks*tickMilliseconds
