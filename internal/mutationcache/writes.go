@@ -69,6 +69,13 @@ func (w *Writes[T]) ForgetWrite(obj T) {
 	}
 }
 
+// ForgetKey removes the object of that name, which the cache does not show any more.
+func (w *Writes[T]) ForgetKey(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.written, key)
+}
+
 // AheadOfCache returns the remembered objects that mine accepts and for which the cache is stale:
 // newer ones, whose version is newer than the one that cached returns, and unseen ones, which
 // were created and are not in the cache yet. It does what NewestVersion does for many objects, of

@@ -64,6 +64,15 @@ func TestForget(t *testing.T) {
 	}
 }
 
+func TestForgetKey(t *testing.T) {
+	var w mutationcache.Writes[*corev1.ConfigMap]
+	w.RecordWrite(object("a", "1", "9"), noon)
+	w.ForgetKey(types.NamespacedName{Namespace: "n", Name: "a"})
+	if got := w.NewestVersion(object("a", "1", "8")); got.ResourceVersion != "8" {
+		t.Error("it is still remembered")
+	}
+}
+
 func TestAhead(t *testing.T) {
 	var w mutationcache.Writes[*corev1.ConfigMap]
 	for _, o := range []*corev1.ConfigMap{

@@ -9,7 +9,8 @@ import (
 
 // Decide returns the plan for a snapshot. The order of its parts matters: it retires clusters
 // before it counts anything, serves claims before it sets power, so that only claims that still
-// wait ask for more, and creates clusters before it replaces any.
+// wait ask for more, and creates clusters before it sets power, which it sets for new ones, too, and
+// before it replaces any.
 func Decide(s Snapshot) Plan {
 	if s.Unreadable != "" {
 		return Plan{Report: Report{Unreadable: s.Unreadable, Words: "not reconciled: " + s.Unreadable}}
@@ -26,9 +27,9 @@ func Decide(s Snapshot) Plan {
 	d.completeBindings()
 	if !d.Settings.Deleting {
 		d.bindWaitingClaims()
-		d.setPowerStates()
 		d.completeCreations()
 		d.createMissing()
+		d.setPowerStates()
 		d.replaceBroken()
 		d.deleteSurplus()
 		d.bootstrapOlder()
@@ -127,24 +128,25 @@ func (d *draft) deleteUnclaimed() {
 }
 
 // setPowerStates starts one cluster for each waiting claim and keeps the oldest runningCount of the
-// others running. It hibernates the rest.
+// others running. It hibernates the rest. New clusters are created with the power state that the next pass
+// would set, because that costs no write.
 func (d *draft) setPowerStates() {
 	list := d.unclaimedMembers(Installing, Standby, Assignable)
-	d.reserveForClaims(list)
-	spares := d.chooseRunningSpares(list)
+	d.reservedForClaims = d.reserveForClaims(list)
+	spares := d.chooseRunningSpares(list, d.reservedForClaims)
 	// notRunning is the number of spares that do not run yet.
 	notRunning := min(d.Settings.RunningCount, d.Settings.Size)
 	for _, m := range list {
-		if m.Running && spares[m.Name] {
+		if m.Running && spares[m] {
 			notRunning--
 		}
 	}
 	var asleep []*Member
 	for _, m := range list {
 		switch {
-		case d.reservedForClaims[m.Name]:
+		case d.reservedForClaims[m]:
 			d.setPower(m, Running, ClaimWaiting, "claims are waiting")
-		case spares[m.Name]:
+		case spares[m]:
 			d.setPower(m, Running, BelowRunningCount, "runningCount is %d", d.Settings.RunningCount)
 		case m.needsSteps(&d.Settings):
 			d.setPower(m, Running, StepsNotTaken, "it takes the steps of the bootstrap before it hibernates for the first time")
@@ -159,22 +161,63 @@ func (d *draft) setPowerStates() {
 			asleep = append(asleep, m)
 		}
 	}
-	d.hibernateMembers(asleep)
+	d.hibernateMembers(append(asleep, d.startNewMembers(list)...))
+}
+
+// startNewMembers sets the power state of the new clusters that run, and returns the others. They are the youngest
+// of all members.
+func (d *draft) startNewMembers(existing []*Member) (asleep []*Member) {
+	list := d.newMembers()
+	if len(list) == 0 {
+		return nil
+	}
+	all := append(slices.Clip(existing), list...)
+	reserved := d.reserveForClaims(all)
+	spares := d.chooseRunningSpares(all, reserved)
+	for _, m := range list {
+		if reserved[m] || spares[m] || m.needsSteps(&d.Settings) || m.needsFirstCheck(&d.Settings) {
+			d.setPower(m, Running, "", "")
+		} else {
+			asleep = append(asleep, m)
+		}
+	}
+	return asleep
+}
+
+// newMembers returns a member for each cluster that this plan creates, and records its step. It leaves out new clusters beyond
+// batchSize, which no pass creates.
+func (d *draft) newMembers() []*Member {
+	var out []*Member
+	left := batchSize
+	for i := range d.steps {
+		switch d.steps[i].Verb {
+		case CompleteCreation:
+		case Create:
+			if left--; left < 0 {
+				return out
+			}
+		default:
+			continue
+		}
+		m := &Member{Created: d.Now}
+		out, d.creations[m] = append(out, m), i
+	}
+	return out
 }
 
 // reserveForClaims chooses the clusters that waiting claims will get: first clusters that are
 // resuming, then hibernating ones, those that sleep less deeply first, then those that take steps and installs,
 // each oldest first (enhancement: replace broken clusters). It chooses a struggling cluster only if there is no other.
-func (d *draft) reserveForClaims(list []*Member) {
+func (d *draft) reserveForClaims(list []*Member) map[*Member]bool {
 	left := len(d.waiting)
 	if left == 0 {
-		return
+		return nil
 	}
-	d.reservedForClaims = map[string]bool{}
+	reserved := make(map[*Member]bool, min(left, len(list)))
 	choose := func(list []*Member, fits func(*Member) bool) {
 		for _, m := range list {
-			if left > 0 && !d.reservedForClaims[m.Name] && fits(m) {
-				d.reservedForClaims[m.Name] = true
+			if left > 0 && !reserved[m] && fits(m) {
+				reserved[m] = true
 				left--
 			}
 		}
@@ -186,26 +229,27 @@ func (d *draft) reserveForClaims(list []*Member) {
 	choose(list, func(m *Member) bool { return healthy(m) && m.AwaitsSteps })
 	choose(list, healthy)
 	choose(list, func(*Member) bool { return true })
+	return reserved
 }
 
 // chooseRunningSpares chooses the clusters that run without a claim: the oldest, whether they are
 // installed or not (enhancement: running clusters). A struggling cluster takes up no place: the
 // next cluster is started in addition to it. With a ladder of depths, the clusters that run already stay, and those
 // that sleep less deeply come before older ones: otherwise a pool would wake the slower ones.
-func (d *draft) chooseRunningSpares(list []*Member) map[string]bool {
+func (d *draft) chooseRunningSpares(list []*Member, reserved map[*Member]bool) map[*Member]bool {
 	if len(d.Settings.Sleep) > 0 {
 		list = sortByWake(list)
 	}
 	places := min(d.Settings.RunningCount, d.Settings.Size)
-	out := make(map[string]bool, max(0, min(places, len(list))))
+	out := make(map[*Member]bool, max(0, min(places, len(list))))
 	for _, m := range list {
 		if places <= 0 {
 			break
 		}
-		if d.reservedForClaims[m.Name] {
+		if reserved[m] {
 			continue
 		}
-		out[m.Name] = true
+		out[m] = true
 		if !m.isStruggling(&d.Settings, d.Now) {
 			places--
 		}
@@ -215,6 +259,10 @@ func (d *draft) chooseRunningSpares(list []*Member) map[string]bool {
 
 func (d *draft) setPower(m *Member, want Power, cause Cause, reason string, args ...any) {
 	if m.Wanted == want {
+		return
+	}
+	if i, isNew := d.creations[m]; isNew {
+		d.steps[i].Power = want
 		return
 	}
 	verb := Start
@@ -314,7 +362,7 @@ func (d *draft) cheapestFirst(members []*Member) []*Member {
 		switch {
 		case m.isStruggling(&d.Settings, d.Now) && m.Paused == "": // somebody may be investigating a paused cluster
 			return 0
-		case !d.reservedForClaims[m.Name]:
+		case !d.reservedForClaims[m]:
 			return 1
 		default:
 			return 2

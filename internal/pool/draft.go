@@ -26,9 +26,12 @@ type draft struct {
 	protectedMembers []string
 	// deferredDeletions names the members whose deletion waits until the limits allow it.
 	deferredDeletions []string
-	// plannedDeletions names the members that this plan deletes, reservedForClaims the members that
+	// plannedDeletions names the members that this plan deletes, reservedForClaims has the members that
 	// waiting claims will get.
-	plannedDeletions, reservedForClaims map[string]bool
+	plannedDeletions  map[string]bool
+	reservedForClaims map[*Member]bool
+	// creations maps members that do not exist yet to the indexes of the steps that create them.
+	creations map[*Member]int
 	// orphans has the claimed members whose claim does not exist, and which this plan keeps.
 	orphans []*Member
 	// room is the number of clusters that may still be added, budget the number that may still be
@@ -47,7 +50,7 @@ type draft struct {
 func newDraft(s Snapshot) *draft {
 	d := &draft{
 		Snapshot: s, all: sortByAge(s.Members), buckets: map[Phase][]*Member{},
-		claims: make(map[string]Claim, len(s.Claims)), unawareOfClaim: map[string]bool{}, plannedDeletions: map[string]bool{},
+		claims: make(map[string]Claim, len(s.Claims)), unawareOfClaim: map[string]bool{}, plannedDeletions: map[string]bool{}, creations: map[*Member]int{},
 		budget: limitOrUnlimited(s.Settings.MaxConcurrent), deletions: limitOrUnlimited(s.Settings.MaxConcurrent),
 	}
 	for _, c := range s.Claims {

@@ -199,7 +199,7 @@ func (w *world) step(t *testing.T, s pool.Step) {
 	switch s.Verb {
 	case pool.Create:
 		w.serial++
-		w.Members = append(w.Members, pool.Member{Name: fmt.Sprintf("c%d", w.serial), Created: w.Now, Version: w.Settings.Version, Sources: w.Settings.Sources})
+		w.Members = append(w.Members, pool.Member{Name: fmt.Sprintf("c%d", w.serial), Created: w.Now, Version: w.Settings.Version, Sources: w.Settings.Sources, Wanted: s.Power, WantedDepth: s.Depth})
 	case pool.Delete:
 		w.Members[i].Deleting = true
 	case pool.Start:
@@ -371,6 +371,60 @@ func TestHistories(t *testing.T) {
 			t.Fatalf("history:\n%s", strings.Join(w.log, "\n"))
 		}
 	}
+}
+
+// TestNewClustersHaveTheirPowerState checks in random histories that a new cluster is created with the power state that
+// the next pass would set: that pass leaves it alone, if nothing happens meanwhile, and if no cluster was deleted whose
+// place it takes.
+func TestNewClustersHaveTheirPowerState(t *testing.T) {
+	s := *seed
+	if s == 0 {
+		s = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-pool.seed=%d", s)
+	r := rand.New(rand.NewPCG(s, 2))
+	checked := map[pool.Power]int{}
+	for done := 0; done < *steps/4; {
+		w := newWorld(r)
+		w.Settings.Sleep = [][]pool.Rung{nil, {{Depth: pool.DepthFreeze, Count: ptr(1)}, {Depth: pool.DepthStop}}}[r.IntN(2)]
+		w.Settings.Gates = []string{"", "", "g"}[r.IntN(3)]
+		for range 30 {
+			done++
+			w.happen()
+			p := pool.Decide(w.Snapshot)
+			created := w.createAndDo(t, p)
+			if len(p.StepsOf(pool.Delete)) > 0 {
+				continue
+			}
+			for _, st := range pool.Decide(w.Snapshot).StepsOf(pool.Start, pool.Hibernate) {
+				if power, isNew := created[st.Cluster]; isNew {
+					t.Fatalf("%s was created with power state %q, and the next pass says: %s\n%s", st.Cluster, power, st, strings.Join(w.log, "\n"))
+				}
+			}
+			for _, power := range created {
+				checked[power]++
+			}
+		}
+	}
+	if checked[pool.Running] < *steps/200 || checked[pool.Hibernating] < *steps/200 || len(checked) != 2 {
+		t.Errorf("the histories have created clusters with these power states: %v", checked)
+	}
+}
+
+// createAndDo carries out all steps of a plan, and returns the power states of the clusters that it has created.
+func (w *world) createAndDo(t *testing.T, p pool.Plan) map[string]pool.Power {
+	t.Helper()
+	created := map[string]pool.Power{}
+	for _, s := range p.Steps {
+		if s.Later {
+			continue
+		}
+		w.say("%s", s)
+		if w.step(t, s); s.Verb == pool.Create {
+			created[w.Members[len(w.Members)-1].Name] = s.Power
+		}
+	}
+	return created
 }
 
 // converge lets everything succeed from here on, and checks that the pool becomes

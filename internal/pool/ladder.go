@@ -151,6 +151,10 @@ func (d *draft) takeDepth(taken []int, rank int) string {
 }
 
 func (d *draft) addHibernation(m *Member, depth string, cause Cause, reason string) {
+	if i, isNew := d.creations[m]; isNew {
+		d.steps[i].Power, d.steps[i].Depth = Hibernating, depth
+		return
+	}
 	d.steps = append(d.steps, Step{Verb: Hibernate, Cluster: m.Name, Depth: depth, Cause: cause, Reason: reason})
 }
 

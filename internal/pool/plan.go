@@ -51,7 +51,11 @@ type Step struct {
 	// Position and Ready are set for SetPosition, as in Wait.
 	Position int       `json:"position,omitempty"`
 	Ready    time.Time `json:"ready,omitzero"`
-	// Depth is set for Hibernate in a pool with a ladder of depths: the depth at which the cluster sleeps.
+	// Power is set for CompleteCreation, and for as many Creates as a pass executes: the power state with which the cluster is
+	// created.
+	Power Power `json:"power,omitempty"`
+	// Depth is set for Hibernate, and with Power Hibernating, in a pool with a ladder of depths: the depth at which the
+	// cluster sleeps.
 	Depth string `json:"depth,omitempty"`
 	// After is set for a Bind of a claim of a set of which no claim has a cluster: it is executed only after the Bind of
 	// this claim has succeeded.

@@ -326,10 +326,17 @@ func hasElapsed(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))
 }
 
-// oldestFirst compares members by age, then by name.
+// oldestFirst compares members by age, then by name. Of those that were created in the same second, the ones that should
+// run come first: otherwise a new cluster could take the place of one that has just been started, because of its name.
 func oldestFirst(a, b *Member) int {
 	if c := a.Created.Compare(b.Created); c != 0 {
 		return c
+	}
+	if first := a.Wanted == Running; first != (b.Wanted == Running) {
+		if first {
+			return -1
+		}
+		return 1
 	}
 	return cmp.Compare(a.Name, b.Name)
 }

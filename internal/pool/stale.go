@@ -101,7 +101,7 @@ func (d *draft) replaceStale() {
 // nobody: a user may have fixed its cause in the pool since.
 func (d *draft) replaceStaleInstalls() {
 	for _, m := range slices.Backward(d.buckets[Installing]) {
-		if d.plannedDeletions[m.Name] || d.reservedForClaims[m.Name] && m.isProgressing() {
+		if d.plannedDeletions[m.Name] || d.reservedForClaims[m] && m.isProgressing() {
 			continue
 		}
 		reason := m.StaleReason(&d.Settings, "it is being created from an older version of the pool")
@@ -171,7 +171,7 @@ func (d *draft) bootstrapOlder() {
 
 // mayBootstrap reports whether m predates the steps, runs, and is needed for nothing else.
 func (d *draft) mayBootstrap(m *Member) bool {
-	isKept := m.Running && d.reservedForClaims[m.Name]
+	isKept := m.Running && d.reservedForClaims[m]
 	return m.AwaitsTurn && (m.Running || m.AwaitsGates) && m.Paused == "" && !isKept && !d.isChanged(m)
 }
 

@@ -89,7 +89,9 @@ func continueAttempt(p *Plan, s Snapshot, a Attempt) {
 	as := func(v Verb) Step { step.Do = v; return step }
 	answer := s.Install
 	if answer == nil {
-		if s.Cluster.InfraID != a.InfraID {
+		// What is installed must be known to the cluster first, so that the cluster alone suffices to destroy it. A fake
+		// cluster has nothing to destroy, and MarkInstalled publishes its metadata with the same write.
+		if s.Cluster.InfraID != a.InfraID && !s.Cluster.Fake {
 			p.addSteps(as(PublishMetadata))
 		}
 		p.addSteps(as(Install))

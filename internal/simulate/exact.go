@@ -57,7 +57,8 @@ func (e *exactPool) fillPool(now int64, s sizing.Setting) {
 		size = min(size, *e.MaxSize)
 	}
 	for i := range size {
-		m := pool.Member{Name: e.newName(), Created: asTime(now), Installed: true, Wanted: pool.Hibernating}
+		m := e.newMember(now)
+		m.Installed, m.Wanted = true, pool.Hibernating
 		if i < s.Running {
 			m.Wanted, m.Running = pool.Running, true
 		}
@@ -66,9 +67,10 @@ func (e *exactPool) fillPool(now int64, s sizing.Setting) {
 	e.decideOnce(now)
 }
 
-func (e *exactPool) newName() string {
+// newMember returns a member that is newer than all others, also than those of the same second.
+func (e *exactPool) newMember(now int64) pool.Member {
 	e.made++
-	return fmt.Sprintf("cluster-%09d", e.made)
+	return pool.Member{Name: fmt.Sprintf("cluster-%09d", e.made), Created: asTime(now).Add(time.Duration(e.made))}
 }
 
 func asTime(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
@@ -174,7 +176,7 @@ func (e *exactPool) takeCensus() {
 func (e *exactPool) carryOut(s pool.Step, now int64) {
 	switch s.Verb {
 	case pool.Create:
-		e.createMember(now)
+		e.createMember(s, now)
 	case pool.Start:
 		e.startMember(e.findMember(s.Cluster), now)
 	case pool.Hibernate:
@@ -190,9 +192,11 @@ func (e *exactPool) findMember(name string) *pool.Member {
 	return &e.members[slices.IndexFunc(e.members, func(m pool.Member) bool { return m.Name == name })]
 }
 
-func (e *exactPool) createMember(now int64) {
-	name := e.newName()
-	e.members = append(e.members, pool.Member{Name: name, Created: asTime(now), Begun: true})
+func (e *exactPool) createMember(s pool.Step, now int64) {
+	m := e.newMember(now)
+	m.Begun, m.Wanted, m.WantedDepth = true, s.Power, s.Depth
+	name := m.Name
+	e.members = append(e.members, m)
 	e.countEvent(&e.installs, now)
 	fails := e.rand.Float64() < e.FailedInstalls
 	e.ends[name] = end{now + e.Install.drawSeconds(e.rand), func(int64) {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -115,6 +116,7 @@ func (t *execution) createCluster(ctx context.Context, st pool.Step) error {
 	if err != nil {
 		return err
 	}
+	setFirstPowerState(cd, st)
 	for _, o := range append(objects, cd) {
 		err := t.Client.Create(ctx, o)
 		if apierrors.IsAlreadyExists(err) {
@@ -130,6 +132,14 @@ func (t *execution) createCluster(ctx context.Context, st pool.Step) error {
 		t.recordEvent(t.pool, cd, "Created", "Create", "cluster %s", name)
 	}
 	return nil
+}
+
+// setFirstPowerState sets the power state with which a cluster is created. A step without one leaves it to the next pass.
+func setFirstPowerState(cd *hivev1.ClusterDeployment, st pool.Step) {
+	cd.Spec.PowerState = hivev1.PowerState(st.Power)
+	if st.Depth != "" {
+		metav1.SetMetaDataAnnotation(&cd.ObjectMeta, hivev1.AnnotationSleepDepth, st.Depth)
+	}
 }
 
 // acquireLease acquires the lease of the step's customization for a cluster that is about to be

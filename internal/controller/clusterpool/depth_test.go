@@ -35,3 +35,43 @@ func TestAClaimedClusterHasNoRung(t *testing.T) {
 		})
 	}
 }
+
+// TestANewClusterIsCreatedWithItsPowerState: the decider has chosen it already, and a write of its own would cost time.
+func TestANewClusterIsCreatedWithItsPowerState(t *testing.T) {
+	for name, tc := range map[string]struct {
+		running int32
+		ladder  string
+		power   hivev1.PowerState
+		depth   string
+	}{
+		"it runs":             {1, "", hivev1.PowerRunning, ""},
+		"it sleeps":           {0, "", hivev1.PowerHibernating, ""},
+		"it sleeps on a rung": {0, "suspend:1,stop", hivev1.PowerHibernating, hivev1.DepthSuspend},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			pool := l.stored()
+			first := l.store.ListSharedObjects(&hivev1.ClusterDeployment{})[0].GetName()
+			l.store.EditObject(t.Context(), pool, func() {
+				pool.Annotations = map[string]string{hivev1.AnnotationSleepLadder: tc.ladder}
+				pool.Spec.Size, pool.Spec.RunningCount = 2, 2*tc.running
+			})
+			l.view.ShowAllWrites()
+			l.pass()
+			created := 0
+			for _, o := range l.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
+				cd := o.(*hivev1.ClusterDeployment)
+				if cd.Name == first {
+					continue
+				}
+				created++
+				if cd.Spec.PowerState != tc.power || cd.Annotations[hivev1.AnnotationSleepDepth] != tc.depth {
+					t.Errorf("it was created with power state %q at depth %q", cd.Spec.PowerState, cd.Annotations[hivev1.AnnotationSleepDepth])
+				}
+			}
+			if created != 1 {
+				t.Errorf("%d clusters were created", created)
+			}
+		})
+	}
+}

@@ -41,6 +41,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/mutationcache"
 )
 
 // defaultConcurrency is how many clusters are reconciled at a time. Executors return at once, so
@@ -73,6 +74,10 @@ type Reconciler struct {
 	Wake <-chan event.GenericEvent
 	// Concurrency is how many clusters are reconciled at a time; 0 means 8.
 	Concurrency int
+
+	// clusters are the clusters that this process wrote. Without them, the pass after a write would often repeat it, on a
+	// cache that is behind.
+	clusters mutationcache.Writes[*hivev1.ClusterDeployment]
 }
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
@@ -96,7 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("provision").
-		For(&hivev1.ClusterDeployment{}).
+		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(installOrChangeOfIt())).
 		Owns(&hivev1.ClusterProvision{}).
 		Owns(&hivev1.ClusterDeprovision{}).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.awaitingImageSet)).

@@ -68,16 +68,17 @@ func TestAFakeClusterIsInstalledInOnePass(t *testing.T) {
 	w.mustPass()
 	provision := w.attempts()[0].Name
 	wantEqual(t, []string{
-		"patch Deployment c1",
+		"patch Deployment c1", // a pool creates its clusters with these labels and the finalizer
 		"create Provision " + provision,
-		"create Secret c1-metadata-json",
-		"patch Deployment c1",
 		"create Secret c1-admin-kubeconfig",
 		"create Secret c1-admin-password",
 		"report Deployment c1",
+		"create Secret c1-metadata-json",
 		"patch Deployment c1",
-		"patch Provision " + provision,
 	}, w.writes)
+	if cd, attempt := w.cluster(), w.attempts()[0]; cd.Spec.ClusterMetadata.InfraID != *attempt.Spec.InfraID || attempt.Spec.Stage != hivev1.StageComplete {
+		t.Errorf("the cluster is %s, and its attempt %s is %s", cd.Spec.ClusterMetadata.InfraID, *attempt.Spec.InfraID, attempt.Spec.Stage)
+	}
 	w.writes = nil
 	w.mustPass()
 	if len(w.writes) > 0 {

@@ -27,6 +27,7 @@ func stories() map[string]story {
 	one := int32(1)
 	return map[string]story{
 		"installs at once":                 {until: "installed", finished: installed},
+		"is fake":                          {edit: fakeCluster, until: "installed", finished: installed},
 		"installs slowly":                  {lab: func(l *lab) { l.polls = 2 }, until: "installed", finished: installed},
 		"installs at the third attempt":    {lab: func(l *lab) { l.failures = 2; l.polls = 1 }, until: "installed", finished: installed},
 		"is given up":                      {edit: func(cd *hivev1.ClusterDeployment) { cd.Spec.InstallAttemptsLimit = &one }, lab: func(l *lab) { l.failures = 9 }, until: "given up", finished: stopped},

@@ -99,6 +99,9 @@ func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.Cluster
 			MetadataJSON:         &hivev1.MetadataJSON{Raw: md.Raw},
 		},
 	}
+	if p.isFake() { // the install cannot fail, and ends in this pass, or in a later one that repeats it
+		setComplete(&cp.Spec, p.cluster)
+	}
 	if before := p.latestAttempt(); before != nil {
 		cp.Spec.PrevProvisionName = &before.Name
 		cp.Spec.PrevInfraID = before.Spec.InfraID
@@ -111,19 +114,25 @@ func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.Cluster
 // client that sees the names finds the Secret.
 func (p *pass) publishMetadata(ctx context.Context, s provision.Step) error {
 	md := recordedMetadata(p.attemptByInfraID(s.InfraID))
-	secret := p.newSecret(metadataSecret(p.cluster), "metadata", map[string][]byte{hivev1.SecretKeyMetadata: md.Raw})
-	if err := p.storeSecret(ctx, secret); err != nil {
+	if err := p.storeMetadata(ctx, md); err != nil {
 		return err
 	}
-	return p.patchCluster(ctx, func(cd *hivev1.ClusterDeployment) {
-		cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{
-			ClusterID:                md.ClusterID,
-			InfraID:                  md.InfraID,
-			AdminKubeconfigSecretRef: *kubeconfigSecret(cd),
-			AdminPasswordSecretRef:   passwordSecret(cd),
-			MetadataJSONSecretRef:    metadataSecret(cd),
-		}
-	})
+	return p.patchCluster(ctx, func(cd *hivev1.ClusterDeployment) { setMetadata(cd, md) })
+}
+
+func (p *pass) storeMetadata(ctx context.Context, md install.Metadata) error {
+	return p.storeSecret(ctx, p.newSecret(metadataSecret(p.cluster), "metadata", map[string][]byte{hivev1.SecretKeyMetadata: md.Raw}))
+}
+
+// setMetadata writes into a cluster which attempt it is, and the names of its Secrets.
+func setMetadata(cd *hivev1.ClusterDeployment, md install.Metadata) {
+	cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{
+		ClusterID:                md.ClusterID,
+		InfraID:                  md.InfraID,
+		AdminKubeconfigSecretRef: *kubeconfigSecret(cd),
+		AdminPasswordSecretRef:   passwordSecret(cd),
+		MetadataJSONSecretRef:    metadataSecret(cd),
+	}
 }
 
 func (p *pass) storeCredentials(ctx context.Context, _ provision.Step) error {
@@ -139,8 +148,19 @@ func (p *pass) storeCredentials(ctx context.Context, _ provision.Step) error {
 	}))
 }
 
-func (p *pass) markInstalled(ctx context.Context, _ provision.Step) error {
+// markInstalled sets spec.installed. For a cluster that does not know its attempt yet, it publishes the metadata, too.
+func (p *pass) markInstalled(ctx context.Context, s provision.Step) error {
+	md := recordedMetadata(p.attemptByInfraID(s.InfraID))
+	isPublished := recordedInfraID(p.cluster) == s.InfraID
+	if !isPublished {
+		if err := p.storeMetadata(ctx, md); err != nil {
+			return err
+		}
+	}
 	err := p.patchCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+		if !isPublished {
+			setMetadata(cd, md)
+		}
 		cd.Spec.Installed = true
 		addLabels(cd, provision.VersionLabels(p.result.Version))
 	})
@@ -152,11 +172,14 @@ func (p *pass) markInstalled(ctx context.Context, _ provision.Step) error {
 }
 
 func (p *pass) completeAttempt(ctx context.Context, s provision.Step) error {
-	return p.patchAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) {
-		spec.Stage = hivev1.StageComplete
-		spec.AdminKubeconfigSecretRef = kubeconfigSecret(p.cluster)
-		spec.AdminPasswordSecretRef = passwordSecret(p.cluster)
-	})
+	return p.patchAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) { setComplete(spec, p.cluster) })
+}
+
+// setComplete sets the stage of an attempt that has installed cd.
+func setComplete(spec *hivev1.ClusterProvisionSpec, cd *hivev1.ClusterDeployment) {
+	spec.Stage = hivev1.StageComplete
+	spec.AdminKubeconfigSecretRef = kubeconfigSecret(cd)
+	spec.AdminPasswordSecretRef = passwordSecret(cd)
 }
 
 // maxLogSize limits the stored log: an object can have about one megabyte.

@@ -77,6 +77,7 @@ func (l *lab) begin(id string) {
 		l.w.t.Errorf("%s was destroyed and is to be installed again", id)
 	case len(l.alive) > 0:
 		l.w.t.Errorf("%s is to be installed while %v is alive", id, l.alive)
+	case cd != nil && hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake): // there is nothing to destroy
 	case cd == nil || cd.Spec.ClusterMetadata == nil || cd.Spec.ClusterMetadata.InfraID != id:
 		l.w.t.Errorf("%s is to be installed and the cluster does not name it", id)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +46,13 @@ func (r *Reconciler) observeCluster(ctx context.Context, key types.NamespacedNam
 		destroy:    map[string]provision.Answer{},
 	}
 	if err := r.Client.Get(ctx, key, p.cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.clusters.ForgetKey(key)
+		}
 		return nil, client.IgnoreNotFound(err)
+	}
+	if newest := r.clusters.NewestVersion(p.cluster); newest != p.cluster {
+		p.cluster = newest.DeepCopy()
 	}
 	if p.cluster.Unreadable != "" {
 		return p, nil
@@ -142,11 +149,14 @@ func (p *pass) attemptByInfraID(id string) *hivev1.ClusterProvision {
 
 // clusterExecutor returns the executor for the cluster, or nil.
 func (p *pass) clusterExecutor() install.Executor {
-	if hivev1.IsTrue(p.cluster.Annotations, hivev1.AnnotationFake) {
+	if p.isFake() {
 		return p.Fake
 	}
 	return p.Executors[p.cluster.Spec.Platform.Name()]
 }
+
+// isFake reports whether the cluster exists only as API objects.
+func (p *pass) isFake() bool { return hivev1.IsTrue(p.cluster.Annotations, hivev1.AnnotationFake) }
 
 func isDeleting(cd *hivev1.ClusterDeployment) bool { return !cd.DeletionTimestamp.IsZero() }
 

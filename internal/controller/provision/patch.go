@@ -17,8 +17,16 @@ import (
 func (p *pass) patchCluster(ctx context.Context, edit func(*hivev1.ClusterDeployment)) error {
 	before := p.cluster.DeepCopy()
 	edit(p.cluster)
-	_, err := patch.Object(ctx, p.Client, before, p.cluster)
+	wrote, err := patch.Object(ctx, p.Client, before, p.cluster)
+	p.recordWrite(wrote && err == nil)
 	return err
+}
+
+// recordWrite records the cluster as just written, if it was.
+func (p *pass) recordWrite(wrote bool) {
+	if wrote {
+		p.clusters.RecordWrite(p.cluster.DeepCopy(), p.now)
+	}
 }
 
 func (p *pass) patchAttempt(ctx context.Context, s provision.Step, edit func(*hivev1.ClusterProvisionSpec)) error {

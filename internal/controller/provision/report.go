@@ -30,9 +30,11 @@ func (p *pass) patchClusterStatus(ctx context.Context, plan provision.Plan) erro
 		p.cluster.Status.ObservedGeneration = p.cluster.Generation // for installed clusters, package power reports it
 	}
 	kstatus.ReportClusterDeployment(p.cluster, p.now)
-	if _, err := patch.Status(ctx, p.Client, before, p.cluster); err != nil {
+	wrote, err := patch.Status(ctx, p.Client, before, p.cluster)
+	if err != nil {
 		return err
 	}
+	p.recordWrite(wrote)
 	p.Metrics.RecordProvisionFailure(before, p.cluster)
 	return client.IgnoreNotFound(p.patchDeprovisionStatus(ctx, func(*hivev1.ClusterDeprovisionStatus) {}))
 }

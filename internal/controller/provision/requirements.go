@@ -19,7 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// observeNeeds reads the prerequisites of an install, if there may be something to install.
+// observeNeeds reads the prerequisites of an install, if there may be something to install. A fake cluster has only a
+// version.
 func (p *pass) observeNeeds(ctx context.Context) error {
 	p.needs = provision.Needs{
 		Platform:  p.cluster.Spec.Platform.Name(),
@@ -29,7 +30,7 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 	if !p.mayNeedInstall() {
 		return nil
 	}
-	if err := p.observeRelease(ctx); err != nil {
+	if err := p.observeRelease(ctx); err != nil || p.isFake() {
 		return err
 	}
 	if err := p.observeConfig(ctx); err != nil {

@@ -45,7 +45,7 @@ func (p *pass) clusterFacts() provision.Cluster {
 		InfraID:      recordedInfraID(cd),
 		Limit:        attemptLimit(cd),
 		Executor:     p.clusterExecutor() != nil,
-		Fake:         hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
+		Fake:         p.isFake(),
 		Deleting:     isDeleting(cd),
 		Preserved:    cd.Spec.PreserveOnDelete,
 		Protected:    hivev1.IsTrue(cd.Annotations, hivev1.AnnotationProtectedDelete),

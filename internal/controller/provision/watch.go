@@ -4,13 +4,53 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/provision"
 )
+
+// installOrChangeOfIt selects the updates of clusters that are being installed or deleted, and those of installed clusters
+// that a pass could depend on. The others are what claims, power states and reachability change in clusters all the time.
+func installOrChangeOfIt() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment) //nolint:forcetypeassert // the watch is of one kind
+		if !isSettled(before) || !isSettled(after) || before.ResourceVersion == after.ResourceVersion {   // nothing has changed: a resync
+			return true
+		}
+		return !equality.Semantic.DeepEqual(installFacts(before), installFacts(after))
+	}}
+}
+
+// isSettled reports whether the install of a cluster is done and reported, and the cluster is not being deleted.
+func isSettled(cd *hivev1.ClusterDeployment) bool {
+	return cd.Spec.Installed && cd.Status.InstalledTimestamp != nil && cd.Unreadable == "" && !isDeleting(cd)
+}
+
+// installFacts returns what a pass over an installed cluster depends on, or reports. Parts of it are shared with cd.
+func installFacts(cd *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
+	out := &hivev1.ClusterDeployment{Spec: cd.Spec}
+	out.Labels, out.Annotations, out.Finalizers, out.OwnerReferences = cd.Labels, cd.Annotations, cd.Finalizers, cd.OwnerReferences
+	out.Spec.PowerState, out.Spec.ClusterPoolRef, out.Spec.HibernateAfter = "", nil, nil
+	status := &cd.Status
+	out.Status = hivev1.ClusterDeploymentStatus{
+		ProvisionRef: status.ProvisionRef, InstallRestarts: status.InstallRestarts,
+		InstallStartedTimestamp: status.InstallStartedTimestamp, InstalledTimestamp: status.InstalledTimestamp,
+	}
+	for _, typ := range provision.ConditionTypes() {
+		if c := condition.Find(status.Conditions, typ); c != nil {
+			out.Status.Conditions = append(out.Status.Conditions, *c)
+		}
+	}
+	return out
+}
 
 // awaitingImageSet returns requests for the clusters that wait to be installed from an image set.
 func (r *Reconciler) awaitingImageSet(ctx context.Context, imageSet client.Object) []ctrl.Request {

@@ -144,9 +144,11 @@ func (w *world) check() {
 	if cd == nil || !cd.Spec.Installed {
 		return
 	}
-	for _, name := range []string{
-		cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name, cd.Spec.ClusterMetadata.AdminPasswordSecretRef.Name,
-	} {
+	names := []string{cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name, cd.Spec.ClusterMetadata.AdminPasswordSecretRef.Name}
+	if ref := cd.Spec.ClusterMetadata.MetadataJSONSecretRef; ref != nil && !isDeleting(cd) {
+		names = append(names, ref.Name)
+	}
+	for _, name := range names {
 		var secret corev1.Secret
 		if err := w.live.Get(w.t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: name}, &secret); err != nil {
 			w.t.Errorf("the cluster is installed before its Secret is there: %v", err)
