@@ -18,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/embedded/controlplane/flock"
 	"hotspare.io/hotspare/internal/embedded/hub/heappacer"
 	"hotspare.io/hotspare/internal/embedded/pki"
+	"hotspare.io/hotspare/internal/embedded/programpages"
 	"hotspare.io/hotspare/internal/listen"
 )
 
@@ -105,7 +106,10 @@ func Start(ctx context.Context, o Options) (*Hub, error) {
 	if err := h.startControlPlane(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the hub on %s: %w", o.Dir, err), lock.Release())
 	}
-	heappacer.Pacer{Calm: idleGOGC, Busy: busyGOGC, Rate: busyAllocRate, Extra: extraHeap(o.AvailableMemory)}.Start()
+	heappacer.Pacer{
+		Calm: idleGOGC, Busy: busyGOGC, Rate: busyAllocRate, Extra: extraHeap(o.AvailableMemory),
+		Release: programpages.ReleaseAndLog,
+	}.Start()
 	return h, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"hotspare.io/hotspare/internal/embedded/controlplane/requestcounter"
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/programpages"
 	"hotspare.io/hotspare/internal/embedded/spoke/quiesce"
 )
 
@@ -51,6 +52,7 @@ func newQuiescer(m *runningMachine, listen func() (net.Listener, error)) (*quies
 func endStart() {
 	debug.SetGCPercent(idleGCPercent)
 	debug.FreeOSMemory()
+	programpages.ReleaseAndLog()
 }
 
 // supervise returns a function that runs the controllers through next, except while the control plane rests. A

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"hotspare.io/hotspare/internal/embedded/machine"
+	"hotspare.io/hotspare/internal/embedded/programpages"
 	"hotspare.io/hotspare/internal/embedded/spoke/node"
 )
 
@@ -23,6 +25,8 @@ const (
 func runWorker(ctx context.Context, m *runningMachine) error {
 	debug.SetGCPercent(workerGCPercent)
 	runtime.GOMAXPROCS(workerThreads)
+	settled := time.AfterFunc(settleDelay, programpages.ReleaseAndLog)
+	defer settled.Stop()
 	bootstrap, err := readBootstrapConfig(m)
 	if err != nil {
 		return err

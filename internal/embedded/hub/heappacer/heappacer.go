@@ -26,6 +26,9 @@ type Pacer struct {
 	// Extra is the maximum heap growth, in bytes, of a busy process before a collection. A big heap
 	// may grow by more than that already while the process is idle.
 	Extra uint64
+	// Release is called after memory of the heap was returned to the operating system, to return other memory, too; nil does
+	// nothing.
+	Release func()
 }
 
 const (
@@ -42,11 +45,11 @@ const (
 	// scavengeDelay is how long memory must be unused before it is returned to the operating
 	// system, and scavengeMin the minimum amount in bytes: allocating the memory again costs time
 	// for each page.
-	scavengeDelay = time.Minute
+	scavengeDelay = 15 * time.Second
 	scavengeMin   = 64 << 20
 	// startPercent is what Busy is at most until the process is idle for the first time, or startLimit has passed. The
 	// objects that a start creates, and that stay, are spread over all memory that its garbage took.
-	startPercent = 100
+	startPercent = 50
 	startLimit   = 30 * time.Second
 	// runtimeFactor multiplies the percentage that the runtime uses, so that the runtime starts a
 	// collection only if this package has not been scheduled in time.
@@ -55,23 +58,36 @@ const (
 
 // Start controls the garbage collection of this process from now on.
 func (p Pacer) Start() {
-	debug.SetGCPercent(runtimeFactor * p.Calm)
+	s := pacerState{percent: p.Calm, starting: true}
+	limit := s.runtimePercent()
+	debug.SetGCPercent(limit)
 	go func() {
-		s := pacerState{percent: p.Calm, starting: true}
 		for now := range time.Tick(sampleInterval) {
-			before := s.percent
 			what := s.decideAction(p, readSample(now))
-			if s.percent != before {
-				debug.SetGCPercent(runtimeFactor * s.percent)
+			if percent := s.runtimePercent(); percent != limit {
+				debug.SetGCPercent(percent)
+				limit = percent
 			}
 			switch what {
 			case actionCollect:
 				runtime.GC()
 			case actionScavenge:
 				debug.FreeOSMemory() // the runtime would keep much of the memory and return the rest slowly
+				if p.Release != nil {
+					p.Release()
+				}
 			}
 		}
 	}()
+}
+
+// runtimePercent returns the percentage for the runtime. During a start, in which no request can be delayed, it is that of this
+// package: several collections would come too late, because the heap grows by a third between two samples.
+func (s *pacerState) runtimePercent() int {
+	if s.starting {
+		return s.percent
+	}
+	return runtimeFactor * s.percent
 }
 
 // heapSample is a sample of the heap at one time, in bytes.

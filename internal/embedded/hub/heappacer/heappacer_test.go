@@ -89,7 +89,7 @@ func TestASpurt(t *testing.T) {
 	}
 }
 
-// All memory that was free for a minute is returned to the operating system if the process is idle.
+// All memory that was free for scavengeDelay is returned to the operating system if the process is idle.
 func TestUnusedMemory(t *testing.T) {
 	const half = scavengeDelay / 2
 	type look struct {
@@ -101,7 +101,7 @@ func TestUnusedMemory(t *testing.T) {
 		looks []look
 		want  action
 	}{
-		"free for a minute":             {[]look{{0, 0, 700 * mb}, {half, 0, 800 * mb}, {half, 0, 700 * mb}}, actionScavenge},
+		"free for that time":            {[]look{{0, 0, 700 * mb}, {half, 0, 800 * mb}, {half, 0, 700 * mb}}, actionScavenge},
 		"not yet":                       {[]look{{0, 0, 700 * mb}, {half, 0, 700 * mb}, {half - 1, 0, 700 * mb}}, actionNone},
 		"little":                        {[]look{{0, 0, scavengeMin - 1}, {half, 0, scavengeMin - 1}, {half, 0, scavengeMin - 1}}, actionNone},
 		"used in between":               {[]look{{0, 0, 700 * mb}, {half, 0, mb}, {half, 0, 700 * mb}}, actionNone},
@@ -124,7 +124,7 @@ func TestUnusedMemory(t *testing.T) {
 	}
 }
 
-// A start may leave as much garbage as there is in use. When it is over, its memory is returned to the operating system.
+// A start may leave half as much garbage as there is in use. When it is over, its memory is returned to the operating system.
 func TestAStart(t *testing.T) {
 	b := Pacer{Calm: 50, Busy: 400, Rate: 40 * mb, Extra: 2000 * mb}
 	type look struct {
@@ -143,15 +143,15 @@ func TestAStart(t *testing.T) {
 		percent int
 		want    action
 	}{
-		"busy from the first moment":      {busy(3, 110*mb), startPercent, actionNone},
-		"… and as much garbage as in use": {busy(3, 140*mb), startPercent, actionCollect},
-		"idle for a moment":               {append(busy(3, 20*mb), look{calmDelay - 1, 0, 20 * mb}), startPercent, actionNone},
-		"idle":                            {append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), b.Calm, actionScavenge},
-		"idle and then busy":              {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), busy(2, 140*mb)...), 400, actionNone},
-		"idle once more":                  {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), look{calmDelay, 0, 20 * mb}), b.Calm, actionNone},
-		"busy at the end of the delay":    {append(busy(3, 20*mb), look{calmDelay - busyWindow, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), startPercent, actionNone},
-		"never busy":                      {[]look{{0, 0, 20 * mb}, {calmDelay, 0, 20 * mb}}, b.Calm, actionScavenge},
-		"claims that have waited":         {busy(int(startLimit/busyWindow)+2, 140*mb), 400, actionNone},
+		"busy from the first moment":           {busy(3, 60*mb), startPercent, actionNone},
+		"… and half as much garbage as in use": {busy(3, 66*mb), startPercent, actionCollect},
+		"idle for a moment":                    {append(busy(3, 20*mb), look{calmDelay - 1, 0, 20 * mb}), startPercent, actionNone},
+		"idle":                                 {append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), b.Calm, actionScavenge},
+		"idle and then busy":                   {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}), busy(2, 140*mb)...), 400, actionNone},
+		"idle once more":                       {append(append(busy(3, 20*mb), look{calmDelay, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), look{calmDelay, 0, 20 * mb}), b.Calm, actionNone},
+		"busy at the end of the delay":         {append(busy(3, 20*mb), look{calmDelay - busyWindow, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), startPercent, actionNone},
+		"never busy":                           {[]look{{0, 0, 20 * mb}, {calmDelay, 0, 20 * mb}}, b.Calm, actionScavenge},
+		"claims that have waited":              {busy(int(startLimit/busyWindow)+2, 140*mb), 400, actionNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, at, total, got := pacerState{percent: b.Calm, starting: true}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), uint64(7), actionNone
