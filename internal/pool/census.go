@@ -70,8 +70,9 @@ func (s Snapshot) ResolvedMembers() []Member {
 
 // MemberPhases returns the phase of each member, by name, as Decide sees it.
 func (s Snapshot) MemberPhases() map[string]Phase {
-	out := make(map[string]Phase, len(s.Members))
-	for _, m := range s.ResolvedMembers() {
+	d := newDraft(s)
+	out := make(map[string]Phase, len(d.all))
+	for _, m := range d.all {
 		out[m.Name] = m.Phase(&s.Settings, s.Now)
 	}
 	return out
@@ -93,8 +94,8 @@ const (
 // unreadable ones.
 func (s Snapshot) CountInstalledByPower() map[PowerCondition]int {
 	out := map[PowerCondition]int{}
-	for i := range s.Members {
-		if m := &s.Members[i]; m.Installed && !m.Deleting && m.Unreadable == "" {
+	for _, m := range s.listByAge() {
+		if m.Installed && !m.Deleting && m.Unreadable == "" {
 			out[m.powerCondition()]++
 		}
 	}

@@ -48,7 +48,7 @@ func Verbs() []Verb { return slices.Clone(verbOrder) }
 
 // isReleasable reports whether nothing is left of a pool that is being deleted.
 func (d *draft) isReleasable() bool {
-	return d.Settings.Deleting && !d.Settings.FinalizerMissing && len(d.Members) == 0
+	return d.Settings.Deleting && !d.Settings.FinalizerMissing && len(d.all) == 0
 }
 
 func (d *draft) removeFinalizer() {
@@ -136,18 +136,19 @@ func (d *draft) setPowerStates() {
 	spares := d.chooseRunningSpares(list, d.reservedForClaims)
 	// notRunning is the number of spares that do not run yet.
 	notRunning := min(d.Settings.RunningCount, d.Settings.Size)
-	for _, m := range list {
-		if m.Running && spares[m] {
+	for i, m := range list {
+		if m.Running && spares[i] {
 			notRunning--
 		}
 	}
 	var asleep []*Member
-	for _, m := range list {
+	isSpare := fmt.Sprintf("runningCount is %d", d.Settings.RunningCount)
+	for i, m := range list {
 		switch {
 		case d.reservedForClaims[m]:
 			d.setPower(m, Running, ClaimWaiting, "claims are waiting")
-		case spares[m]:
-			d.setPower(m, Running, BelowRunningCount, "runningCount is %d", d.Settings.RunningCount)
+		case spares[i]:
+			d.setPower(m, Running, BelowRunningCount, isSpare)
 		case m.needsSteps(&d.Settings):
 			d.setPower(m, Running, StepsNotTaken, "it takes the steps of the bootstrap before it hibernates for the first time")
 		case m.needsFirstCheck(&d.Settings):
@@ -173,10 +174,10 @@ func (d *draft) startNewMembers(existing []*Member) (asleep []*Member) {
 	}
 	all := append(slices.Clip(existing), list...)
 	reserved := d.reserveForClaims(all)
-	spares := d.chooseRunningSpares(all, reserved)
-	for _, m := range list {
-		if reserved[m] || spares[m] || m.needsSteps(&d.Settings) || m.needsFirstCheck(&d.Settings) {
-			d.setPower(m, Running, "", "")
+	spares := d.chooseRunningSpares(all, reserved)[len(existing):]
+	for i, m := range list {
+		if reserved[m] || spares[i] || m.needsSteps(&d.Settings) || m.needsFirstCheck(&d.Settings) {
+			d.setPower(m, Running, BelowRunningCount, "")
 		} else {
 			asleep = append(asleep, m)
 		}
@@ -235,29 +236,53 @@ func (d *draft) reserveForClaims(list []*Member) map[*Member]bool {
 // chooseRunningSpares chooses the clusters that run without a claim: the oldest, whether they are
 // installed or not (enhancement: running clusters). A struggling cluster takes up no place: the
 // next cluster is started in addition to it. With a ladder of depths, the clusters that run already stay, and those
-// that sleep less deeply come before older ones: otherwise a pool would wake the slower ones.
-func (d *draft) chooseRunningSpares(list []*Member, reserved map[*Member]bool) map[*Member]bool {
+// that sleep less deeply come before older ones: otherwise a pool would wake the slower ones. It reports for each member of
+// list, which is sorted by age, whether it is chosen.
+func (d *draft) chooseRunningSpares(list []*Member, reserved map[*Member]bool) []bool {
+	candidates := list
 	if len(d.Settings.Sleep) > 0 {
-		list = sortByWake(list)
+		candidates = sortByWake(list)
 	}
 	places := min(d.Settings.RunningCount, d.Settings.Size)
-	out := make(map[*Member]bool, max(0, min(places, len(list))))
-	for _, m := range list {
+	var chosen []*Member
+	for _, m := range candidates {
 		if places <= 0 {
 			break
 		}
 		if reserved[m] {
 			continue
 		}
-		out[m] = true
+		chosen = append(chosen, m)
 		if !m.isStruggling(&d.Settings, d.Now) {
 			places--
 		}
 	}
+	return containsEach(chosen, list, len(d.Settings.Sleep) == 0)
+}
+
+// containsEach reports for each member of list whether chosen contains it. inOrder is set if the members of chosen have the order
+// of list; then it takes little time.
+func containsEach(chosen, list []*Member, inOrder bool) []bool {
+	out := make([]bool, len(list))
+	if inOrder {
+		for i, m := range list {
+			if len(chosen) > 0 && chosen[0] == m {
+				out[i], chosen = true, chosen[1:]
+			}
+		}
+		return out
+	}
+	all := make(map[*Member]bool, len(chosen))
+	for _, m := range chosen {
+		all[m] = true
+	}
+	for i, m := range list {
+		out[i] = all[m]
+	}
 	return out
 }
 
-func (d *draft) setPower(m *Member, want Power, cause Cause, reason string, args ...any) {
+func (d *draft) setPower(m *Member, want Power, cause Cause, reason string) {
 	if m.Wanted == want {
 		return
 	}
@@ -269,7 +294,7 @@ func (d *draft) setPower(m *Member, want Power, cause Cause, reason string, args
 	if want == Hibernating {
 		verb = Hibernate
 	}
-	d.addStep(verb, m.Name, cause, reason, args...)
+	d.addStep(verb, m.Name, cause, "%s", reason)
 }
 
 // completeCreations plans the creation of the clusters whose names were recorded by an earlier

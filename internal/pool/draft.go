@@ -49,7 +49,7 @@ type draft struct {
 
 func newDraft(s Snapshot) *draft {
 	d := &draft{
-		Snapshot: s, all: sortByAge(s.Members), buckets: map[Phase][]*Member{},
+		Snapshot: s, all: s.listByAge(), buckets: map[Phase][]*Member{},
 		claims: make(map[string]Claim, len(s.Claims)), unawareOfClaim: map[string]bool{}, plannedDeletions: map[string]bool{}, creations: map[*Member]int{},
 		budget: limitOrUnlimited(s.Settings.MaxConcurrent), deletions: limitOrUnlimited(s.Settings.MaxConcurrent),
 	}
@@ -104,7 +104,7 @@ func (d *draft) claimsByCluster() map[string]string {
 // remainingRoom returns the number of clusters that may be added, the limit that determines it, and
 // that limit as text.
 func (d *draft) remainingRoom() (room int, by Limit, full string) {
-	exist := len(d.Members) + len(d.Pending)
+	exist := len(d.all) + len(d.Pending)
 	room, by = limitOrUnlimited(d.Settings.MaxSize)-exist, ByMaxSize
 	full = fmt.Sprintf("maxSize is %d", limitOrUnlimited(d.Settings.MaxSize))
 	if theirs := limitOrUnlimited(d.Settings.Room) - len(d.Pending); theirs < room {
@@ -145,7 +145,7 @@ func (d *draft) unclaimedMembers(phases ...Phase) []*Member {
 		return slices.Clip(parts[0])
 	}
 	out := slices.Concat(parts...)
-	slices.SortFunc(out, oldestFirst)
+	slices.SortFunc(out, CompareByAge)
 	return out
 }
 
@@ -166,12 +166,15 @@ func limitOrUnlimited(n *int) int {
 	return *n
 }
 
-// sortByAge returns pointers to all elements of list, oldest first.
-func sortByAge(list []Member) []*Member {
-	out := make([]*Member, len(list))
-	for i := range list {
-		out[i] = &list[i]
+// listByAge returns all members, oldest first, in a list that the caller may change.
+func (s *Snapshot) listByAge() []*Member {
+	if s.ByAge != nil {
+		return slices.Clone(s.ByAge)
 	}
-	slices.SortFunc(out, oldestFirst)
+	out := make([]*Member, len(s.Members))
+	for i := range s.Members {
+		out[i] = &s.Members[i]
+	}
+	slices.SortFunc(out, CompareByAge)
 	return out
 }

@@ -116,9 +116,10 @@ func (m *Member) isAsleep() bool { return m.Wanted == Hibernating }
 // depth that has room. Those that sleep already keep their depth or get a deeper one, because nothing can
 // make a sleep shallower; then the others get what is left, so that none is woken or moved for another.
 func (d *draft) hibernateMembers(list []*Member) {
+	reason := fmt.Sprintf("runningCount is %d, and enough other clusters run", d.Settings.RunningCount)
 	if len(d.Settings.Sleep) == 0 {
 		for _, m := range list {
-			d.setPower(m, Hibernating, AboveRunningCount, "runningCount is %d, and enough other clusters run", d.Settings.RunningCount)
+			d.setPower(m, Hibernating, AboveRunningCount, reason)
 		}
 		return
 	}
@@ -133,7 +134,6 @@ func (d *draft) hibernateMembers(list []*Member) {
 	}
 	for _, m := range list {
 		if !m.isAsleep() {
-			reason := fmt.Sprintf("runningCount is %d, and enough other clusters run", d.Settings.RunningCount)
 			d.addHibernation(m, d.takeDepth(taken, 0), AboveRunningCount, reason)
 		}
 	}

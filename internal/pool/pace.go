@@ -91,8 +91,7 @@ func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 // only the controllers' queue delays them.
 func (d *draft) backlogLeft() int {
 	left := backlogLimit - len(d.Pending)
-	for i := range d.Members {
-		m := &d.Members[i]
+	for _, m := range d.all {
 		waits := !m.Installed && !m.Deleting && !m.GaveUp && (!m.Begun || d.Settings.Fake && m.isProgressing())
 		if waits && d.Now.Sub(m.Created) < backlogPeriod {
 			left--
@@ -103,8 +102,7 @@ func (d *draft) backlogLeft() int {
 
 // isInDemand reports whether the pool served a claim within demandPeriod.
 func (d *draft) isInDemand() bool {
-	for i := range d.Members {
-		m := &d.Members[i]
+	for _, m := range d.all {
 		if m.Claim != "" && !m.ClaimedAt.IsZero() && d.Now.Sub(m.ClaimedAt) < demandPeriod {
 			return true
 		}
@@ -114,8 +112,8 @@ func (d *draft) isInDemand() bool {
 
 // grewRecently reports whether a cluster was created within demandPeriod.
 func (d *draft) grewRecently() bool {
-	for i := range d.Members {
-		if d.Now.Sub(d.Members[i].Created) < demandPeriod {
+	for _, m := range d.all {
+		if d.Now.Sub(m.Created) < demandPeriod {
 			return true
 		}
 	}

@@ -86,7 +86,7 @@ func (d *draft) mostUnclaimed() (most int, why string) {
 	}
 	stuck := d.countStuck()
 	most, why = limitOrUnlimited(d.Settings.MaxSize)-stuck, fmt.Sprintf("maxSize is %d", limitOrUnlimited(d.Settings.MaxSize))
-	exist := len(d.Members) + len(d.Pending) - stuck
+	exist := len(d.all) + len(d.Pending) - stuck
 	if d.Settings.Inventory {
 		if entries := d.countInventory(); entries-stuck < most {
 			most, why = entries-stuck, fmt.Sprintf("the inventory has customizations for %d", entries)
@@ -105,8 +105,7 @@ func (d *draft) mostUnclaimed() (most int, why string) {
 // progress or is refused, and those that cannot be read.
 func (d *draft) countStuck() int {
 	n := 0
-	for i := range d.Members {
-		m := &d.Members[i]
+	for _, m := range d.all {
 		if m.DeletionError != "" || m.Unreadable != "" || m.Protected && !m.Deleting && (m.Marked || m.isBroken(&d.Settings, d.Now)) {
 			n++
 		}
@@ -118,8 +117,8 @@ func (d *draft) countStuck() int {
 // for now.
 func (d *draft) countInventory() int {
 	n := len(d.Settings.Free) + len(d.Pending)
-	for i := range d.Members {
-		if d.Members[i].Withdrawn == "" && d.Members[i].Displaced == "" {
+	for _, m := range d.all {
+		if m.Withdrawn == "" && m.Displaced == "" {
 			n++
 		}
 	}

@@ -22,7 +22,10 @@ type Snapshot struct {
 	// Members are all existing clusters of the pool, including claimed ones and those being
 	// deleted.
 	Members []Member
-	// Pending are names that are recorded for new clusters and are not among Members.
+	// ByAge has the members instead of Members, in the order of CompareByAge, for a caller that keeps them so between two
+	// snapshots. Decide does not change them.
+	ByAge []*Member
+	// Pending are names that are recorded for new clusters and are not among the members.
 	Pending []string
 	// Reserved maps names in Pending to the customizations that are reserved for them.
 	Reserved map[string]string
@@ -326,9 +329,9 @@ func hasElapsed(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))
 }
 
-// oldestFirst compares members by age, then by name. Of those that were created in the same second, the ones that should
+// CompareByAge compares members by age, the oldest first, then by name. Of those that were created in the same second, the ones that should
 // run come first: otherwise a new cluster could take the place of one that has just been started, because of its name.
-func oldestFirst(a, b *Member) int {
+func CompareByAge(a, b *Member) int {
 	if c := a.Created.Compare(b.Created); c != 0 {
 		return c
 	}

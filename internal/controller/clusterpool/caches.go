@@ -79,11 +79,8 @@ type poolCache struct {
 	positionsSetAt time.Time
 	// statusWrittenAt is when the status of the pool was last written.
 	statusWrittenAt time.Time
-	// members has the members that were read, by name. Only a few of a thousand clusters change
-	// between two passes, and reading all of them again would be most of the cost of a pass.
-	members memo[string, *cachedMember]
-	// room is the buffer for the members of a snapshot, reused by the next snapshot.
-	room []pool.Member
+	// roster has the members of the last snapshot.
+	roster facts.Roster
 	// namespaceOwners maps names of clusters to the UIDs of those whose namespace was created for
 	// them.
 	namespaceOwners memo[string, types.UID]
@@ -103,13 +100,6 @@ type poolCache struct {
 	// unaware maps the names of clusters to the UIDs of those whose claim was deleted before the
 	// cluster was written into it. A process without this knowledge only waits longer.
 	unaware memo[string, types.UID]
-}
-
-// A cachedMember is the member that was read from cluster. cluster never changes: another version
-// of the cluster is another object.
-type cachedMember struct {
-	cluster *hivev1.ClusterDeployment
-	member  pool.Member
 }
 
 // dependencies describes which objects that a pool refers to were missing, and when they were
@@ -158,27 +148,16 @@ func (c *poolCache) recordPlan(p pool.Plan, now time.Time) {
 	}
 }
 
-// getMember is facts.ReadMember, evaluated only for clusters that have changed.
-func (c *poolCache) getMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
-	if known := c.members.load(cd.Name); known != nil && known.cluster == cd {
-		return known.member
-	}
-	member := facts.ReadMember(cd, now)
-	if facts.IsIndependentOfTime(cd) {
-		c.members.store(cd.Name, &cachedMember{cd, member})
-	} else {
-		c.members.remove(cd.Name)
-	}
-	return member
-}
-
-// setClaimMissingSince sets ClaimMissingSince of the members whose claim does not exist.
-func (c *poolCache) setClaimMissingSince(s *observation, members []pool.Member, now time.Time) {
+// setClaimMissingSince sets ClaimMissingSince and ClaimUnaware of the claimed members.
+func (c *poolCache) setClaimMissingSince(s *observation, members []*pool.Member, now time.Time) {
 	before := c.claimMissingSince
 	c.claimMissingSince = map[string]time.Time{}
-	for i := range members {
-		member := &members[i]
-		if member.Claim == "" || s.claims[member.Claim] != nil || member.Deleting {
+	for _, member := range members {
+		if member.Claim == "" {
+			continue
+		}
+		member.ClaimMissingSince, member.ClaimUnaware = time.Time{}, false
+		if s.claims[member.Claim] != nil || member.Deleting {
 			continue
 		}
 		since, known := before[member.Name]
@@ -192,14 +171,11 @@ func (c *poolCache) setClaimMissingSince(s *observation, members []pool.Member, 
 	}
 }
 
-// removeDeletedClusters drops clusters that no longer exist. It keeps the memory of members for the
-// next snapshot.
-func (c *poolCache) removeDeletedClusters(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
-	c.room = members
+// removeDeletedClusters drops clusters that no longer exist.
+func (c *poolCache) removeDeletedClusters(clusters map[string]*hivev1.ClusterDeployment) {
 	isDeleted := func(name string) bool { return clusters[name] == nil }
 	// Most passes follow no deletion. A map that is no larger than the pool is not searched: it has
 	// no more deleted clusters than the pool has new ones.
-	c.members.trim(len(clusters), isDeleted)
 	c.namespaceOwners.trim(len(clusters), isDeleted)
 	c.unaware.trim(0, isDeleted)
 }

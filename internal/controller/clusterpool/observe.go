@@ -271,20 +271,20 @@ func (r *Reconciler) listSets(ctx context.Context, namespace string, claims map[
 func (o *observation) poolObjects() facts.Objects {
 	return facts.Objects{
 		Pool: o.pool, Clusters: o.clusters, Claims: o.claims, Policies: o.policies, Sets: o.sets, Missing: o.missing, Sources: o.sources, Recipe: o.recipe,
-		Customizations: o.customizations, Faults: o.faults, Read: o.cache.getMember, Gates: &o.required.Gates, Steps: o.required.Steps,
+		Customizations: o.customizations, Faults: o.faults, Gates: &o.required.Gates, Steps: o.required.Steps,
 	}
 }
 
 func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
 	o := s.poolObjects()
-	o.Room, o.WatchedSince = s.cache.room, r.watchedSince()
+	o.Roster, o.WatchedSince = &s.cache.roster, r.watchedSince()
 	snap, err := o.PoolSnapshot(s.inventoryPlan, r.Clock.Now())
 	if err != nil {
 		return snap, err
 	}
 	snap.PositionsSetAt, snap.RecheckAfter, snap.RefusedWrite = s.cache.positionsSetAt, s.recheckDelay(), s.cache.refusedWrite
-	s.cache.removeDeletedClusters(s.clusters, snap.Members)
-	s.cache.setClaimMissingSince(s, snap.Members, r.Clock.Now())
+	s.cache.removeDeletedClusters(s.clusters)
+	s.cache.setClaimMissingSince(s, snap.ByAge, r.Clock.Now())
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.IsFake(s.pool) {
 		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}

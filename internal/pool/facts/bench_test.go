@@ -24,24 +24,20 @@ func BenchmarkPass(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			members := map[string]pool.Member{}
-			o := Objects{Pool: p, Clusters: map[string]*hivev1.ClusterDeployment{}}
+			o := Objects{Pool: p, Roster: &Roster{}, Clusters: map[string]*hivev1.ClusterDeployment{}}
 			for i := range size {
 				cd := running()
 				cd.Name, cd.Namespace = fmt.Sprintf("p-%05d", i*7919%size), fmt.Sprintf("p-%05d", i)
 				cd.CreationTimestamp = metav1.NewTime(now.Add(-time.Duration(i) * time.Second))
 				cd.Annotations = map[string]string{hivev1.AnnotationPoolVersion: version}
 				o.Clusters[cd.Name] = cd
-				members[cd.Name] = ReadMember(cd, now)
 			}
-			o.Read = func(cd *hivev1.ClusterDeployment, _ time.Time) pool.Member { return members[cd.Name] }
 			b.ReportAllocs()
 			for b.Loop() {
 				s, err := o.PoolSnapshot(inventory.Plan{}, now)
 				if err != nil {
 					b.Fatal(err)
 				}
-				o.Room = s.Members
 				if plan := pool.Decide(s); len(plan.Steps) > 0 && testing.Verbose() {
 					b.Fatal(plan)
 				}

@@ -54,8 +54,8 @@ type Objects struct {
 	// Assumed names the customizations that were not read: they are assumed to be as they were when
 	// the pool's status was written.
 	Assumed map[string]bool
-	// Read does the same as ReadMember, with less work; if it is nil, ReadMember is used.
-	Read func(cd *hivev1.ClusterDeployment, now time.Time) pool.Member
+	// Roster has the members of the pool's last snapshot; nil reads all members anew.
+	Roster *Roster
 	// Gates is what the pool requires of its spares; nil if it is unknown: then the records of the clusters say
 	// which of them have gates.
 	Gates *gate.Requirement
@@ -63,11 +63,9 @@ type Objects struct {
 	Steps bootstrap.Requirement
 	// WatchedSince is the value of Settings.WatchedSince.
 	WatchedSince time.Time
-	// Room is a buffer for the members, used if it is large enough. Its content is overwritten.
-	Room []pool.Member
 }
 
-// PoolSnapshot returns everything that the pool's next steps depend on; its lists are unordered.
+// PoolSnapshot returns everything that the pool's next steps depend on; its lists are unordered, except ByAge.
 // The objects do not contain the platform's room: a caller that knows it adds it to the settings.
 // inventoryPlan is the result of DecideInventory.
 func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool.Snapshot, error) {
@@ -77,22 +75,26 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 	}
 	set.Sources, set.Recipe, set.WatchedSince = o.Sources, o.Recipe, o.WatchedSince
 	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, inventoryPlan.Free
-	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
+	s := pool.Snapshot{Settings: set, Now: now, Claims: make([]pool.Claim, 0, len(o.Claims))}
 	s.Settings.GatesFromRecords = o.Gates == nil
 	if o.Gates != nil {
 		s.Settings.Gates = o.Gates.Version
 		s.Settings.Steps, s.Settings.StepsUnknown = o.Steps.Version, o.Steps.Problem != ""
 	}
-	read := o.Read
-	if read == nil {
-		read = ReadMember
-	}
-	for _, cd := range o.Clusters {
-		m := read(cd, now)
+	read := func(cd *hivev1.ClusterDeployment) pool.Member {
+		m := ReadMember(cd, now)
 		m.Outdated, m.Withdrawn, m.Displaced = inventoryPlan.Outdated[m.Name], inventoryPlan.Withdrawn[m.Name], inventoryPlan.Displaced[m.Name]
 		m.MarkUntakenSteps(&s.Settings)
 		m.MarkUnpassedGates(&s.Settings)
-		s.Members = append(s.Members, m)
+		return m
+	}
+	if o.Roster != nil {
+		s.ByAge = o.Roster.update(o.Clusters, newMarks(&s.Settings, inventoryPlan), read)
+	} else {
+		s.Members = make([]pool.Member, 0, len(o.Clusters))
+		for _, cd := range o.Clusters {
+			s.Members = append(s.Members, read(cd))
+		}
 	}
 	s.Pending, s.Reserved, s.Unusable, s.Invalid = o.pendingNames(), inventoryPlan.Assigned, unassignedNames(inventoryPlan), o.invalidCustomizations(inventoryPlan)
 	for _, c := range o.Claims {
@@ -380,8 +382,8 @@ func foreignFinalizers(cd *hivev1.ClusterDeployment) string {
 	return fmt.Sprintf("the ClusterDeployment has finalizers that hotspare does not remove: %s: their owners must remove them", strings.Join(cd.Finalizers, ", "))
 }
 
-// IsIndependentOfTime reports whether ReadMember returns the same for the cluster at any time.
-func IsIndependentOfTime(cd *hivev1.ClusterDeployment) bool {
+// isIndependentOfTime reports whether ReadMember returns the same for the cluster at any time.
+func isIndependentOfTime(cd *hivev1.ClusterDeployment) bool {
 	t := cd.Status.PowerTransition
 	return t == nil || t.FinishedAt != nil || t.Deadline == nil
 }

@@ -50,7 +50,7 @@ const (
 	// startPercent is what Busy is at most until the process is idle for the first time, or startLimit has passed. The
 	// objects that a start creates, and that stay, are spread over all memory that its garbage took.
 	startPercent = 50
-	startLimit   = 30 * time.Second
+	startLimit   = 5 * time.Second
 	// runtimeFactor multiplies the percentage that the runtime uses, so that the runtime starts a
 	// collection only if this package has not been scheduled in time.
 	runtimeFactor = 3
