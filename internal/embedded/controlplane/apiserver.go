@@ -139,6 +139,9 @@ func apiServerFlags(f files, etcdURL string) []string {
 		"--service-cluster-ip-range=" + ServiceNetwork,
 		"--allow-privileged=true",
 		"--profiling=false",
+		// The history of lists that this feature keeps costs a hub of 2,000 clusters 70 MB. Without it, the pages of a long list are read from
+		// the store, in this process.
+		"--feature-gates=ListFromCacheSnapshot=false",
 		// Without this flag, a stop waits a minute for watches, which never end on their own.
 		"--shutdown-send-retry-after=true",
 

@@ -1,14 +1,20 @@
-// Package programpages gives back memory that a process does not need any more, after its start.
+// Package programpages returns memory that a process does not need any more, after its start or a burst.
 //
 // The pages of a program, its code and constants, are in memory once they were used, and count as memory of the process from
-// then on. A control plane uses most of them only while it starts.
+// then on. A control plane uses half of them only while it starts.
 package programpages
 
-import "k8s.io/klog/v2"
+import (
+	"sync"
 
-// ReleaseAndLog is Release, and logs its error: the process works as well with these pages.
+	"k8s.io/klog/v2"
+)
+
+var logged sync.Once
+
+// ReleaseAndLog is Release, and logs its first error: the process works as well with these pages.
 func ReleaseAndLog() {
 	if _, err := Release(); err != nil {
-		klog.ErrorS(err, "the pages of the program that the start used stay in memory")
+		logged.Do(func() { klog.ErrorS(err, "pages of the program that nothing uses stay in memory") })
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Release unmaps the pages of this process's program that are as in its file. The kernel keeps them in its cache as long as
-// it has memory, and maps those that are used again, which takes microseconds. It returns the number of bytes that the
-// mappings span.
+// it has memory, and maps those that are used again from there, or reads them from the disk again. It returns the number of bytes that
+// the mappings span.
 func Release() (uint64, error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

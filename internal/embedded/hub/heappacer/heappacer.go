@@ -26,6 +26,11 @@ type Pacer struct {
 	// Extra is the maximum heap growth, in bytes, of a busy process before a collection. A big heap
 	// may grow by more than that already while the process is idle.
 	Extra uint64
+	// Growing is the heap growth, in percent of the live bytes, that triggers a collection while the process allocates at
+	// least GrowingRate, in bytes per second, for longer than a burst takes: it creates objects that stay, and these would be
+	// spread over all memory that the garbage takes. 0 means as Busy.
+	Growing     int
+	GrowingRate uint64
 	// Release is called after memory of the heap was returned to the operating system, to return other memory, too; nil does
 	// nothing.
 	Release func()
@@ -42,6 +47,8 @@ const (
 	calmDelay  = 2 * time.Second
 	// recentSamples is the number of last samples that count in that case.
 	recentSamples = 2
+	// growingDelay is how long a process must allocate at GrowingRate.
+	growingDelay = 3 * time.Second
 	// scavengeDelay is how long memory must be unused before it is returned to the operating
 	// system, and scavengeMin the minimum amount in bytes: allocating the memory again costs time
 	// for each page.
@@ -58,7 +65,7 @@ const (
 
 // Start controls the garbage collection of this process from now on.
 func (p Pacer) Start() {
-	s := pacerState{percent: p.Calm, starting: true}
+	s := pacerState{percent: p.Calm, starting: true, awaitsFirstIdle: true}
 	limit := s.runtimePercent()
 	debug.SetGCPercent(limit)
 	go func() {
@@ -133,9 +140,12 @@ type pacerState struct {
 	// period.
 	leastFree uint64
 	freeSince time.Time
-	// starting is true until the process has finished its start, and startedAt the time of the first sample.
-	starting  bool
-	startedAt time.Time
+	// growingSince is since when the process allocates at GrowingRate; zero if it does not.
+	growingSince time.Time
+	// starting is true while the rule of a start applies, awaitsFirstIdle until the process is idle for the first time, and
+	// startedAt the time of the first sample.
+	starting, awaitsFirstIdle bool
+	startedAt                 time.Time
 }
 
 // decideAction updates the state with the sample now and returns the action to take.
@@ -169,7 +179,7 @@ func (s *pacerState) decideAction(b Pacer, now heapSample) action {
 
 // endStart reports whether the process is idle for the first time after its start.
 func (s *pacerState) endStart(now heapSample) bool {
-	if !s.starting {
+	if !s.awaitsFirstIdle {
 		return false
 	}
 	if s.startedAt.IsZero() {
@@ -177,6 +187,7 @@ func (s *pacerState) endStart(now heapSample) bool {
 	}
 	idle := now.sampledAt.Sub(s.lastBusy) >= calmDelay
 	s.starting = !idle && now.sampledAt.Sub(s.startedAt) < startLimit
+	s.awaitsFirstIdle = !idle
 	return idle
 }
 
@@ -201,8 +212,11 @@ func garbageExceeds(now heapSample, percent int) bool {
 }
 
 // isBusy reports whether the process was busy between two samples.
-func (p Pacer) isBusy(from, to heapSample) bool {
-	return float64(to.total-from.total) >= float64(p.Rate)*to.sampledAt.Sub(from.sampledAt).Seconds()
+func (p Pacer) isBusy(from, to heapSample) bool { return allocatesAt(p.Rate, from, to) }
+
+// allocatesAt reports whether the process allocated at least so many bytes per second between two samples.
+func allocatesAt(rate uint64, from, to heapSample) bool {
+	return float64(to.total-from.total) >= float64(rate)*to.sampledAt.Sub(from.sampledAt).Seconds()
 }
 
 // busyGCPercent returns the percentage for a busy process.
@@ -219,8 +233,17 @@ func (s *pacerState) updatePercent(b Pacer, now heapSample) {
 		return
 	}
 	switch {
+	case b.Growing == 0 || !allocatesAt(b.GrowingRate, s.windowStart, now):
+		s.growingSince = time.Time{}
+	case s.growingSince.IsZero():
+		s.growingSince = s.windowStart.sampledAt
+	}
+	switch {
 	case b.isBusy(s.windowStart, now):
 		s.percent, s.lastBusy = b.busyGCPercent(now), now.sampledAt
+		if !s.growingSince.IsZero() && now.sampledAt.Sub(s.growingSince) >= growingDelay {
+			s.percent = min(s.percent, b.Growing)
+		}
 	case now.sampledAt.Sub(s.lastBusy) >= calmDelay:
 		s.percent = b.Calm
 	}

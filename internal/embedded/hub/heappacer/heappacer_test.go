@@ -152,15 +152,52 @@ func TestAStart(t *testing.T) {
 		"busy at the end of the delay":         {append(busy(3, 20*mb), look{calmDelay - busyWindow, 0, 20 * mb}, look{busyWindow, 100 * mb, 20 * mb}), startPercent, actionNone},
 		"never busy":                           {[]look{{0, 0, 20 * mb}, {calmDelay, 0, 20 * mb}}, b.Calm, actionScavenge},
 		"claims that have waited":              {busy(int(startLimit/busyWindow)+2, 140*mb), 400, actionNone},
+		"… and then idle":                      {append(busy(int(startLimit/busyWindow)+2, 140*mb), look{calmDelay, 0, 20 * mb}), b.Calm, actionScavenge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, at, total, got := pacerState{percent: b.Calm, starting: true}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), uint64(7), actionNone
+			s, at, total, got := pacerState{percent: b.Calm, starting: true, awaitsFirstIdle: true}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), uint64(7), actionNone
 			for _, l := range tc.looks {
 				at, total = at.Add(l.after), total+l.bytes
 				got = s.decideAction(b, heapSample{sampledAt: at, total: total, heap: 130*mb + l.garbage, live: 130 * mb})
 			}
 			if got != tc.want || s.percent != tc.percent {
 				t.Errorf("%d at %d%%, want %d at %d%%", got, s.percent, tc.want, tc.percent)
+			}
+		})
+	}
+}
+
+// A process that allocates fast for longer than a burst takes has less garbage.
+func TestGrowth(t *testing.T) {
+	b := Pacer{Calm: 50, Busy: 400, Rate: 40 * mb, Extra: 2000 * mb, Growing: 100, GrowingRate: 250 * mb}
+	type look struct {
+		windows int
+		rate    uint64 // allocated in each second
+	}
+	const delay = int(growingDelay / busyWindow)
+	for name, tc := range map[string]struct {
+		looks   []look
+		percent int
+	}{
+		"a burst":                       {[]look{{delay - 1, 700 * mb}}, 400},
+		"a pool that fills":             {[]look{{delay, 700 * mb}}, 100},
+		"… and goes on":                 {[]look{{3 * delay, 250 * mb}}, 100},
+		"claims that come one by one":   {[]look{{9 * delay, 249 * mb}}, 400},
+		"a pool that fills, with a gap": {[]look{{delay - 1, 700 * mb}, {1, 100 * mb}, {delay - 1, 700 * mb}}, 400},
+		"a pool that is full":           {[]look{{delay, 700 * mb}, {1, 100 * mb}}, 400},
+		"… and then idle":               {[]look{{delay, 700 * mb}, {int(calmDelay / busyWindow), 0}}, 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, at, total := pacerState{percent: b.Calm}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), uint64(7)
+			s.decideAction(b, heapSample{sampledAt: at, total: total, heap: 130 * mb, live: 130 * mb})
+			for _, l := range tc.looks {
+				for range l.windows {
+					at, total = at.Add(busyWindow), total+uint64(float64(l.rate)*busyWindow.Seconds())
+					s.decideAction(b, heapSample{sampledAt: at, total: total, heap: 130 * mb, live: 130 * mb})
+				}
+			}
+			if s.percent != tc.percent {
+				t.Errorf("%d%%, want %d%%", s.percent, tc.percent)
 			}
 		})
 	}
