@@ -7,6 +7,7 @@
 package mutationcache
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ const writeTTL = time.Minute
 type Writes[T client.Object] struct {
 	mu      sync.Mutex
 	written map[types.NamespacedName]writeEntry[T]
+	// sweptAt is when the writes that are too old were last removed.
+	sweptAt time.Time
 }
 
 type writeEntry[T client.Object] struct {
@@ -37,7 +40,11 @@ func (w *Writes[T]) RecordWrite(obj T, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.written == nil {
-		w.written = map[types.NamespacedName]writeEntry[T]{}
+		w.written, w.sweptAt = map[types.NamespacedName]writeEntry[T]{}, now
+	}
+	if now.Sub(w.sweptAt) > writeTTL { // nobody asked for these any more
+		maps.DeleteFunc(w.written, func(_ types.NamespacedName, e writeEntry[T]) bool { return now.Sub(e.at) > writeTTL })
+		w.sweptAt = now
 	}
 	w.written[client.ObjectKeyFromObject(obj)] = writeEntry[T]{obj, now}
 }

@@ -64,6 +64,22 @@ func TestForget(t *testing.T) {
 	}
 }
 
+func TestAnOldWriteIsForgottenWithALaterOne(t *testing.T) {
+	var w mutationcache.Writes[*corev1.ConfigMap]
+	w.RecordWrite(object("a", "1", "9"), noon)
+	w.RecordWrite(object("b", "2", "9"), noon.Add(time.Minute))
+	if got := w.NewestVersion(object("a", "1", "8")); got.ResourceVersion != "9" {
+		t.Error("it is forgotten after a minute")
+	}
+	w.RecordWrite(object("c", "3", "9"), noon.Add(time.Minute+time.Second))
+	if got := w.NewestVersion(object("a", "1", "8")); got.ResourceVersion != "8" {
+		t.Error("it is still remembered")
+	}
+	if got := w.NewestVersion(object("b", "2", "8")); got.ResourceVersion != "9" {
+		t.Error("a newer one is forgotten")
+	}
+}
+
 func TestForgetKey(t *testing.T) {
 	var w mutationcache.Writes[*corev1.ConfigMap]
 	w.RecordWrite(object("a", "1", "9"), noon)

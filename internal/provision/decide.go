@@ -68,14 +68,22 @@ func decideInstalled(p *Plan, s Snapshot, open *Attempt) {
 		return
 	}
 	if _, _, unmet := s.firstUnmetNeed(); unmet {
+		p.Next = deniedRetryInterval // nothing that an install needs wakes an installed cluster
 		return
 	}
 	if s.Install == nil {
 		p.addSteps(Step{Do: Install, Attempt: open.Number, InfraID: open.InfraID})
 		return
 	}
-	if s.Install.Outcome == Succeeded {
+	switch s.Install.Outcome {
+	case Succeeded:
 		p.Last = append(p.Last, Step{Do: CompleteAttempt, Attempt: open.Number, Name: open.Name})
+	case Running:
+		p.Next = pollInterval
+	case Waiting:
+		p.Next = s.Install.After
+	default:
+		p.Next = deniedRetryInterval
 	}
 }
 

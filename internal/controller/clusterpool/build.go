@@ -35,7 +35,7 @@ type clusterBuilder struct {
 }
 
 // buildObjects returns the objects of one cluster: its namespace and Secrets, and the
-// ClusterDeployment, which comes last. A fake cluster has no generated install-config.
+// ClusterDeployment, which comes last. A fake cluster has an install-config only from a template, a customization or patches.
 //
 // If c is not nil, the cluster must have the lease of c, and the objects include its patches.
 func (b clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {

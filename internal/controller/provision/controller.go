@@ -101,7 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("provision").
-		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(installOrChangeOfIt())).
+		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(selectInstallChanges())).
 		Owns(&hivev1.ClusterProvision{}).
 		Owns(&hivev1.ClusterDeprovision{}).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.awaitingImageSet)).

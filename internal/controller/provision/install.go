@@ -124,7 +124,7 @@ func (p *pass) storeMetadata(ctx context.Context, md install.Metadata) error {
 	return p.storeSecret(ctx, p.newSecret(metadataSecret(p.cluster), "metadata", map[string][]byte{hivev1.SecretKeyMetadata: md.Raw}))
 }
 
-// setMetadata writes into a cluster which attempt it is, and the names of its Secrets.
+// setMetadata records the attempt that installs a cluster, and the names of its Secrets.
 func setMetadata(cd *hivev1.ClusterDeployment, md install.Metadata) {
 	cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{
 		ClusterID:                md.ClusterID,

@@ -80,8 +80,8 @@ func (p *pass) observeAttempts(ctx context.Context) error {
 	}
 	cd := p.cluster
 	id := recordedInfraID(cd)
-	settled := cd.Spec.Installed && cd.Status.InstalledTimestamp != nil
-	if id == "" || p.attemptByInfraID(id) != nil || settled || isDeleting(cd) {
+	isReported := cd.Spec.Installed && cd.Status.InstalledTimestamp != nil
+	if id == "" || p.attemptByInfraID(id) != nil || isReported || isDeleting(cd) {
 		return nil
 	}
 	return p.listAttempts(ctx, p.Live)

@@ -17,15 +17,15 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// installOrChangeOfIt selects the updates of clusters that are being installed or deleted, and those of installed clusters
+// selectInstallChanges selects the updates of clusters that are being installed or deleted, and those of installed clusters
 // that a pass could depend on. The others are what claims, power states and reachability change in clusters all the time.
-func installOrChangeOfIt() predicate.Predicate {
+func selectInstallChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment) //nolint:forcetypeassert // the watch is of one kind
 		if !isSettled(before) || !isSettled(after) || before.ResourceVersion == after.ResourceVersion {   // nothing has changed: a resync
 			return true
 		}
-		return !equality.Semantic.DeepEqual(installFacts(before), installFacts(after))
+		return !equality.Semantic.DeepEqual(copyInstallFields(before), copyInstallFields(after))
 	}}
 }
 
@@ -34,8 +34,8 @@ func isSettled(cd *hivev1.ClusterDeployment) bool {
 	return cd.Spec.Installed && cd.Status.InstalledTimestamp != nil && cd.Unreadable == "" && !isDeleting(cd)
 }
 
-// installFacts returns what a pass over an installed cluster depends on, or reports. Parts of it are shared with cd.
-func installFacts(cd *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
+// copyInstallFields returns a cluster with only what a pass over an installed cluster depends on, or reports. Parts of it are shared with cd.
+func copyInstallFields(cd *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	out := &hivev1.ClusterDeployment{Spec: cd.Spec}
 	out.Labels, out.Annotations, out.Finalizers, out.OwnerReferences = cd.Labels, cd.Annotations, cd.Finalizers, cd.OwnerReferences
 	out.Spec.PowerState, out.Spec.ClusterPoolRef, out.Spec.HibernateAfter = "", nil, nil

@@ -16,8 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// TestWhatAClaimChangesWakesNoInstall has the updates of an installed cluster that its controller sees.
-func TestWhatAClaimChangesWakesNoInstall(t *testing.T) {
+// TestAClaimDoesNotWakeTheInstallOfItsCluster has the updates of an installed cluster that its controller sees.
+func TestAClaimDoesNotWakeTheInstallOfItsCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*hivev1.ClusterDeployment)
 		want   bool
@@ -49,7 +49,7 @@ func TestWhatAClaimChangesWakesNoInstall(t *testing.T) {
 			after := before.DeepCopy()
 			before.ResourceVersion, after.ResourceVersion = "1", "2"
 			c.change(after)
-			if got := installOrChangeOfIt().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			if got := selectInstallChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
 				t.Errorf("selected: %t", got)
 			}
 		})

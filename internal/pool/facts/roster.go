@@ -26,11 +26,12 @@ type Roster struct {
 type rosterEntry struct {
 	member  pool.Member
 	cluster *hivev1.ClusterDeployment
-	// outdated is set if the member must be read again although the cluster is the same.
-	outdated bool
+	// dependsOnTime is set if the member must be read again although the cluster is the same.
+	dependsOnTime bool
 }
 
-// marks are what MarkUntakenSteps and MarkUnpassedGates use of the settings.
+// marks are what MarkUntakenSteps and MarkUnpassedGates use of the settings, directly or by isStale. Whoever makes them use another
+// setting adds it here, and to the changes of the test.
 type marks struct {
 	version, recipe, gates, steps                string
 	gatesFromRecords, stepsUnknown, hasInventory bool
@@ -76,7 +77,7 @@ func (r *Roster) updateKnown(clusters map[string]*hivev1.ClusterDeployment, ever
 			delete(r.byName, e.member.Name)
 			continue
 		}
-		if everything || e.outdated || cd != e.cluster {
+		if everything || e.dependsOnTime || cd != e.cluster {
 			e.set(cd, read)
 		}
 		inOrder = inOrder && (len(kept) == 0 || pool.CompareByAge(&kept[len(kept)-1].member, &e.member) < 0)
@@ -103,5 +104,5 @@ func (r *Roster) addNew(clusters map[string]*hivev1.ClusterDeployment, read func
 }
 
 func (e *rosterEntry) set(cd *hivev1.ClusterDeployment, read func(*hivev1.ClusterDeployment) pool.Member) {
-	e.member, e.cluster, e.outdated = read(cd), cd, !isIndependentOfTime(cd)
+	e.member, e.cluster, e.dependsOnTime = read(cd), cd, !isIndependentOfTime(cd)
 }
