@@ -23,8 +23,8 @@ func main() {
 	binary := flag.String("binary", "bin/hotspare", "the program to measure")
 	clusters := flag.Int("clusters", 1000, "how many fake clusters the pool of the burst has")
 	claims := flag.Int("claims", 200, "how many claims the burst has")
-	only := flag.String("only", "decide,up,claim,sleep,freeze,memory,burst,steady,sizes",
-		"parts to run, in their order; there are also: bursts (with subjects, on several pools), release, fleet (100 pools of 100 clusters)")
+	only := flag.String("only", "decide,up,claim,sleep,freeze,memory,burst,steady,sizes,bursts,release",
+		"parts to run, in their order; there is also fleet (100 pools of 100 clusters)")
 	rounds := flag.Int("rounds", 3, "how often claims are measured; the table has medians, and the range")
 	flag.Parse()
 	if *rounds < 1 {
