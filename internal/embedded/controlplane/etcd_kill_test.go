@@ -43,7 +43,7 @@ const (
 // openStore starts a store with the settings of a control plane, and the client that its API server uses.
 func openStore(t *testing.T, dir string) *kubernetes.Client {
 	t.Helper()
-	e, err := startEtcd(t.Context(), filepath.Join(dir, "data"), filepath.Join(dir, "run"), io.Discard, func(err error) { t.Errorf("the store gave up: %v", err) })
+	e, err := startEtcd(t.Context(), filepath.Join(dir, "data"), filepath.Join(dir, "run"), io.Discard, func(err error) { t.Errorf("the store cannot continue: %v", err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func write(t *testing.T, client *kubernetes.Client, writer int, acknowledge func
 // isDeletion reports whether the write with that number deletes the key; the next one begins with 0.
 func isDeletion(n int) bool { return n == deletionPeriod-1 }
 
-// A written is what the process that was killed has printed.
+// written has what the process that was killed has printed.
 type written struct {
 	// last has the number and the revision of the last acknowledged write of each writer.
 	last map[int]acknowledged
@@ -193,19 +193,22 @@ func writeAndKill(t *testing.T, dir string, acknowledgments int) written {
 			t.Log(lines.Text())
 			continue
 		}
-		if w.add(t, line); n == acknowledgments {
+		if !w.add(t, line) {
+			continue
+		}
+		if n++; n == acknowledgments {
 			_ = process.Process.Kill() // what it had printed before is still read
 		}
-		n++
 	}
 	_ = process.Wait()
-	if n <= acknowledgments {
+	if n < acknowledgments {
 		t.Fatalf("the process ended after %d writes", n)
 	}
 	return w
 }
 
-func (w *written) add(t *testing.T, line string) {
+// add adds an acknowledgment, and reports whether it is that of a write.
+func (w *written) add(t *testing.T, line string) bool {
 	t.Helper()
 	var kind string
 	var a acknowledged
@@ -214,10 +217,11 @@ func (w *written) add(t *testing.T, line string) {
 	}
 	if kind == "compacted" {
 		w.compacted = a.revision
-		return
+		return false
 	}
 	a.writer, _ = strconv.Atoi(kind)
 	w.last[a.writer], w.all[a.revision] = a, a
+	return true
 }
 
 func (w *written) check(t *testing.T, client *kubernetes.Client) {
@@ -235,6 +239,7 @@ func (w *written) check(t *testing.T, client *kubernetes.Client) {
 		if next := (ack.number + 1) % deletionPeriod; is != ack.number && is != next {
 			t.Errorf("%s: write %d was acknowledged, and the store has %d", key, ack.number, is)
 		}
+		w.last[writer] = acknowledged{writer: writer, number: is} // for a writer that has no time for another write in the next round
 	}
 	if w.compacted > 0 {
 		if _, err := client.Client.Get(t.Context(), storePrefix, clientv3.WithPrefix(), clientv3.WithRev(w.compacted-1)); !errors.Is(err, rpctypes.ErrCompacted) {
@@ -253,7 +258,7 @@ func (w *written) checkWatch(t *testing.T, client *kubernetes.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, last := w.compacted, int64(0)
+	from, last := max(w.compacted, 1), int64(0) // 0 would watch from now on
 	seen := map[int64]*clientv3.Event{}
 	for events := client.Client.Watch(ctx, storePrefix, clientv3.WithPrefix(), clientv3.WithRev(from)); last < head.Header.Revision; {
 		answer, open := <-events
