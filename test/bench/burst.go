@@ -145,7 +145,7 @@ func (b burst) formatRows(bareFill, filled cost, rounds []round) []row {
 			{filledWhat, fmt.Sprintf("%s, %.0f clusters/s", formatSeconds(filled.took), filled.ratePerSecond(all)), "25/s"},
 			{"… requests per cluster", filled.asked.formatRequestsPer(all), ""},
 			{"… processor time of the hub per cluster", filled.formatProcessorTime(all), ""},
-			{"bare loop of the same nine writes", fmt.Sprintf("%.0f clusters/s", bareFill.ratePerSecond(bareFills)), ""},
+			{"bare loop of the same ten writes", fmt.Sprintf("%.0f clusters/s", bareFill.ratePerSecond(bareFills)), ""},
 			{"… processor time of the hub per cluster", bareFill.formatProcessorTime(bareFills), ""},
 			{"… ratio", fmt.Sprintf("%.2f", filled.ratePerSecond(all)/bareFill.ratePerSecond(bareFills)), ""},
 		}

@@ -14,8 +14,8 @@ import (
 // bareFills is how many clusters the bare loop creates.
 const bareFills = 100
 
-// measureBareFill measures a bare loop of the nine writes that a fake cluster takes: its namespace, ClusterDeployment,
-// ClusterProvision and three Secrets, a patch of the ClusterDeployment, and two of its status. No controller of hotspare reconciles
+// measureBareFill measures a bare loop of the ten writes that a fake cluster takes: its namespace, ClusterDeployment,
+// ClusterProvision and four Secrets, a patch of the ClusterDeployment, and two of its status. No controller of hotspare reconciles
 // what it creates; the hub adds a ServiceAccount and a ConfigMap to each namespace, as it does for a pool's cluster. Afterwards it deletes all.
 func (b *bench) measureBareFill(ctx context.Context, prefix string) (cost, error) {
 	if err := b.waitForNoWrites(ctx); err != nil {
@@ -47,7 +47,7 @@ func (b *bench) writeBareCluster(ctx context.Context, name string) error {
 	if err := b.hub.Create(ctx, attempt); err != nil {
 		return err
 	}
-	for _, suffix := range []string{"-admin-kubeconfig", "-admin-password", "-metadata-json"} {
+	for _, suffix := range []string{"-install-config", "-admin-kubeconfig", "-admin-password", "-metadata-json"} {
 		if err := b.hub.Create(ctx, &corev1.Secret{ObjectMeta: meta(suffix), Data: map[string][]byte{"content": make([]byte, 300)}}); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func TestTheFlagsOfTheLastStartAreUsedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			refused(t, h.run(t, "", "up", "--hub-only"), using+registries+" '--recipes="+recipes+"'",
-				`to reset a flag, give it its default, as in --recipes=""`, "--recipes: stat "+recipes)
+				`to reset a flag, give it its default, as in --insecure-registries=""`, "--recipes: stat "+recipes)
 		}
 		h.flags = append([]string{"--hub-only"}, start.flags...)
 		h.restart(t)

@@ -35,7 +35,7 @@ type clusterBuilder struct {
 }
 
 // buildObjects returns the objects of one cluster: its namespace and Secrets, and the
-// ClusterDeployment, which comes last. A fake cluster has an install-config only from a template, a customization or patches.
+// ClusterDeployment, which comes last.
 //
 // If c is not nil, the cluster must have the lease of c, and the objects include its patches.
 func (b clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
@@ -47,15 +47,18 @@ func (b clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCus
 	// Package provision would write these first; here they cost no write.
 	controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
 	maps.Copy(cd.Labels, provision.ClusterLabels(cd.Spec.Platform, cd.Labels))
+	data := map[string][]byte{hivev1.SecretKeyInstallConfig: made.config}
+	if made.patches != nil {
+		data[hivev1.SecretKeyManifestPatches] = made.patches
+	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: b.withPoolLabels(map[string]string{
 			hivev1.LabelNamespacePoolName: b.pool.Name,
 		})}},
-	}
-	if facts.IsFake(b.pool) && b.template == nil && c == nil && made.patches == nil {
-		cd.Spec.Provisioning.InstallConfigSecretRef = nil // nobody would read what is generated
-	} else {
-		objects = append(objects, made.newSecret(name, cd.Spec.Provisioning.InstallConfigSecretRef.Name))
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: cd.Spec.Provisioning.InstallConfigSecretRef.Name},
+			Data:       data,
+		},
 	}
 	for _, s := range b.secrets {
 		objects = append(objects, &corev1.Secret{
@@ -69,14 +72,6 @@ func (b clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCus
 // rendered is the input of an installer: the install-config and the encoded manifest patches. Later
 // edits of the patches affect only later clusters.
 type rendered struct{ config, patches []byte }
-
-func (r rendered) newSecret(namespace, name string) *corev1.Secret {
-	data := map[string][]byte{hivev1.SecretKeyInstallConfig: r.config}
-	if r.patches != nil {
-		data[hivev1.SecretKeyManifestPatches] = r.patches
-	}
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
-}
 
 func (b clusterBuilder) renderInstallConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) (rendered, error) {
 	patches, err := config.EncodeManifestPatches(config.ListManifestPatches(b.poolCustomization, c))
@@ -146,11 +141,10 @@ func (b clusterBuilder) fixedNameSecrets(name string) ([]*corev1.Secret, error) 
 	if err != nil {
 		return nil, err
 	}
-	named := cd.Spec.Provisioning.InstallConfigSecretRef
 	var out []*corev1.Secret
 	for _, o := range objects {
 		secret, is := o.(*corev1.Secret)
-		if is && !(len(b.pool.Spec.Inventory) > 0 && named != nil && secret.Name == named.Name) {
+		if is && !(len(b.pool.Spec.Inventory) > 0 && secret.Name == cd.Spec.Provisioning.InstallConfigSecretRef.Name) {
 			out = append(out, secret)
 		}
 	}

@@ -306,38 +306,3 @@ func TestWhatExistsIsNotToldAsCreated(t *testing.T) {
 		t.Errorf("%d events tell of one cluster", n)
 	}
 }
-
-// TestAFakeClusterHasAnInstallConfigOnlyFromATemplate: what would be generated for a cluster that is not installed serves nobody,
-// and costs each cluster of a large pool a Secret.
-func TestAFakeClusterHasAnInstallConfigOnlyFromATemplate(t *testing.T) {
-	for name, c := range map[string]struct {
-		fake     string
-		template []byte
-		want     string
-	}{
-		"generated, for a fake cluster":  {"true", nil, ""},
-		"generated":                      {"false", nil, "p-1-install-config"},
-		"a template, for a fake cluster": {"true", []byte("{}"), "p-1-install-config"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := readPool(t, everything)
-			p.Spec.Annotations = map[string]string{hivev1.AnnotationFake: c.fake}
-			objects, cd, err := clusterBuilder{pool: p, template: c.template}.buildObjects("p-1", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, named := "", ""
-			for _, o := range objects {
-				if secret, is := o.(*corev1.Secret); is {
-					got = secret.Name
-				}
-			}
-			if ref := cd.Spec.Provisioning.InstallConfigSecretRef; ref != nil {
-				named = ref.Name
-			}
-			if got != c.want || named != c.want {
-				t.Errorf("Secret %q, and the cluster names %q: want %q", got, named, c.want)
-			}
-		})
-	}
-}
