@@ -67,7 +67,7 @@ func TestStoreToKill(t *testing.T) {
 	acknowledge := func(format string, args ...any) {
 		printing.Lock()
 		defer printing.Unlock()
-		fmt.Printf("ack "+format+"\n", args...)
+		_, _ = fmt.Fprintf(os.Stdout, "ack "+format+"\n", args...)
 	}
 	for w := range storeWriters {
 		go write(t, client, w, acknowledge)
