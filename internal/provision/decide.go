@@ -97,8 +97,8 @@ func continueAttempt(p *Plan, s Snapshot, a Attempt) {
 	as := func(v Verb) Step { step.Do = v; return step }
 	answer := s.Install
 	if answer == nil {
-		// What is installed must be known to the cluster first, so that the cluster alone suffices to destroy it. A fake
-		// cluster has nothing to destroy, and MarkInstalled publishes its metadata with the same write.
+		// The cluster records the attempt before the install begins: then the cluster alone is enough to destroy what the
+		// attempt creates. A fake attempt creates nothing, and MarkInstalled publishes its metadata with the same write.
 		if s.Cluster.InfraID != a.InfraID && !s.Cluster.Fake {
 			p.addSteps(as(PublishMetadata))
 		}

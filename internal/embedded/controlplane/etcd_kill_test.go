@@ -35,7 +35,7 @@ const (
 	storeFolderVariable = "HOTSPARE_TEST_STORE"
 	storeWriters        = 4
 	storePrefix         = "/written/"
-	// deletionPeriod: the last of so many writes of a key is its deletion.
+	// deletionPeriod is the number of writes of a key before it begins anew. The last of them deletes the key.
 	deletionPeriod = 7
 	compactionLag  = 20
 )
@@ -171,7 +171,7 @@ func TestNothingIsLostWhenTheStoreIsKilled(t *testing.T) {
 	}
 }
 
-// writeAndKill runs the process until it has acknowledged so many writes, kills it, and returns all that it has acknowledged.
+// writeAndKill runs the process until it has printed that number of acknowledged writes, and kills it. It returns all acknowledgments.
 func writeAndKill(t *testing.T, dir string, acknowledgments int) written {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -42,7 +42,7 @@ const (
 	idleGOGC      = 50
 	busyGOGC      = 400
 	busyAllocRate = 40 << 20
-	// A pool that fills produces 400 MB of garbage a second. With busyGOGC, 2,000 clusters of 400 MB were spread over 1.3 GB,
+	// A pool that fills produces up to 900 MB of garbage a second. With busyGOGC, 2,000 clusters of 400 MB were spread over 1.3 GB,
 	// which nothing returns later.
 	growingGOGC      = 100
 	growingAllocRate = 250 << 20

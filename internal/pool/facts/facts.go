@@ -89,7 +89,7 @@ func (o Objects) PoolSnapshot(inventoryPlan inventory.Plan, now time.Time) (pool
 		return m
 	}
 	if o.Roster != nil {
-		s.ByAge = o.Roster.update(o.Clusters, newMarks(&s.Settings, inventoryPlan), read)
+		s.ByAge = o.Roster.updateMembers(o.Clusters, newMarks(&s.Settings, inventoryPlan), read)
 	} else {
 		s.Members = make([]pool.Member, 0, len(o.Clusters))
 		for _, cd := range o.Clusters {

@@ -46,8 +46,8 @@ func newMarks(s *pool.Settings, plan inventory.Plan) marks {
 	}
 }
 
-// update returns the members that read returns for the clusters, oldest first. m is what read marks them with.
-func (r *Roster) update(clusters map[string]*hivev1.ClusterDeployment, m marks, read func(*hivev1.ClusterDeployment) pool.Member) []*pool.Member {
+// updateMembers returns the members that read returns for the clusters, oldest first. m is what read marks them with.
+func (r *Roster) updateMembers(clusters map[string]*hivev1.ClusterDeployment, m marks, read func(*hivev1.ClusterDeployment) pool.Member) []*pool.Member {
 	// The plan of an inventory is another one in each pass, so its marks are set anew.
 	everything := m != r.marked || m.hasInventory
 	r.marked = m
@@ -78,7 +78,7 @@ func (r *Roster) updateKnown(clusters map[string]*hivev1.ClusterDeployment, ever
 			continue
 		}
 		if everything || e.dependsOnTime || cd != e.cluster {
-			e.set(cd, read)
+			e.readMember(cd, read)
 		}
 		inOrder = inOrder && (len(kept) == 0 || pool.CompareByAge(&kept[len(kept)-1].member, &e.member) < 0)
 		kept = append(kept, e)
@@ -97,12 +97,12 @@ func (r *Roster) addNew(clusters map[string]*hivev1.ClusterDeployment, read func
 			continue
 		}
 		e := &rosterEntry{}
-		e.set(cd, read)
+		e.readMember(cd, read)
 		r.byName[name] = e
 		r.sorted = append(r.sorted, e)
 	}
 }
 
-func (e *rosterEntry) set(cd *hivev1.ClusterDeployment, read func(*hivev1.ClusterDeployment) pool.Member) {
+func (e *rosterEntry) readMember(cd *hivev1.ClusterDeployment, read func(*hivev1.ClusterDeployment) pool.Member) {
 	e.member, e.cluster, e.dependsOnTime = read(cd), cd, !isIndependentOfTime(cd)
 }

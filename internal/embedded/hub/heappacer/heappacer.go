@@ -214,7 +214,7 @@ func garbageExceeds(now heapSample, percent int) bool {
 // isBusy reports whether the process was busy between two samples.
 func (p Pacer) isBusy(from, to heapSample) bool { return allocatesAt(p.Rate, from, to) }
 
-// allocatesAt reports whether the process allocated at least so many bytes per second between two samples.
+// allocatesAt reports whether the process allocated at that rate or faster between two samples. The rate is in bytes per second.
 func allocatesAt(rate uint64, from, to heapSample) bool {
 	return float64(to.total-from.total) >= float64(rate)*to.sampledAt.Sub(from.sampledAt).Seconds()
 }
