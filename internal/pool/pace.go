@@ -17,6 +17,10 @@ const (
 	// demandPeriod is how long a pool counts as in demand after it served a claim. The API stores
 	// that time in seconds, so a shorter period than one second would have no effect.
 	demandPeriod = 2 * time.Second
+	// A pool that has given more than burstSize clusters within burstPeriod is in a burst: it replaces
+	// those of that period only when the burst is over, or when a claim waits.
+	burstPeriod = 5 * time.Second
+	burstSize   = 16
 	// backlogLimit is the number of a pool's clusters that may wait for the controllers that
 	// install them. Those controllers have one queue for all pools: with more, one large pool would
 	// delay the others.
@@ -68,7 +72,8 @@ func (d *draft) postponeSteps(r Report) time.Duration {
 // the next pass if the plan has more. A new cluster costs the API server several times as much work
 // as a served claim. So while the pool serves claims, and half of its size is assignable for the
 // next ones, it creates clusters one at a time with a pause between them, and never in a pass that
-// serves a claim.
+// serves a claim. In a burst that takes more of the pool, it creates what was missing before. When a
+// claim waits, it creates all at full speed.
 func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 	enough := r.Waiting == 0 && 2*r.Count[Assignable] >= d.Settings.Size
 	switch {
@@ -80,10 +85,16 @@ func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 		}
 		return 1, nextStepDelay
 	}
-	if left := d.backlogLeft(); left < batchSize {
-		return left, nextStepDelay
+	most, next = batchSize, nextBatchDelay
+	if left := d.backlogLeft(); left < most {
+		most, next = left, nextStepDelay
 	}
-	return batchSize, nextBatchDelay
+	if given := d.countGiven(burstPeriod); r.Waiting == 0 && given > burstSize {
+		if before := max(0, d.wantedCount()-d.existingCount()-given); before < most {
+			most, next = before, nextStepDelay
+		}
+	}
+	return most, next
 }
 
 // backlogLeft returns the number of clusters that may still be created before the controllers that
@@ -101,13 +112,18 @@ func (d *draft) backlogLeft() int {
 }
 
 // isInDemand reports whether the pool served a claim within demandPeriod.
-func (d *draft) isInDemand() bool {
+func (d *draft) isInDemand() bool { return d.countGiven(demandPeriod) > 0 }
+
+// countGiven returns the number of claimed clusters that claims got within period. It omits times in
+// the future, which a clock that was set back leaves.
+func (d *draft) countGiven(period time.Duration) int {
+	n := 0
 	for _, m := range d.all {
-		if m.Claim != "" && !m.ClaimedAt.IsZero() && d.Now.Sub(m.ClaimedAt) < demandPeriod {
-			return true
+		if since := d.Now.Sub(m.ClaimedAt); m.Claim != "" && since >= 0 && since < period {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // grewRecently reports whether a cluster was created within demandPeriod.

@@ -75,6 +75,7 @@ func TestPace(t *testing.T) {
 		assignable, installing, waiting int
 		pending                         int
 		served, created                 time.Duration // ago; 0 is never
+		given                           int           // how many were served then; 0 is one
 		most                            int
 		next                            time.Duration
 	}{
@@ -89,6 +90,13 @@ func TestPace(t *testing.T) {
 		"but a while later":                                       {size: 10, assignable: 5, served: time.Second, created: demandPeriod, most: 1, next: nextStepDelay},
 		"until demand is over":                                    {size: 10, assignable: 5, served: demandPeriod, most: batchSize, next: nextBatchDelay},
 		"a pool whose last running cluster was given is not slow": {size: 1, served: time.Second, most: batchSize, next: nextBatchDelay},
+		"a burst that empties the pool is not disturbed":          {size: 100, served: time.Second, given: 100, most: 0, next: nextStepDelay},
+		"but what was missing before is created":                  {size: 100, served: time.Second, given: 90, most: 10, next: nextStepDelay},
+		"at full speed if it is much":                             {size: 100, served: time.Second, given: 50, most: batchSize, next: nextBatchDelay},
+		"and all while a claim waits":                             {size: 100, waiting: 1, served: time.Second, given: 100, most: batchSize, next: nextBatchDelay},
+		"and when the burst is over":                              {size: 100, served: burstPeriod, given: 100, most: batchSize, next: nextBatchDelay},
+		"few claims are no burst":                                 {size: burstSize, served: time.Second, given: burstSize, most: batchSize, next: nextBatchDelay},
+		"nor are those of the future":                             {size: 100, served: -time.Hour, given: 100, most: batchSize, next: nextBatchDelay},
 		"a pool of size 0 creates what claims wait for":           {waiting: 3, served: time.Second, most: batchSize, next: nextBatchDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,9 +109,13 @@ func TestPace(t *testing.T) {
 			}
 			add(tc.assignable, Member{Installed: true, Running: true, Wanted: Running})
 			add(tc.installing, Member{Begun: true})
-			if tc.served > 0 {
-				add(1, Member{Installed: true, Running: true, Claim: "served", ClaimedAt: noon.Add(-tc.served)})
-				s.Claims = append(s.Claims, Claim{Name: "served", Cluster: s.Members[len(s.Members)-1].Name})
+			for i := range max(1, tc.given) {
+				if tc.served == 0 {
+					break
+				}
+				name := fmt.Sprint("served", i)
+				add(1, Member{Installed: true, Running: true, Claim: name, ClaimedAt: noon.Add(-tc.served)})
+				s.Claims = append(s.Claims, Claim{Name: name, Cluster: s.Members[len(s.Members)-1].Name})
 			}
 			if tc.created > 0 {
 				add(1, Member{Installed: true, Running: true, Claim: "other", Created: noon.Add(-tc.created)})
