@@ -71,7 +71,7 @@ func startServer(t *testing.T, dir string) *embed.Etcd {
 }
 
 // newEnvironment starts an etcd.
-func newEnvironment(t *testing.T) environment {
+func newEnvironment(t *testing.T, prefix string) environment {
 	t.Helper()
 	client := New(startServer(t, t.TempDir()).Server)
 	t.Cleanup(func() { _ = client.Close() })
@@ -80,7 +80,7 @@ func newEnvironment(t *testing.T) environment {
 	leases := etcd3.NewDefaultLeaseManagerConfig()
 	leases.ReuseDurationSeconds = 1
 	versioner := storage.APIObjectVersioner{}
-	store, err := etcd3.New(client, compactor, codec, newPod, newPodList, "", "/pods/", schema.GroupResource{Resource: "pods"},
+	store, err := etcd3.New(client, compactor, codec, newPod, newPodList, "", prefix, schema.GroupResource{Resource: "pods"},
 		storagetesting.NewPrefixTransformer([]byte(valuePrefix), false), leases, etcd3.NewDefaultDecoder(codec, versioner), versioner)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ var needsNewStore = map[string]bool{
 
 // TestStorage runs the tests of Kubernetes' own store with a client without a connection.
 func TestStorage(t *testing.T) {
-	shared := newEnvironment(t)
+	shared := newEnvironment(t, "/pods/")
 	increase := func(e environment) storagetesting.IncreaseRVFunc {
 		return func(ctx context.Context, t *testing.T) int64 {
 			r, err := e.client.Put(ctx, "increase", "ok")
@@ -177,7 +177,7 @@ func TestStorage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := shared
 			if needsNewStore[name] {
-				e = newEnvironment(t)
+				e = newEnvironment(t, "/pods/")
 			}
 			if _, err := e.client.Delete(t.Context(), "/pods/", clientv3.WithPrefix()); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,65 @@
+package etcdclient
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/apis/example"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// The cache asks etcd for its progress when its clock says so, which this test never lets happen.
+func TestAConsistentListDoesNotWaitForTheClock(t *testing.T) {
+	for _, prefix := range []string{"/pods/", "/pods"} { // an API server has the second
+		t.Run(prefix, func(t *testing.T) { checkConsistentLists(t, prefix) })
+	}
+}
+
+func checkConsistentLists(t *testing.T, prefix string) {
+	e := newEnvironment(t, prefix)
+	cached, err := cacher.NewCacherFromConfig(cacher.Config{
+		Storage: e.Interface, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: "pods"},
+		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix,
+		KeyFunc: func(o runtime.Object) (string, error) { return "/pods/default/" + o.(*example.Pod).Name, nil },
+		GetAttrsFunc: func(o runtime.Object) (labels.Set, fields.Set, error) {
+			return labels.Set{}, fields.Set{"metadata.name": o.(*example.Pod).Name}, nil
+		},
+		NewFunc: newPod, NewListFunc: newPodList, Codec: codec, Clock: clocktesting.NewFakeClock(time.Now()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cached.Stop)
+	if err := cached.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pod := &example.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}
+	if err := e.Create(t.Context(), "/pods/default/a", pod, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := e.client.Put(t.Context(), "/nodes/a", "a write of another kind"); err != nil {
+			t.Fatal(err)
+		}
+		listed := make(chan error, 1)
+		var list example.PodList
+		go func() {
+			listed <- cached.GetList(t.Context(), "/pods/", storage.ListOptions{Recursive: true, Predicate: storage.Everything}, &list)
+		}()
+		select {
+		case err := <-listed:
+			if err != nil || len(list.Items) != 1 {
+				t.Fatalf("%d pods, want one: %v", len(list.Items), err)
+			}
+		case <-time.After(10 * time.Second): // the cache itself waits for its clock
+			t.Fatal("the list waits for the clock")
+		}
+	}
+}
