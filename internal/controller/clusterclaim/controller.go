@@ -50,7 +50,7 @@ type Reconciler struct {
 	Policies func(ctx context.Context, namespace string) ([]claimpolicy.Policy, error)
 	// Sets returns the ClaimSets of a namespace; nil means that there are none.
 	Sets func(ctx context.Context, namespace string) (claimset.Sets, error)
-	// Workers is the number of claims that are reconciled concurrently; 0 means 8.
+	// Workers is the number of claims that are reconciled concurrently; 0 means 32: each that grants access waits up to 0.2 s for its API server, which lists the rights of who grants.
 	Workers int
 
 	heartbeats tracker.Heartbeats
@@ -81,7 +81,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	workers := r.Workers
 	if workers == 0 {
-		workers = 8
+		workers = 32
 	}
 	return r.watchAccessObjects(ctrl.NewControllerManagedBy(mgr).
 		Named("clusterclaim").
