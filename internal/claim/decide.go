@@ -14,8 +14,8 @@ import (
 )
 
 // GracePeriod is how long the status of a claim is not written in two cases: a released claim whose
-// cluster is not deleted yet, and a new claim that waits on a pool with assignable clusters. Such a
-// claim is about to be served, and a status that nobody reads would only delay that.
+// cluster still exists, and a new claim that waits on a pool with assignable clusters. Such a
+// claim is about to be gone, or served, and a status that nobody reads would only delay that.
 const GracePeriod = 5 * time.Second
 
 // Decide returns the plan for a claim.
@@ -94,10 +94,10 @@ func planDeleted(s Snapshot) Plan {
 		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
 			"Assigned cluster is protected from deletion: remove its annotation "+hivev1.AnnotationProtectedDelete+" to have it deleted")}
 	}
+	if soon := s.DeletedAt.Add(GracePeriod).Sub(s.Now); soon > 0 && soon <= GracePeriod && s.PoolExists && !s.Cluster.AwaitsBundle {
+		return Plan{Next: soon}
+	}
 	if s.PoolExists && !s.Cluster.Deleting && !s.DeletedAt.IsZero() {
-		if soon := s.DeletedAt.Add(GracePeriod).Sub(s.Now); soon > 0 {
-			return Plan{ClusterRunning: clusterDeletingCondition, Next: soon}
-		}
 		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
 			"Assigned cluster waits to be deleted: its ClusterPool deletes at most maxConcurrent clusters at a time; its status.plan lists the clusters that are being deleted")}
 	}

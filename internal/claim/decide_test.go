@@ -155,14 +155,16 @@ func TestAReleasedClaimSaysThatItsClusterWaits(t *testing.T) {
 		want     string
 		next     time.Duration
 	}{
-		"just released":                {time.Second, false, goes, 4 * time.Second},
+		"just released":                {time.Second, false, "", 4 * time.Second},
+		"its cluster is just deleted":  {time.Second, true, "", 4 * time.Second},
+		"the clock was set back":       {-time.Hour, true, goes, 0},
 		"released a while ago":         {GracePeriod, false, waits, 0},
 		"its cluster is being deleted": {GracePeriod, true, goes, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := served(func(f *Snapshot) { f.Deleting, f.DeletedAt, f.Cluster.Deleting = true, noon.Add(-tc.ago), tc.deleting })
 			v := Decide(f)
-			if !strings.HasPrefix(v.ClusterRunning.Message, tc.want) || v.Next != tc.next {
+			if !strings.HasPrefix(v.ClusterRunning.Message, tc.want) || (v.ClusterRunning.Status == "") != (tc.want == "") || v.Next != tc.next {
 				t.Errorf("it says %q and looks again in %v", v.ClusterRunning.Message, v.Next)
 			}
 		})

@@ -19,7 +19,7 @@ const (
 	demandPeriod = 2 * time.Second
 	// A pool that has given more than burstSize clusters within burstPeriod is in a burst: it replaces
 	// those of that period only when the burst is over, or when a claim waits.
-	burstPeriod = 5 * time.Second
+	burstPeriod = 10 * time.Second
 	burstSize   = 16
 	// backlogLimit is the number of a pool's clusters that may wait for the controllers that
 	// install them. Those controllers have one queue for all pools: with more, one large pool would
@@ -89,7 +89,7 @@ func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 	if left := d.backlogLeft(); left < most {
 		most, next = left, nextStepDelay
 	}
-	if given := d.countGiven(burstPeriod); r.Waiting == 0 && given > burstSize {
+	if given := d.countGiven(burstPeriod) + d.countPlanned(Bind); r.Waiting == 0 && given > burstSize {
 		if before := max(0, d.wantedCount()-d.existingCount()-given); before < most {
 			most, next = before, nextStepDelay
 		}

@@ -95,6 +95,7 @@ func TestPace(t *testing.T) {
 		"at full speed if it is much":                             {size: 100, served: time.Second, given: 50, most: batchSize, next: nextBatchDelay},
 		"and all while a claim waits":                             {size: 100, waiting: 1, served: time.Second, given: 100, most: batchSize, next: nextBatchDelay},
 		"and when the burst is over":                              {size: 100, served: burstPeriod, given: 100, most: batchSize, next: nextBatchDelay},
+		"clusters that this pass gives count as well":             {size: 100, assignable: 20, waiting: 20, served: time.Second, given: 80, most: 0, next: nextStepDelay},
 		"few claims are no burst":                                 {size: burstSize, served: time.Second, given: burstSize, most: batchSize, next: nextBatchDelay},
 		"nor are those of the future":                             {size: 100, served: -time.Hour, given: 100, most: batchSize, next: nextBatchDelay},
 		"a pool of size 0 creates what claims wait for":           {waiting: 3, served: time.Second, most: batchSize, next: nextBatchDelay},

@@ -114,7 +114,8 @@ func (b *bench) measureLocalPool(ctx context.Context) ([]row, error) {
 }
 
 func (b *bench) waitForReady(ctx context.Context, pool string, n int32) error {
-	return pollUntil(ctx, func(ctx context.Context) (bool, error) {
+	// Ten pools are waited for at a time: more frequent reads would slow down what is measured.
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
 		var p hivev1.ClusterPool
 		err := b.hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: pool}, &p)
 		return p.Status.Ready == n, err

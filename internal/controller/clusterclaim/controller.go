@@ -26,6 +26,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/heartbeat/tracker"
 	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/mutationcache"
 )
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch;delete
@@ -54,6 +55,7 @@ type Reconciler struct {
 	Workers int
 
 	heartbeats tracker.Heartbeats
+	claims     mutationcache.Writes[*hivev1.ClusterClaim]
 }
 
 // Reconcile runs one pass over the claim.
@@ -64,6 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, err)
 	case s == nil:
 		r.heartbeats.Forget(req.NamespacedName)
+		r.claims.ForgetKey(req.NamespacedName)
 		return fault.Requeue(0, r.revokeOrphanedAccess(ctx, req.NamespacedName))
 	}
 	p := claim.Decide(s.Snapshot)

@@ -31,10 +31,11 @@ type observation struct {
 // observeClaim reads the claim, its pool and its cluster. It returns nil if the claim does not
 // exist.
 func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (*observation, error) {
-	s := &observation{claim: &hivev1.ClusterClaim{}}
-	if err := r.Client.Get(ctx, key, s.claim); err != nil {
+	var cached hivev1.ClusterClaim
+	if err := r.Client.Get(ctx, key, &cached); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
+	s := &observation{claim: r.claims.NewestVersion(&cached).DeepCopy()}
 	s.Snapshot = r.readClaim(s.claim)
 	if err := r.observePool(ctx, s); err != nil {
 		return nil, err

@@ -18,7 +18,10 @@ import (
 func (r *Reconciler) patchStatus(ctx context.Context, s *observation, p claim.Plan) error {
 	before := s.claim.DeepCopy()
 	r.setClaimStatus(s.claim, p)
-	_, err := patch.Status(ctx, r.Client, before, s.claim)
+	wrote, err := patch.Status(ctx, r.Client, before, s.claim)
+	if wrote && err == nil {
+		r.claims.RecordWrite(s.claim, r.Clock.Now())
+	}
 	switch {
 	case err == nil:
 		r.Metrics.RecordClaimWait(before, s.claim, s.cluster, r.Clock.Now())

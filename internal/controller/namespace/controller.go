@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,27 +106,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("namespace").
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPoolNamespace), createdOnly())).
-		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(requestForNamespace), builder.WithPredicates(deletedOnly())).
+		Watches(&hivev1.ClusterDeployment{}, handler.Funcs{DeleteFunc: enqueueLater}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r.Metrics.WrapReconciler("namespace", r))
 }
 
 func isPoolNamespace(o client.Object) bool { return o.GetLabels()[hivev1.LabelPoolName] != "" }
 
-func requestForNamespace(_ context.Context, o client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
+// deletionDelay is how long a namespace outlives its cluster. Its deletion takes a hub more than a hundred requests, which would
+// slow down the release of other clusters at the same time.
+const deletionDelay = 5 * time.Second
+
+// enqueueLater enqueues the namespace of a deleted cluster.
+func enqueueLater(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: e.Object.GetNamespace()}}, deletionDelay)
 }
 
 func createdOnly() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(event.UpdateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
-}
-
-func deletedOnly() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}
 }

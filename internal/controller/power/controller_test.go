@@ -449,3 +449,32 @@ func TestTheReportOfAClaimIsForgottenWithItsWriteOrItsCluster(t *testing.T) {
 		}
 	})
 }
+
+func TestTheReportOfANewOrDeletedClusterIsDelayed(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
+	for name, tc := range map[string]struct {
+		created, deleted *metav1.Time
+		installed        bool
+		want             time.Duration
+	}{
+		"new":                               {created: ago(time.Second), want: 2 * time.Second},
+		"not installed for a while":         {created: ago(time.Minute), want: 3*time.Second - time.Minute},
+		"created in the future":             {created: ago(-time.Minute)},
+		"installed":                         {created: ago(time.Second), installed: true},
+		"just deleted":                      {created: ago(time.Hour), deleted: ago(time.Second), installed: true, want: 2 * time.Second},
+		"deleted before it was installed":   {created: ago(time.Hour), deleted: ago(0), want: 3 * time.Second},
+		"deleted a while ago, still exists": {created: ago(time.Hour), deleted: ago(4 * time.Second), installed: true, want: -time.Second},
+		"deleted in the future":             {created: ago(time.Hour), deleted: ago(-time.Minute), installed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cd := &hivev1.ClusterDeployment{
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *tc.created, DeletionTimestamp: tc.deleted},
+				Spec:       hivev1.ClusterDeploymentSpec{Installed: tc.installed},
+			}
+			if got := new(Reconciler).reportDelay(cd, cd, now); got != tc.want {
+				t.Errorf("delayed by %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

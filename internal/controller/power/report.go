@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -42,26 +43,34 @@ func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDep
 	return d.Next, r.patchVersionLabels(ctx, cd, d.Version)
 }
 
-// newClusterReportDelay is the maximum delay of the write of the power conditions of a new cluster.
-const newClusterReportDelay = 3 * time.Second
+// reportDelayLimit is the maximum delay of the write of the power conditions of a new or a deleted cluster.
+const reportDelayLimit = 3 * time.Second
 
 // reportDelay returns how long the status of after need not be written because another write that
 // includes its changes is probably near; 0 or less if it must be written now:
 //   - The cluster is new and not installed: its power conditions say only that.
+//   - The cluster was just deleted, and is often gone a moment later.
 //   - The cluster was just claimed, and only the claim caused the changes. When many claims arrive,
 //     one such write for each would delay the claims that still wait: see claimReportQueue.
 func (r *Reconciler) reportDelay(before, after *hivev1.ClusterDeployment, now time.Time) time.Duration {
 	switch {
-	case !after.Spec.Installed && after.DeletionTimestamp == nil:
-		left := after.CreationTimestamp.Add(newClusterReportDelay).Sub(now)
-		if left > newClusterReportDelay {
-			return 0 // the clock was wrong
-		}
-		return left
+	case after.DeletionTimestamp != nil:
+		return reportDelayAfter(*after.DeletionTimestamp, now)
+	case !after.Spec.Installed:
+		return reportDelayAfter(after.CreationTimestamp, now)
 	case changesOnlyByClaim(before, after):
 		return r.claimReports.dueTime(client.ObjectKeyFromObject(after), after.Spec.ClusterPoolRef.ClaimedTimestamp.Time, now).Sub(now)
 	}
 	return 0
+}
+
+// reportDelayAfter returns how long after a creation or a deletion the power conditions need not be written.
+func reportDelayAfter(began metav1.Time, now time.Time) time.Duration {
+	left := began.Add(reportDelayLimit).Sub(now)
+	if left > reportDelayLimit {
+		return 0 // the clock was wrong
+	}
+	return left
 }
 
 // changesOnlyByClaim reports whether the status of after differs from that of before, and only by
