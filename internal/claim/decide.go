@@ -15,7 +15,8 @@ import (
 
 // GracePeriod is how long the status of a claim is not written in two cases: a released claim whose
 // cluster still exists, and a new claim that waits on a pool with assignable clusters. Such a
-// claim is about to be gone, or served, and a status that nobody reads would only delay that.
+// claim is about to be gone, or served, and a status that nobody reads would only delay that. If something else than
+// the pool's work delays the release, such as a bundle of diagnostics, the status says so at once.
 const GracePeriod = 5 * time.Second
 
 // Decide returns the plan for a claim.

@@ -17,10 +17,9 @@ const (
 	// demandPeriod is how long a pool counts as in demand after it served a claim. The API stores
 	// that time in seconds, so a shorter period than one second would have no effect.
 	demandPeriod = 2 * time.Second
-	// A pool that has given more than burstSize clusters within burstPeriod is in a burst: it replaces
-	// those of that period only when the burst is over, or when a claim waits.
-	burstPeriod = 10 * time.Second
+	// burstSize and burstPeriod define a burst of claims: see isInBurst.
 	burstSize   = 16
+	burstPeriod = 10 * time.Second
 	// backlogLimit is the number of a pool's clusters that may wait for the controllers that
 	// install them. Those controllers have one queue for all pools: with more, one large pool would
 	// delay the others.
@@ -72,8 +71,8 @@ func (d *draft) postponeSteps(r Report) time.Duration {
 // the next pass if the plan has more. A new cluster costs the API server several times as much work
 // as a served claim. So while the pool serves claims, and half of its size is assignable for the
 // next ones, it creates clusters one at a time with a pause between them, and never in a pass that
-// serves a claim. In a burst that takes more of the pool, it creates what was missing before. When a
-// claim waits, it creates all at full speed.
+// serves a claim. In a burst that takes more of the pool, it replaces no cluster that was given
+// within burstPeriod. When a claim waits, it creates all at full speed.
 func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 	enough := r.Waiting == 0 && 2*r.Count[Assignable] >= d.Settings.Size
 	switch {
@@ -89,12 +88,31 @@ func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 	if left := d.backlogLeft(); left < most {
 		most, next = left, nextStepDelay
 	}
-	if given := d.countGiven(burstPeriod) + d.countPlanned(Bind); r.Waiting == 0 && given > burstSize {
+	if given := d.countGiven(burstPeriod) + d.countNewBindings(); r.Waiting == 0 && d.isBurst(given) {
 		if before := max(0, d.wantedCount()-d.existingCount()-given); before < most {
 			most, next = before, nextStepDelay
 		}
 	}
 	return most, next
+}
+
+// isBurst reports whether given, the number of clusters that claims get within burstPeriod until now, is a burst: many, and
+// more than twice as many as in the same time before that. Steady demand is none, because replacements that lag behind it
+// would empty the pool.
+func (d *draft) isBurst(given int) bool {
+	before := d.countGiven(2*burstPeriod) - d.countGiven(burstPeriod)
+	return given > burstSize && given > 2*before
+}
+
+// countNewBindings returns the number of waiting claims that get a cluster in this plan.
+func (d *draft) countNewBindings() int {
+	n := 0
+	for _, s := range d.steps {
+		if s.Verb == Bind && s.Cause == ClaimWaiting {
+			n++
+		}
+	}
+	return n
 }
 
 // backlogLeft returns the number of clusters that may still be created before the controllers that

@@ -76,6 +76,7 @@ func TestPace(t *testing.T) {
 		pending                         int
 		served, created                 time.Duration // ago; 0 is never
 		given                           int           // how many were served then; 0 is one
+		earlier                         int           // how many were served between one and two burstPeriods ago
 		most                            int
 		next                            time.Duration
 	}{
@@ -96,6 +97,8 @@ func TestPace(t *testing.T) {
 		"and all while a claim waits":                             {size: 100, waiting: 1, served: time.Second, given: 100, most: batchSize, next: nextBatchDelay},
 		"and when the burst is over":                              {size: 100, served: burstPeriod, given: 100, most: batchSize, next: nextBatchDelay},
 		"clusters that this pass gives count as well":             {size: 100, assignable: 20, waiting: 20, served: time.Second, given: 80, most: 0, next: nextStepDelay},
+		"steady demand is no burst":                               {size: 100, served: time.Second, given: 60, earlier: 30, most: batchSize, next: nextBatchDelay},
+		"but one that follows few claims is":                      {size: 100, served: time.Second, given: 95, earlier: 47, most: 5, next: nextStepDelay},
 		"few claims are no burst":                                 {size: burstSize, served: time.Second, given: burstSize, most: batchSize, next: nextBatchDelay},
 		"nor are those of the future":                             {size: 100, served: -time.Hour, given: 100, most: batchSize, next: nextBatchDelay},
 		"a pool of size 0 creates what claims wait for":           {waiting: 3, served: time.Second, most: batchSize, next: nextBatchDelay},
@@ -116,6 +119,11 @@ func TestPace(t *testing.T) {
 				}
 				name := fmt.Sprint("served", i)
 				add(1, Member{Installed: true, Running: true, Claim: name, ClaimedAt: noon.Add(-tc.served)})
+				s.Claims = append(s.Claims, Claim{Name: name, Cluster: s.Members[len(s.Members)-1].Name})
+			}
+			for i := range tc.earlier {
+				name := fmt.Sprint("earlier", i)
+				add(1, Member{Installed: true, Running: true, Claim: name, ClaimedAt: noon.Add(-burstPeriod)})
 				s.Claims = append(s.Claims, Claim{Name: name, Cluster: s.Members[len(s.Members)-1].Name})
 			}
 			if tc.created > 0 {

@@ -57,7 +57,7 @@ func (b *bench) measureMoreBursts(ctx context.Context) ([]row, error) {
 	} {
 		more, err := b.measureClaims(ctx, part.prefix, part.burst)
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		rows = append(rows, more...)
 	}

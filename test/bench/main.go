@@ -62,7 +62,7 @@ func run(ctx context.Context, b *bench, only []string, clusters, claims int) (er
 		{"memory", b.measureMemory},
 		{"burst", func(ctx context.Context) ([]row, error) { return b.measureBurst(ctx, clusters, claims) }},
 		{"steady", func(ctx context.Context) ([]row, error) { return b.measureSteadyLoad(ctx, clusters) }},
-		{"sizes", b.measurePoolSizes},
+		{"sizes", func(ctx context.Context) ([]row, error) { return b.measurePoolSizes(ctx, clusters) }},
 		{"bursts", b.measureMoreBursts},
 		{"release", func(ctx context.Context) ([]row, error) { return b.measureRelease(ctx, clusters, claims) }},
 		{"fleet", b.measureFleet},
@@ -73,10 +73,10 @@ func run(ctx context.Context, b *bench, only []string, clusters, claims int) (er
 			continue
 		}
 		more, err := part.run(ctx)
+		rows = append(rows, more...)
 		if err != nil {
 			return errors.Join(err, printRows(rows))
 		}
-		rows = append(rows, more...)
 	}
 	return printRows(rows)
 }

@@ -51,7 +51,8 @@ type Reconciler struct {
 	Policies func(ctx context.Context, namespace string) ([]claimpolicy.Policy, error)
 	// Sets returns the ClaimSets of a namespace; nil means that there are none.
 	Sets func(ctx context.Context, namespace string) (claimset.Sets, error)
-	// Workers is the number of claims that are reconciled concurrently; 0 means 32: each that grants access waits up to 0.2 s for its API server, which lists the rights of who grants.
+	// Workers is the number of claims that are reconciled concurrently; 0 means 32. To grant access takes up to
+	// 0.2 s with an API server other than the embedded one, which lists the rights of who grants.
 	Workers int
 
 	heartbeats tracker.Heartbeats

@@ -106,7 +106,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("namespace").
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPoolNamespace), createdOnly())).
-		Watches(&hivev1.ClusterDeployment{}, handler.Funcs{DeleteFunc: enqueueLater}).
+		Watches(&hivev1.ClusterDeployment{}, handler.Funcs{DeleteFunc: r.enqueueLater}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r.Metrics.WrapReconciler("namespace", r))
 }
@@ -117,9 +117,19 @@ func isPoolNamespace(o client.Object) bool { return o.GetLabels()[hivev1.LabelPo
 // slow down the release of other clusters at the same time.
 const deletionDelay = 5 * time.Second
 
-// enqueueLater enqueues the namespace of a deleted cluster.
-func enqueueLater(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: e.Object.GetNamespace()}}, deletionDelay)
+// enqueueLater enqueues the namespace of a deleted cluster; at once if the pool is deleted, too: hotspare may be uninstalled
+// as soon as a pool is gone, and nothing would delete the namespace then.
+func (r *Reconciler) enqueueLater(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	cd := e.Object.(*hivev1.ClusterDeployment)
+	delay := time.Duration(0)
+	if ref := cd.Spec.ClusterPoolRef; ref != nil {
+		var pool hivev1.ClusterPool
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}, &pool)
+		if err == nil && pool.DeletionTimestamp == nil {
+			delay = deletionDelay
+		}
+	}
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: cd.Namespace}}, delay)
 }
 
 func createdOnly() predicate.Predicate {

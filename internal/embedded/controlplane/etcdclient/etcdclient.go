@@ -33,7 +33,7 @@ var newClient func(storagebackend.TransportConfig) (*kubernetes.Client, error)
 // connection would: the API server's own clients repeat them.
 func New(server *etcdserver.EtcdServer) *kubernetes.Client {
 	c := &kubernetes.Client{Client: v3client.New(server)}
-	watcher := &prefixWatcher{Watcher: clientv3.NewWatchFromWatchClient(watchClient{v3rpc.NewWatchServer(server)}, c.Client)}
+	watcher := &cacheWatcher{Watcher: clientv3.NewWatchFromWatchClient(watchClient{v3rpc.NewWatchServer(server)}, c.Client)}
 	c.Watcher, c.Kubernetes = watcher, progressClient{c, watcher}
 	return c
 }
