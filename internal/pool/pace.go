@@ -17,7 +17,7 @@ const (
 	// demandPeriod is how long a pool counts as in demand after it served a claim. The API stores
 	// that time in seconds, so a shorter period than one second would have no effect.
 	demandPeriod = 2 * time.Second
-	// burstSize and burstPeriod define a burst of claims: see isInBurst.
+	// burstSize and burstPeriod define a burst of claims: see isBurst.
 	burstSize   = 16
 	burstPeriod = 10 * time.Second
 	// backlogLimit is the number of a pool's clusters that may wait for the controllers that

@@ -1,7 +1,11 @@
 package pool
 
 import (
+	"flag"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -135,5 +139,111 @@ func TestPace(t *testing.T) {
 			}
 			checkPace(t, s, tc.most, tc.next)
 		})
+	}
+}
+
+// demand simulates a pool whose clusters are installed in one second, and claims that come in bursts or steadily.
+type demand struct {
+	Snapshot
+	serial int
+}
+
+func (w *demand) pass(t *testing.T) Plan {
+	t.Helper()
+	p := Decide(w.Snapshot)
+	w.checkWaiting(t, p)
+	for _, s := range p.Steps {
+		switch i := slices.IndexFunc(w.Members, func(m Member) bool { return m.Name == s.Cluster }); {
+		case s.Later:
+		case s.Verb == Bind:
+			w.Members[i].Claim, w.Members[i].ClaimedAt = s.Claim, w.Now.Truncate(time.Second)
+			c := slices.IndexFunc(w.Claims, func(c Claim) bool { return c.Name == s.Claim })
+			w.Claims[c].Cluster = s.Cluster
+		case s.Verb == Create:
+			w.serial++
+			w.Members = append(w.Members, Member{Name: fmt.Sprint("c", w.serial), Created: w.Now, Wanted: s.Power})
+		}
+	}
+	if due := len(p.DueStepsOf(Create)); due < p.CountSteps(Create) && p.Next == 0 {
+		t.Fatalf("it creates %d of %d clusters, and no pass follows", due, p.CountSteps(Create))
+	}
+	return p
+}
+
+// elapse lets time pass: clusters are installed, and those that were claimed for half a minute are gone.
+func (w *demand) elapse(d time.Duration) {
+	w.Now = w.Now.Add(d)
+	for i := range w.Members {
+		if m := &w.Members[i]; w.Now.Sub(m.Created) >= time.Second {
+			m.Begun, m.Installed, m.Running, m.Wanted = true, true, true, Running
+		}
+	}
+	w.Members = slices.DeleteFunc(w.Members, func(m Member) bool { return m.Claim != "" && w.Now.Sub(m.ClaimedAt) > 30*time.Second })
+	w.Claims = slices.DeleteFunc(w.Claims, func(c Claim) bool {
+		return c.Cluster != "" && !slices.ContainsFunc(w.Members, func(m Member) bool { return m.Name == c.Cluster })
+	})
+}
+
+func (w *demand) claim(n int) {
+	for range n {
+		w.serial++
+		w.Claims = append(w.Claims, Claim{Name: fmt.Sprint("x", w.serial), Created: w.Now})
+	}
+}
+
+// checkWaiting fails if a plan delays creations while a claim waits.
+func (w *demand) checkWaiting(t *testing.T, p Plan) {
+	t.Helper()
+	most := min(p.CountSteps(Create), batchSize, newDraft(w.Snapshot).backlogLeft())
+	if due := len(p.DueStepsOf(Create)); p.Report.Waiting > 0 && due != most {
+		t.Fatalf("%d claims wait, and it creates %d clusters, want %d", p.Report.Waiting, due, most)
+	}
+}
+
+func TestBurstsDelayNoRefillForLong(t *testing.T) {
+	seed, err := strconv.ParseUint(flag.Lookup("pool.seed").Value.String(), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number is a seed
+	}
+	t.Logf("-pool.seed=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
+	bursts, kept := 0, 0
+	for range 6 {
+		size := 20 + r.IntN(100)
+		w := &demand{Snapshot: Snapshot{Settings: Settings{Size: size, RunningCount: size}, Now: noon}}
+		for range 4 {
+			rate := r.IntN(15) // claims a second
+			for range 10 * r.IntN(15) {
+				if r.IntN(200) == 0 {
+					w.claim(r.IntN(size))
+				}
+				if r.IntN(10) < rate {
+					w.claim(1 + rate/10)
+				}
+				p := w.pass(t)
+				if d := newDraft(w.Snapshot); d.isBurst(d.countGiven(burstPeriod)) {
+					bursts++
+					kept += p.CountSteps(Create) - len(p.DueStepsOf(Create))
+				}
+				w.elapse(100 * time.Millisecond)
+			}
+			if r.IntN(2) == 0 {
+				w.claim(3 * size / 4)
+			}
+			for range 10 * int((burstPeriod+5*time.Second)/time.Second) { // nobody claims
+				w.pass(t)
+				w.elapse(100 * time.Millisecond)
+			}
+			if p := Decide(w.Snapshot); p.Report.Count[Assignable] != size || p.CountSteps(Create) > 0 {
+				t.Fatalf("%v after the last claim, the pool of %d has %d assignable clusters: %s", burstPeriod+5*time.Second, size, p.Report.Count[Assignable], p.Report.Words)
+			}
+		}
+	}
+	t.Logf("%d passes in bursts, which delayed %d creations", bursts, kept)
+	if bursts < 100 || kept < 100 {
+		t.Errorf("the histories have %d passes in bursts, which delayed %d creations: too few", bursts, kept)
 	}
 }
