@@ -95,8 +95,8 @@ func planDeleted(s Snapshot) Plan {
 		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
 			"Assigned cluster is protected from deletion: remove its annotation "+hivev1.AnnotationProtectedDelete+" to have it deleted")}
 	}
-	if soon := s.DeletedAt.Add(GracePeriod).Sub(s.Now); soon > 0 && soon <= GracePeriod && s.PoolExists && !s.Cluster.AwaitsBundle {
-		return Plan{Next: soon}
+	if left := s.releaseGraceLeft(); left > 0 {
+		return Plan{Next: left}
 	}
 	if s.PoolExists && !s.Cluster.Deleting && !s.DeletedAt.IsZero() {
 		return Plan{ClusterRunning: condition.False(hivev1.ReasonClusterDeleting,
@@ -111,6 +111,15 @@ func planDeleted(s Snapshot) Plan {
 		v.Steps = []Step{{DeleteCluster, PoolNotFound}}
 	}
 	return v
+}
+
+// releaseGraceLeft returns how long the status of a released claim need not be written; 0 if it must be.
+func (s Snapshot) releaseGraceLeft() time.Duration {
+	left := s.DeletedAt.Add(GracePeriod).Sub(s.Now)
+	if !s.PoolExists || s.Cluster.AwaitsBundle || left > GracePeriod { // the clock was set back
+		return 0
+	}
+	return max(0, left)
 }
 
 func planWaiting(s Snapshot) Plan {
