@@ -46,9 +46,12 @@ const (
 // returns the delay before that pass; 0 if it postpones nothing. r is the report of the same plan.
 func (d *draft) postponeSteps(r Report) time.Duration {
 	var next time.Duration
-	most, delay := d.creationLimit(r)
-	if d.countPlanned(Create) > most {
-		next = delay
+	most := 0
+	if planned := d.countPlanned(Create); planned > 0 {
+		var delay time.Duration
+		if most, delay = d.creationLimit(r); planned > most {
+			next = delay
+		}
 	}
 	if d.countPlanned(Delete) > batchSize {
 		next = soonerDelay(next, nextStepDelay)
@@ -130,18 +133,26 @@ func (d *draft) backlogLeft() int {
 }
 
 // isInDemand reports whether the pool served a claim within demandPeriod.
-func (d *draft) isInDemand() bool { return d.countGiven(demandPeriod) > 0 }
+func (d *draft) isInDemand() bool {
+	return slices.ContainsFunc(d.all, func(m *Member) bool { return m.wasGivenWithin(demandPeriod, d.Now) })
+}
 
-// countGiven returns the number of claimed clusters that claims got within period. It omits times in
-// the future, which a clock that was set back leaves.
+// countGiven returns the number of claimed clusters that claims got within period.
 func (d *draft) countGiven(period time.Duration) int {
 	n := 0
 	for _, m := range d.all {
-		if since := d.Now.Sub(m.ClaimedAt); m.Claim != "" && since >= 0 && since < period {
+		if m.wasGivenWithin(period, d.Now) {
 			n++
 		}
 	}
 	return n
+}
+
+// wasGivenWithin reports whether a claim got m within period. It omits times in the future, which a clock
+// that was set back leaves.
+func (m *Member) wasGivenWithin(period time.Duration, now time.Time) bool {
+	since := now.Sub(m.ClaimedAt)
+	return m.Claim != "" && since >= 0 && since < period
 }
 
 // grewRecently reports whether a cluster was created within demandPeriod.

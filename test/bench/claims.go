@@ -84,7 +84,7 @@ func (b *bench) measureSteadyRound(ctx context.Context, claims []*hivev1.Cluster
 // the size.
 func (b *bench) measurePoolSizes(ctx context.Context, clusters int) ([]row, error) {
 	var rows []row
-	for _, n := range []int{50, 200, clusters} {
+	for _, n := range slices.Compact(slices.Sorted(slices.Values([]int{50, 200, clusters}))) {
 		pool := fmt.Sprintf("fake-%d", n)
 		if n == clusters {
 			pool = "fake" // the pool of the burst, if it was measured

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -72,5 +74,23 @@ func checkConsistentLists(t *testing.T, prefix string) {
 		if err != nil || len(list.Items) != 1 {
 			t.Fatalf("list %d has %d pods, want one: %v", n, len(list.Items), err)
 		}
+	}
+}
+
+// A watch that goes to the store must not get the progress of a cache that does not exist.
+func TestNoProgressIsSentBeforeTheAPIServerAsks(t *testing.T) {
+	client := newEnvironment(t, "/pods/").client
+	events := client.Watch(clientv3.WithRequireLeader(t.Context()), "/events/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	if r := <-events; !r.Created {
+		t.Fatalf("the watch begins with %v", r)
+	}
+	if _, err := client.Kubernetes.Get(t.Context(), "/events", kubernetes.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Put(t.Context(), "/events/a", "an event"); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-events; len(r.Events) != 1 {
+		t.Errorf("the watch has %v, want the event", r)
 	}
 }
